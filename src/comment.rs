@@ -6,7 +6,7 @@
 //!
 //! The service hides notes that the caller may not see, so a list cannot prove that a note does not
 //! exist. But callers see their own notes, so a note that is missing in a complete list is not
-//! theirs. In the worst case a second comment is written, which the next run finds and names.
+//! theirs. In the worst case a second comment is written, and the next run reports it.
 //!
 //! The service accepts duplicate notes. If the answer to a new one is lost, the run looks for it like
 //! [`apply`](crate::apply), and never sends it again. If the note does not appear, the
@@ -16,9 +16,9 @@ use std::fmt;
 
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
-    apply::REREAD_AFTER,
+    apply::REREAD_DELAYS,
     operation::{MERGE_REQUEST_GET, NOTE_CREATE, NOTE_LIST, NOTE_UPDATE, Op, Request, Write},
-    page::Rows,
+    page::EntryKeys,
     report::marker::Marker,
     value::{Json, Object, Value},
 };
@@ -41,7 +41,7 @@ impl fmt::Display for MergeRequestRef {
     }
 }
 
-/// The properties of a merge request that matter for comments.
+/// The properties of a merge request that restrict comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeRequest {
     /// `opened`, `closed`, `merged` or `locked`; empty if the answer lacks it.
@@ -61,12 +61,12 @@ pub enum CommentOutcome {
     Unchanged,
 }
 
-/// The comment, which now has the text.
+/// The comment after the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
     /// The id of the note.
     pub note_id: u64,
-    /// What was done.
+    /// The action taken on it.
     pub outcome: CommentOutcome,
     /// The ids of further comments of the caller with the same marker, which stay unchanged.
     pub duplicate_ids: Vec<u64>,
@@ -104,14 +104,14 @@ impl CommentError {
     }
 }
 
-/// Creates or edits the comment of `author`, the token's user, at `target`, so that it has the text
-/// `body`, which begins with `marker`.
+/// Creates or edits the comment at `target` so that it has the text `body`, which begins with
+/// `marker`. `author_id` is the id of the token's user.
 ///
 /// # Errors
 /// [`CommentError`].
 pub async fn put_comment(
     client: &WriteClient,
-    author: u64,
+    author_id: u64,
     target: &MergeRequestRef,
     marker: &Marker,
     body: &str,
@@ -119,28 +119,28 @@ pub async fn put_comment(
     let read_client = client.read_client();
     let merge_request =
         read_merge_request(read_client, target).await.map_err(CommentError::MergeRequest)?;
-    let read_notes = async || marked_notes(read_client, author, target, marker).await;
+    let read_notes = async || list_marked_notes(read_client, author_id, target, marker).await;
     let notes = read_notes().await.map_err(CommentError::Notes)?;
     let discussion_locked = merge_request.discussion_locked;
     let write_error = |error| CommentError::Write { error, discussion_locked };
-    let Some((first, other_notes)) = notes.split_first() else {
-        let note = match send_body(client, request_for(NOTE_CREATE, target), body).await {
-            Err(error) => find_note_after(read_client, error, body, read_notes).await,
+    let Some((oldest, other_notes)) = notes.split_first() else {
+        let note_id = match send_body(client, request_for(NOTE_CREATE, target), body).await {
+            Err(error) => find_note_in_doubt(read_client, error, body, read_notes).await,
             Ok(response) => Ok(response["id"].as_u64().unwrap_or_default()),
         };
-        let note = note.map_err(write_error)?;
-        let (outcome, copies) = (CommentOutcome::Written, Vec::new());
-        return Ok(Comment { note_id: note, outcome, duplicate_ids: copies, merge_request });
+        let note_id = note_id.map_err(write_error)?;
+        let (outcome, duplicate_ids) = (CommentOutcome::Written, Vec::new());
+        return Ok(Comment { note_id, outcome, duplicate_ids, merge_request });
     };
-    let outcome = if normalise_body(&first.body) == normalise_body(body) {
+    let outcome = if normalise_body(&oldest.body) == normalise_body(body) {
         CommentOutcome::Unchanged
     } else {
-        let edit = request_for(NOTE_UPDATE, target).arg("note_id", first.id);
+        let edit = request_for(NOTE_UPDATE, target).arg("note_id", oldest.id);
         send_body(client, edit, body).await.map_err(write_error)?;
         CommentOutcome::Edited
     };
-    let copies = other_notes.iter().map(|note| note.id).collect();
-    Ok(Comment { note_id: first.id, outcome, duplicate_ids: copies, merge_request })
+    let duplicate_ids = other_notes.iter().map(|note| note.id).collect();
+    Ok(Comment { note_id: oldest.id, outcome, duplicate_ids, merge_request })
 }
 
 /// A note of the caller that begins with the marker.
@@ -150,10 +150,10 @@ struct MarkedNote {
 }
 
 async fn read_merge_request(
-    reads: &ReadClient,
+    client: &ReadClient,
     target: &MergeRequestRef,
 ) -> Result<MergeRequest, ApiError> {
-    let answer = reads.get_object(request_for(MERGE_REQUEST_GET, target), &["iid"]).await?;
+    let answer = client.get_object(request_for(MERGE_REQUEST_GET, target), &["iid"]).await?;
     Ok(MergeRequest {
         state: answer.body["state"].as_str().unwrap_or_default().to_owned(),
         discussion_locked: answer.body["discussion_locked"] == true,
@@ -164,10 +164,10 @@ fn request_for<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {
     op.request().arg("id", &target.project).arg("merge_request_iid", target.merge_request)
 }
 
-/// The notes of `author` that begin with `marker`, oldest first, so that notes written during the
-/// reading come at the end.
-async fn marked_notes(
-    reads: &ReadClient,
+/// Lists the notes of the user `author_id` that begin with `marker`. The oldest comes first, so that
+/// notes written during the reading come at the end.
+async fn list_marked_notes(
+    client: &ReadClient,
     author: u64,
     target: &MergeRequestRef,
     marker: &Marker,
@@ -176,12 +176,12 @@ async fn marked_notes(
         .query("order_by", "created_at")
         .query("sort", "asc")
         .query("activity_filter", "only_comments");
-    let rows = Rows { keys: &["id"], other_keys: &["author", "body"] };
-    let notes = reads.list_visible(request, rows).await?;
-    Ok(notes.into_iter().filter_map(|note| marked_note(note, author, marker)).collect())
+    let rows = EntryKeys { keys: &["id"], other_keys: &["author", "body"] };
+    let notes = client.list_visible(request, rows).await?;
+    Ok(notes.into_iter().filter_map(|note| parse_marked_note(note, author, marker)).collect())
 }
 
-fn marked_note(note: Object, author: u64, marker: &Marker) -> Option<MarkedNote> {
+fn parse_marked_note(note: Object, author: u64, marker: &Marker) -> Option<MarkedNote> {
     let note = Json::Object(note);
     let is_by_author = note["author"]["id"].as_u64() == Some(author) && note["system"] != true;
     let (id, body) = (note["id"].as_u64()?, note["body"].as_str()?);
@@ -189,7 +189,7 @@ fn marked_note(note: Object, author: u64, marker: &Marker) -> Option<MarkedNote>
     (is_by_author && is_marked).then(|| MarkedNote { id, body: body.to_owned() })
 }
 
-/// A body without differences that the service may cause.
+/// Removes differences that the service may cause: line ends, and blanks at the end.
 fn normalise_body(body: &str) -> String {
     body.replace("\r\n", "\n").trim_end().to_owned()
 }
@@ -203,26 +203,26 @@ async fn send_body(
     Ok(client.send(request.fields(fields.into())).await?.body)
 }
 
-/// Looks for a comment after the request ended with `error` and may have been carried out. One with
-/// another text belongs to another run at the same time.
+/// Looks for the comment after its request failed with `error`, if the service may have carried the
+/// request out. A comment with another text belongs to a concurrent run.
 ///
 /// # Errors
-/// `error`, if none is found.
-async fn find_note_after(
-    reads: &ReadClient,
+/// `error`, if there is no such comment.
+async fn find_note_in_doubt(
+    client: &ReadClient,
     error: ApiError,
     body: &str,
     read_notes: impl AsyncFn() -> Result<Vec<MarkedNote>, ApiError>,
 ) -> Result<u64, ApiError> {
     let Some(start_time) = error.in_doubt_since() else { return Err(error) };
-    for delay in REREAD_AFTER {
-        if !reads.wait_until(start_time.saturating_add(delay)).await {
+    for delay in REREAD_DELAYS {
+        if !client.wait_until(start_time.saturating_add(delay)).await {
             break;
         }
-        // A failed read may succeed at the next look.
-        if let Ok(found) = read_notes().await
+        // A failed read may succeed the next time.
+        if let Ok(notes) = read_notes().await
             && let Some(note) =
-                found.iter().find(|note| normalise_body(&note.body) == normalise_body(body))
+                notes.iter().find(|note| normalise_body(&note.body) == normalise_body(body))
         {
             return Ok(note.id);
         }

@@ -8,8 +8,8 @@
 //!                                                               approve --> apply --> Events --> report
 //! ```
 //!
-//! This crate has the frontends, and re-exports the modules of the crates below it: `undrift_model` (what undrift manages),
-//! `undrift_core` (from manifests to a plan, and back) and `undrift_client` (asks the service).
+//! This crate contains the frontends, and re-exports the modules of the crates below it: `undrift_model` (the kinds of
+//! managed objects), `undrift_core` (manifests to plans, and back) and `undrift_client` (requests to the service).
 //!
 //! | layer | modules | contents |
 //! |---|---|---|

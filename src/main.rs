@@ -1,6 +1,6 @@
 //! The command line: parse, run, exit code.
 
-/// A quarter of the processor time went into the system's allocator; that of musl, in static binaries, is slower still.
+/// The system allocator took a quarter of the CPU time. The one of musl, in static binaries, is even slower.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,7 +1,7 @@
-//! `undrift absorb`: takes drift back into the manifests.
+//! `undrift absorb`: edits the manifests so that they declare the live state.
 //!
-//! It reads and plans as `plan` does, and edits the manifests so that they declare the live state.
-//! [`crate::absorb`] decides what to edit and how. All files are replaced, or none.
+//! It reads and plans like `plan`. [`crate::absorb`] decides what to edit and how. Either all changed
+//! files are replaced, or none.
 
 use std::{
     cell::RefCell,
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     absorb::{
-        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Contents,
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, FileTexts,
         Goal, RefusalKind,
     },
     address::{Address, Selector, is_literal},
@@ -25,8 +25,8 @@ use crate::{
     diagnostic::{Diagnostic, FileName, FilePaths},
     diff::Reason,
     export::{self, Excerpt, ExportBuilder},
-    live::Live,
-    manifest::{self, LoadEnvironment, Options},
+    live::LiveContainer,
+    manifest::{self, LoadEnvironment, LoadOptions},
     report::{
         TextStyle,
         terminal::{self, SCREEN_LINES},
@@ -59,34 +59,33 @@ pub(super) struct Args {
     access: AccessArgs,
 }
 
-/// The result of reading and planning.
+/// The selected differences, and those that cannot be absorbed.
 #[derive(Default)]
-struct PlannedAbsorb {
+struct SelectedDrift {
     goals: Vec<Goal>,
     refusals: Vec<AbsorbRefusal>,
     /// The selected entries that no manifest lists and that are not absorbed.
     unlisted_entries: Vec<Address>,
-    addresses: Vec<Address>,
-    /// The texts that are live and no secrets.
+    selectable_addresses: Vec<Address>,
+    /// The live texts that are not secrets.
     public_texts: BTreeSet<String>,
-    /// The reasons for which groups and projects that only a glob selects are omitted, by path: they are
-    /// missing or renamed.
+    /// Groups and projects that only a glob selects and that are missing or renamed: path and reason.
     skipped_paths: Vec<(String, String)>,
-    /// The declared renames and moves, which stay as they are declared.
+    /// The declared renames and moves that are not applied yet; absorb keeps their declarations.
     pending_renames: Vec<AbsorbRefusal>,
 }
 
-impl PlannedAbsorb {
-    /// Prints what is not absorbed.
-    fn print_rest(&self, cx: &RunContext) {
-        let line = |address: &Address| {
+impl SelectedDrift {
+    /// Prints the selected objects that are not absorbed.
+    fn print_skipped(&self, cx: &RunContext) {
+        let unlisted_line = |address: &Address| {
             format!("not absorbed: {address}: no manifest lists it; name it to take it in")
         };
         cx.output.eprint_lines(
             &self.unlisted_entries,
             "entry",
             |_| (),
-            [&line, &Address::to_string],
+            [&unlisted_line, &Address::to_string],
         );
         cx.output.eprint_lines(
             &self.skipped_paths,
@@ -107,21 +106,22 @@ impl PlannedAbsorb {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
-    let (mut texts, manifests) = ManifestTexts::load(&args.dir, &args.access.allow_env, cx)?;
-    let all_desired = manifests.desired.clone();
+    let (mut editor, manifests) = ManifestEditor::load(&args.dir, &args.access.allow_env, cx)?;
+    let full_desired = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
-    let manifests = Manifests { desired: select(&args, manifests.desired)?, ..manifests };
-    let session = texts.open_session(manifests, &args.access).await?;
+    let manifests =
+        Manifests { desired: select_containers(&args, manifests.desired)?, ..manifests };
+    let session = editor.open_session(manifests, &args.access).await?;
     let drift = find_drift(&args, &session, cx).await?;
     for selector in &args.addresses {
-        if !drift.addresses.iter().any(|address| selector.matches(address)) {
-            require_match(selector, &all_desired)?;
+        if !drift.selectable_addresses.iter().any(|address| selector.matches(address)) {
+            require_match(selector, &full_desired)?;
         }
     }
     if !drift.refusals.is_empty() {
-        return Err(refuse(&drift.refusals, cx));
+        return Err(report_refusals(&drift.refusals, cx));
     }
-    drift.print_rest(cx);
+    drift.print_skipped(cx);
     if drift.goals.is_empty() {
         let reason = if session.desired.containers.is_empty() {
             "`--exclude` excludes everything that is selected"
@@ -135,10 +135,10 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     }
     let mode = if args.at_source { AbsorbMode::AtSource } else { AbsorbMode::OwnDocument };
     let absorbed =
-        texts.absorb(&all_desired, &drift.goals, mode).map_err(|failed| match failed {
-            AbsorbError::Refused(refused) => refuse(&refused, cx),
-            AbsorbError::InvalidResult(why) => {
-                cx.output.eprint(&why);
+        editor.absorb(&full_desired, &drift.goals, mode).map_err(|error| match error {
+            AbsorbError::Refused(refusals) => report_refusals(&refusals, cx),
+            AbsorbError::InvalidResult(message) => {
+                cx.output.eprint(&message);
                 CommandError::usage("nothing was edited: the edited manifests would be wrong")
                     .help("edit them by hand, or absorb less")
             }
@@ -150,8 +150,8 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         cx.output.style,
     ))?;
     if args.write {
-        texts.store_edits(&absorbed);
-        texts.write()?;
+        editor.store_edits(&absorbed);
+        editor.write()?;
     }
     let affects_included = has_includes && absorbed.edits_rules;
     cx.output.eprint(&summary(&args, &drift.goals, &absorbed, affects_included));
@@ -159,14 +159,14 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
 }
 
 /// The selected containers.
-fn select(args: &Args, mut desired: Desired) -> Result<Desired, CommandError> {
+fn select_containers(args: &Args, mut desired: Desired) -> Result<Desired, CommandError> {
     for selector in &args.addresses {
-        if !desired.containers.iter().any(|container| selector.touches(&container.path)) {
+        if !desired.containers.iter().any(|container| selector.matches_path(&container.path)) {
             require_match(selector, &desired)?;
         }
     }
     desired.containers.retain(|container| {
-        args.addresses.iter().any(|selector| selector.touches(&container.path))
+        args.addresses.iter().any(|selector| selector.matches_path(&container.path))
             && !args.exclude.iter().any(|selector| selector.matches(&container.address()))
     });
     Ok(desired)
@@ -177,37 +177,38 @@ async fn find_drift(
     args: &Args,
     session: &Session,
     cx: &RunContext,
-) -> Result<PlannedAbsorb, CommandError> {
+) -> Result<SelectedDrift, CommandError> {
     let observer = &session.observer;
     let settings =
         export::ExportSettings::plain(observer.caller().clone(), observer.release().await?);
     let containers: Vec<_> = session.desired.containers.iter().collect();
     let selection = Selection { only: args.addresses.clone(), exclude: args.exclude.clone() };
-    let mut drift = PlannedAbsorb::default();
+    let mut drift = SelectedDrift::default();
     let collect_drift = |comparison: &ContainerComparison<'_>| {
-        let (goals, refused) = absorb::find_drift(comparison, &selection);
-        let (renames, refused): (Vec<_>, Vec<_>) =
-            refused.into_iter().partition(|it| it.kind == RefusalKind::PendingRename);
-        let (path, container) = (&comparison.container.path, comparison.container.address());
-        let is_named = args
+        let (goals, refusals) = absorb::find_drift(comparison, &selection);
+        let (renames, refused): (Vec<_>, Vec<_>) = refusals
+            .into_iter()
+            .partition(|absorb_refusal| absorb_refusal.kind == RefusalKind::PendingRename);
+        let (path, address) = (&comparison.container.path, comparison.container.address());
+        let is_named_exactly = args
             .addresses
             .iter()
-            .any(|selector| selector.touches(path) && is_literal(selector.path_pattern()));
-        let refusal = refused.iter().find(|refusal| refusal.address == container);
-        if let Some(refusal) = refusal.filter(|_| !is_named) {
+            .any(|selector| selector.matches_path(path) && is_literal(selector.path_pattern()));
+        let refusal = refused.iter().find(|refusal| refusal.address == address);
+        if let Some(refusal) = refusal.filter(|_| !is_named_exactly) {
             drift.skipped_paths.push((path.to_string(), refusal.reason.clone()));
             return;
         }
-        let absorbed: BTreeSet<_> = goals.iter().map(|goal| &goal.address).collect();
+        let goal_addresses: BTreeSet<_> = goals.iter().map(|goal| &goal.address).collect();
         for note in comparison.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted) {
-            if selection.selects(&note.address) && !absorbed.contains(&note.address) {
+            if selection.selects(&note.address) && !goal_addresses.contains(&note.address) {
                 drift.unlisted_entries.push(note.address.clone());
             }
         }
-        // A text that is no secret in this place may be a secret in another one.
+        // Only containers with edits: a text that is public here may be a secret in another container.
         let excerpt = comparison.excerpt.filter(|_| !goals.is_empty());
         drift.public_texts.extend(excerpt.into_iter().flat_map(Excerpt::texts));
-        drift.addresses.extend(absorb::selectable_addresses(comparison));
+        drift.selectable_addresses.extend(absorb::selectable_addresses(comparison));
         drift.goals.extend(goals);
         drift.pending_renames.extend(renames);
         drift.refusals.extend(refused);
@@ -228,12 +229,12 @@ async fn find_drift(
     Ok(drift)
 }
 
-/// Reads `containers` after `widen` has changed their declarations, and passes each comparison to
-/// `process`. The settings are those of an export.
+/// Reads and compares `containers`, and passes each comparison to `process`. `widen` adds to each
+/// declaration the fields to read, according to the export `settings`.
 pub(super) async fn compare_containers(
     session: &Session,
     containers: &[&Container],
-    (widen, settings): (
+    (extend_declarations, settings): (
         fn(&Container, &export::ExportSettings) -> Container,
         &export::ExportSettings,
     ),
@@ -241,27 +242,28 @@ pub(super) async fn compare_containers(
     process: impl FnMut(&ContainerComparison<'_>),
 ) -> Result<(), ApiError> {
     let observer = &session.observer;
-    let declared: BTreeMap<_, _> = containers.iter().map(|one| (&one.path, *one)).collect();
+    let containers_by_path: BTreeMap<_, _> =
+        containers.iter().map(|declared| (&declared.path, *declared)).collect();
     let widened_containers: Vec<Container> =
-        containers.iter().map(|one| widen(one, settings)).collect();
+        containers.iter().map(|declared| extend_declarations(declared, settings)).collect();
     let progress = Progress::for_reading(widened_containers.iter(), observer.client(), &cx.output);
     let process = RefCell::new(process);
-    let compare_container = async |container: &Container, mut live: Live| {
-        let container = declared[&container.path];
-        let plan =
-            &apply::plan_with_answers(observer, container, &mut live, &session.settings).await?;
+    let compare_container = async |container: &Container, mut live: LiveContainer| {
+        let container = containers_by_path[&container.path];
+        let plan = &apply::plan_with_extra_facts(observer, container, &mut live, &session.settings)
+            .await?;
         let names =
             &observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
         let excerpt = Excerpt::from_live(container.scope, &container.path, &live, names, settings);
-        let words = excerpt.as_ref();
+        let excerpt_ref = excerpt.as_ref();
         (process.borrow_mut())(&ContainerComparison {
             container,
             plan,
             live: &live,
             names,
-            excerpt: words,
+            excerpt: excerpt_ref,
         });
-        progress.step(&container.path);
+        progress.count_step(&container.path);
         Ok(())
     };
     observer
@@ -273,50 +275,50 @@ pub(super) async fn compare_containers(
         .await
 }
 
-/// Reports the differences that cannot be absorbed, with reasons.
-fn refuse(refusal_error: &[AbsorbRefusal], cx: &RunContext) -> CommandError {
-    let diagnostics = refusal_error.iter().map(|refusal| {
+/// Prints the differences that cannot be absorbed, with reasons. Returns the error of the run.
+fn report_refusals(refusals: &[AbsorbRefusal], cx: &RunContext) -> CommandError {
+    let diagnostics = refusals.iter().map(|refusal| {
         let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.reason);
         let diagnostic = Diagnostic::error("absorb", message);
         match &refusal.origin {
-            Some(origin) => diagnostic.at_place(origin.into()),
+            Some(origin) => diagnostic.at_location(origin.into()),
             None => diagnostic,
         }
     });
     cx.output.eprint_diagnostics(&diagnostics.collect());
-    let is_unread = refusal_error.iter().all(|refusal| refusal.kind == RefusalKind::Unread);
-    let exit = if is_unread { Exit::Incomplete } else { Exit::Usage };
-    let addresses = count(refusal_error.len(), "address");
+    let are_all_unread = refusals.iter().all(|refusal| refusal.kind == RefusalKind::Unread);
+    let exit = if are_all_unread { Exit::Incomplete } else { Exit::Usage };
+    let addresses = count(refusals.len(), "address");
     let error = anyhow::anyhow!("nothing was edited: {addresses} cannot be absorbed");
     CommandError::new(exit, error).help("edit the manifest by hand, or name only the others")
 }
 
-/// The texts of the manifests while they are edited.
-pub(super) struct ManifestTexts<'a> {
+/// Edits the manifests of a folder in memory, and writes them.
+pub(super) struct ManifestEditor<'a> {
     pub(super) dir: &'a Path,
-    environment: LoadEnvironment,
+    load_environment: LoadEnvironment,
     pub(super) cx: &'a RunContext,
     /// The paths of the files.
     pub(super) paths: FilePaths,
-    /// The old texts of changed files; new files have none.
+    /// The texts of the changed files before the edits; `None` for new files.
     pub(super) old_texts: BTreeMap<FileName, Option<String>>,
-    /// The new texts.
-    pub(super) new_texts: Contents,
+    /// The edited texts of the changed files.
+    pub(super) new_texts: FileTexts,
 }
 
-impl<'a> ManifestTexts<'a> {
-    /// Loads the manifests in `dir`. Their texts are unchanged.
+impl<'a> ManifestEditor<'a> {
+    /// Loads the manifests in `dir`.
     pub(super) fn load(
         dir: &'a Path,
         allow_env: &[String],
         cx: &'a RunContext,
     ) -> Result<(Self, Manifests), CommandError> {
-        let environment = cx.surroundings(allow_env)?;
-        let loaded = manifest::load(dir, &environment);
-        let (paths, old) = (loaded.paths.clone(), BTreeMap::new());
-        let texts =
-            Self { dir, environment, cx, paths, old_texts: old, new_texts: Contents::new() };
-        Ok((texts, into_manifests(loaded, cx)?))
+        let load_environment = cx.load_environment(allow_env)?;
+        let loaded = manifest::load(dir, &load_environment);
+        let (paths, old_texts) = (loaded.paths.clone(), BTreeMap::new());
+        let editor =
+            Self { dir, load_environment, cx, paths, old_texts, new_texts: FileTexts::new() };
+        Ok((editor, into_manifests(loaded, cx)?))
     }
 
     /// Opens a session for `manifests`, without the containers that only rules include: they have no
@@ -328,11 +330,13 @@ impl<'a> ManifestTexts<'a> {
     ) -> Result<Session, CommandError> {
         let manifests = Manifests { includes: None, ..manifests };
         let args = SessionArgs::with_selection(self.dir, access, Vec::new());
-        SessionBuilder::new(&args).open_manifests(manifests, self.environment.today, self.cx).await
+        SessionBuilder::new(&args)
+            .open_manifests(manifests, self.load_environment.today, self.cx)
+            .await
     }
 
-    /// The present text of `file`.
-    pub(super) fn read(&self, file: &FileName) -> Result<String, String> {
+    /// The text of `file`, with the stored edits.
+    pub(super) fn read_text(&self, file: &FileName) -> Result<String, String> {
         match self.new_texts.get(file) {
             Some(text) => Ok(text.clone()),
             None => write_files::read_manifest(
@@ -341,45 +345,47 @@ impl<'a> ManifestTexts<'a> {
         }
     }
 
-    /// The declarations of all manifests with some `edited` texts replaced.
-    pub(super) fn reload(&self, edited: &Contents) -> Result<Desired, String> {
+    /// Loads all manifests again, with the stored edits and `edited_texts`.
+    pub(super) fn reload(&self, edited_texts: &FileTexts) -> Result<Desired, String> {
         let mut texts = self.new_texts.clone();
-        texts.extend(edited.iter().map(|(name, text)| (name.clone(), text.clone())));
-        let options = Options { replaced_texts: Some(&texts), ..Options::default() };
-        let loaded = manifest::load_with(self.dir, &self.environment, &options);
+        texts.extend(edited_texts.iter().map(|(name, text)| (name.clone(), text.clone())));
+        let options = LoadOptions { replaced_texts: Some(&texts), ..LoadOptions::default() };
+        let loaded = manifest::load_with(self.dir, &self.load_environment, &options);
         loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr_style.into()))
     }
 
-    /// The edits that make the manifests declare the goals.
+    /// Returns the edits after which the manifests declare the `goals`.
     pub(super) fn absorb(
         &self,
         desired: &Desired,
         goals: &[Goal],
         mode: AbsorbMode,
     ) -> Result<Absorbed, AbsorbError> {
-        absorb::absorb(desired, goals, mode, &|file| self.read(file), &|edited| self.reload(edited))
+        absorb::absorb(desired, goals, mode, &|file| self.read_text(file), &|edited| {
+            self.reload(edited)
+        })
     }
 
-    /// Stores edited texts.
+    /// Keeps the edited texts for [`Self::write`].
     pub(super) fn store_edits(&mut self, absorbed: &Absorbed) {
-        for (name, (old, new)) in &absorbed.files {
-            self.old_texts.entry(name.clone()).or_insert_with(|| Some(old.clone()));
-            self.new_texts.insert(name.clone(), new.clone());
+        for (name, (old_text, new_text)) in &absorbed.files {
+            self.old_texts.entry(name.clone()).or_insert_with(|| Some(old_text.clone()));
+            self.new_texts.insert(name.clone(), new_text.clone());
         }
     }
 
     /// Writes all changed files, or none.
     pub(super) fn write(&self) -> Result<(), CommandError> {
-        let files = self.new_texts.iter().map(|(name, new)| {
-            let (path, old) = (self.paths[name].clone(), self.old_texts[name].clone());
-            write_files::FileEdit { path, old_text: old, new_text: new.clone() }
+        let files = self.new_texts.iter().map(|(name, new_text)| {
+            let (path, old_text) = (self.paths[name].clone(), self.old_texts[name].clone());
+            write_files::FileEdit { path, old_text, new_text: new_text.clone() }
         });
         write_files::write_all(&files.collect::<Vec<_>>())
     }
 }
 
-/// The edits without secrets: texts of the manifests that may be secret are removed unless they are in
-/// `public_texts`. On a terminal they have about `max_lines` lines.
+/// Renders the edits without secrets: texts that may be secret are hidden unless they are in
+/// `public_texts`. A terminal gets about `max_lines` lines.
 pub(super) fn render_edits(
     files: &BTreeMap<FileName, (String, String)>,
     public_texts: &BTreeSet<String>,
@@ -392,24 +398,25 @@ pub(super) fn render_edits(
     terminal::render_edits_text(&files.collect::<Vec<_>>(), max_lines, style)
 }
 
-/// A summary of the edits. With `has_includes` the edits also apply to groups and projects that rules
-/// include; only the service has the list of those.
-fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, has_includes: bool) -> String {
-    let differences = count(goals.iter().map(Goal::count_differences).sum::<usize>(), "difference");
-    let files = count(absorbed.files.len(), "file");
+/// A summary of the edits. With `affects_included`, it warns that groups and projects included by a
+/// rule may change too; only the service knows which ones.
+fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, affects_included: bool) -> String {
+    let difference_count =
+        count(goals.iter().map(Goal::count_differences).sum::<usize>(), "difference");
+    let file_count = count(absorbed.files.len(), "file");
     let mut summary = if args.write {
-        format!("absorbed {differences} into {files}\n")
+        format!("absorbed {difference_count} into {file_count}\n")
     } else {
-        format!("would absorb {differences} into {files}; pass `--write` to do it\n")
+        format!("would absorb {difference_count} into {file_count}; pass `--write` to do it\n")
     };
     let mut lines = Vec::new();
     if !absorbed.other_containers.is_empty() {
         let others: Vec<_> = absorbed.other_containers.iter().map(String::as_str).collect();
-        let number = count(others.len(), "other group or project");
+        let other_count = count(others.len(), "other group or project");
         let others = list_first(&others);
-        lines.push(format!("it also changes the declarations of {number}: {others}"));
+        lines.push(format!("it also changes the declarations of {other_count}: {others}"));
     }
-    if has_includes {
+    if affects_included {
         lines.push("groups and projects that a rule includes may change too".to_owned());
     }
     if !lines.is_empty() {

@@ -1,5 +1,5 @@
-//! `undrift apply`: shows the plan, asks, and applies it. Of a saved plan it applies the steps that are
-//! still needed.
+//! `undrift apply`: shows the plan, asks for confirmation, and applies it. Of a saved plan, it applies
+//! the steps that are still needed.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,19 +8,19 @@ use std::{
 
 use super::{
     BaseArgs, BaseUse, ChangeArgs, CommandError, Exit, ManifestFolder, Progress, ReportArgs,
-    Reported, RunContext, RunRecord, Session, SessionArgs, SessionBuilder, check_can_write, saved,
-    signal,
+    ReportedExit, RunContext, RunRecord, Session, SessionArgs, SessionBuilder, check_can_write,
+    saved, signal,
 };
 use crate::{
     address::Address,
-    apply::{Applied, Event},
+    apply::{ApplyResult, Event},
     diagnostic::{Diagnostic, Diagnostics, SourceLocation},
     diff::{Shown, Step, show_secret},
     digest::DigestKey,
     origin::Origin,
     plan::{
-        Approved, Blocked, DriftPolicy, LeftOut, Plan, Policy,
-        saved::{PlanComparison, Recording, SavedPlan, SealedPlan},
+        ApprovalPolicy, Approved, Blocked, DriftPolicy, Plan, SkippedContainer,
+        saved::{PlanComparison, PlanRecorder, SavedPlan, SealedPlan},
     },
     report::{Canvas, Outcomes, Planned, ReportContent, ReportKind, Sink, terminal},
     secret::Reference,
@@ -60,20 +60,20 @@ pub(super) struct Args {
     /// The saved plan, if DIR is a valid one.
     #[arg(skip)]
     plan: Option<Box<SealedPlan>>,
-    /// What to do if something changed since a plan was saved: stop before the first write, or skip
-    /// that group or project
+    /// If something changed since a plan was saved: stop before the first write, or skip that group or
+    /// project
     #[arg(long, value_name = "WHAT", value_enum, default_value = "stop")]
     on_stale: OnStale,
     #[command(flatten)]
     base: BaseArgs,
-    /// With a base, write also what differed before this branch
+    /// With a base, also write differences from before this branch
     #[arg(long, requires = "base", help_heading = "Base")]
     heal: bool,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }
 
-/// What to do if something changed since a plan was saved.
+/// The treatment of changes since a plan was saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum OnStale {
     /// Change nothing.
@@ -92,19 +92,19 @@ impl Args {
         self.manifests_dir.as_deref().unwrap_or(&self.session.dir)
     }
 
-    /// Reads the saved plan, if one is named, and takes the folder of manifests from `-d`, or else
-    /// from the plan.
+    /// Reads the saved plan, if one is named. The folder of manifests is then the one of `-d`, or else
+    /// the one in the plan.
     ///
     /// # Errors
-    /// If the folder is named twice, or that of the plan is not below the working directory.
+    /// If the folder is named twice, or the folder in the plan is not below the working directory.
     pub(super) fn resolve_folder(&mut self) -> Result<(), CommandError> {
         let dir = &mut self.session.dir;
         if dir.is_named_twice() {
-            let named_folder = dir.named.take();
+            let manifests_dir = dir.named.take();
             if dir.is_dir() || self.manifests_dir.is_some() {
                 return Err(ManifestFolder::named_twice_error());
             }
-            self.manifests_dir = named_folder;
+            self.manifests_dir = manifests_dir;
         }
         if self.manifests_dir.is_none() && !saved::is_undrift_file(dir) {
             return Ok(());
@@ -148,16 +148,17 @@ struct PlanToApply {
 }
 
 impl PlanToApply {
-    /// Compares it with `plan`, which was made now.
+    /// Compares the saved plan with `plan`, the plan of this run.
     fn compare(&self, plan: &Plan, session: &Session) -> PlanComparison {
-        let recording = Recording { secrets: &session.settings.secrets, key: self.key.as_ref() };
+        let recording = PlanRecorder { secrets: &session.settings.secrets, key: self.key.as_ref() };
         self.plan.compare(&self.id, plan, &session.desired.containers, recording)
     }
 }
 
-/// Shows, asks, applies and reports. Every exit states whether anything was changed.
-pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, CommandError> {
-    cx.reports.record.watch(&cx.output)?;
+/// Shows the plan, asks for confirmation, applies the plan and reports the result. Every exit states
+/// whether anything was changed.
+pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit, CommandError> {
+    cx.reports.record.watch_signals(&cx.output)?;
     let plan_to_apply = args.read_saved_plan(cx)?;
     let (session_args, changes) = match &plan_to_apply {
         Some(saved) => (
@@ -172,7 +173,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, Command
             .help("leave it out, or save another plan"));
     }
     let base_use = BaseUse {
-        drift: if args.heal { DriftPolicy::Write } else { DriftPolicy::Exclude },
+        drift_policy: if args.heal { DriftPolicy::Write } else { DriftPolicy::Exclude },
         only_changed: false,
     };
     let base = base.map(|base| (base, base_use));
@@ -181,24 +182,26 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, Command
     cx.reports.record.add_facts(|record| record.run = Some(session.run.clone()));
     check_can_write(session.run.token.as_ref())?;
     let plan = &session.plan(cx).await?;
-    let acknowledged =
+    let acknowledgements =
         plan.acknowledged.iter().map(|acknowledged| acknowledged.refusal.acknowledgement.clone());
-    cx.reports.record.add_facts(|record| record.acknowledgements = acknowledged.collect());
-    let comparison = plan_to_apply.map(|saved| saved.compare(plan, &session));
+    cx.reports.record.add_facts(|record| record.acknowledgements = acknowledgements.collect());
+    let comparison = plan_to_apply.map(|saved_plan| saved_plan.compare(plan, &session));
     let saved = comparison.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
     let exit = Exit::first_of([super::plan::blocking_exit(plan), Exit::Stale.only_if(is_stale)]);
-    let proposal = Proposal { session: &session, plan, saved, exit, cx };
+    let proposal = Proposal { session: &session, plan, comparison: saved, exit, cx };
     if is_stale && args.on_stale == OnStale::Stop {
         return Ok(proposal.finish_unchanged(exit, STALE_TEXT));
     }
-    let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing, saved });
+    let approval =
+        plan.approve(ApprovalPolicy { all_or_nothing: args.all_or_nothing, comparison: saved });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
-    let missing = missing_secrets(steps, &session);
-    if !missing.is_empty() {
+    let secret_faults = find_secret_faults(steps, &session);
+    if !secret_faults.is_empty() {
         // The reason is written last, after the plan.
-        let reason = format!("\n{}{UNCHANGED_TEXT}", missing.render(cx.output.stderr_style.into()));
-        cx.reports.add_diagnostics(missing);
+        let reason =
+            format!("\n{}{UNCHANGED_TEXT}", secret_faults.render(cx.output.stderr_style.into()));
+        cx.reports.add_diagnostics(secret_faults);
         return Ok(proposal.finish_unchanged(Exit::first_of([exit, Exit::Usage]), &reason));
     }
     match approval {
@@ -219,58 +222,60 @@ struct Proposal<'a> {
     session: &'a Session,
     plan: &'a Plan,
     /// The comparison with the saved plan, if there is one.
-    saved: Option<&'a PlanComparison>,
+    comparison: Option<&'a PlanComparison>,
     /// The exit code for findings that block apply.
     exit: Exit,
     cx: &'a RunContext,
 }
 
 impl Proposal<'_> {
-    fn text(&self, write_text: Sink<'_>) {
+    fn write_text(&self, sink: Sink<'_>) {
         let (style, secrets) = (self.cx.output.style, &*self.session.settings.secrets);
-        let canvas = Canvas::with_sink(&mut *write_text, style, secrets);
-        terminal::plan(canvas, self.plan, &self.session.run, ReportKind::Apply);
-        let stale_text = self.saved.map(|saved| terminal::stale_text(saved, style, secrets));
+        let canvas = Canvas::with_sink(&mut *sink, style, secrets);
+        terminal::render_plan(canvas, self.plan, &self.session.run, ReportKind::Apply);
+        let stale_text =
+            self.comparison.map(|comparison| terminal::stale_text(comparison, style, secrets));
         stale_text
             .filter(|text| !text.is_empty())
             .iter()
-            .for_each(|text| write_text(&format!("\n{text}")));
+            .for_each(|text| sink(&format!("\n{text}")));
     }
 
-    /// Reports it, with `text`, after a run without changes.
-    fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> Reported {
+    /// Reports the plan after a run that changed nothing; `text` writes its text.
+    fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> ReportedExit {
         let planned = Planned::new(&self.session.run, self.plan);
-        let planned = Planned { saved_plan: self.saved, ..planned };
+        let planned = Planned { saved_plan: self.comparison, ..planned };
         self.cx.reports.finish(ReportKind::Plan, exit, ReportContent::Planned(&planned), text, None)
     }
 
-    /// Reports it, and then the `reason` why nothing was changed.
-    fn finish_unchanged(&self, exit: Exit, reason: &str) -> Reported {
-        let reported = self.finish(exit, |sink| self.text(sink));
+    /// Reports the plan, and prints the `reason` why nothing was changed.
+    fn finish_unchanged(&self, exit: Exit, reason: &str) -> ReportedExit {
+        let reported = self.finish(exit, |sink| self.write_text(sink));
         self.cx.output.eprint(reason);
         reported
     }
 
-    /// Shows it, asks unless told not to, applies and reports.
+    /// Shows the plan, asks unless `is_confirmed`, applies it and reports the result.
     async fn apply(
         self,
         approved: &Approved<'_>,
-        skipped: &[LeftOut],
+        skipped: &[SkippedContainer],
         is_confirmed: bool,
-    ) -> Result<Reported, CommandError> {
-        let Self { session, plan, saved, exit, cx: RunContext { output, reports, .. } } = self;
+    ) -> Result<ReportedExit, CommandError> {
+        let Self { session, plan, comparison, exit, cx: RunContext { output, reports, .. } } = self;
         let (style, secrets) = (output.style, &*session.settings.secrets);
         if reports.replaces_text() {
-            self.text(&mut |part| output.eprint(part));
+            self.write_text(&mut |part| output.eprint(part));
         } else {
-            output.print_parts(|sink| self.text(sink))?;
+            output.print_parts(|sink| self.write_text(sink))?;
         }
-        output.eprint(&terminal::left_out(skipped, output.stderr_style, secrets));
+        output.eprint(&terminal::skipped_text(skipped, output.stderr_style, secrets));
         if !is_confirmed && !output.confirm("apply these changes")? {
             output.eprint(UNCHANGED_TEXT);
             return Ok(self.finish(Exit::Interrupted, |_| {}));
         }
-        let (applied, signal_exit) = carry_out(session, approved, &reports.record, self.cx).await?;
+        let (applied, signal_exit) =
+            apply_steps(session, approved, &reports.record, self.cx).await?;
         let ended_by = applied.ended_by.clone().map(CommandError::from);
         let exit = Exit::first_of([
             signal_exit.unwrap_or(Exit::Success),
@@ -279,10 +284,13 @@ impl Proposal<'_> {
             exit,
         ]);
         let text = |sink: Sink<'_>| {
-            sink(&format!("\n{}", terminal::applied(&applied, &session.run, style, secrets)));
+            sink(&format!(
+                "\n{}",
+                terminal::render_applied(&applied, &session.run, style, secrets)
+            ));
         };
         let outcomes = Outcomes::new(&session.run, plan, &applied, skipped);
-        let outcomes = Outcomes { saved_plan: saved, ..outcomes };
+        let outcomes = Outcomes { saved_plan: comparison, ..outcomes };
         reports.record.add_facts(|record| {
             record.counts = Some(outcomes.counts);
             record.left_out = skipped.len();
@@ -301,7 +309,7 @@ impl Proposal<'_> {
 }
 
 /// A short result for readers who do not see the report.
-fn result_without_report(applied: &Applied) -> &'static str {
+fn result_without_report(applied: &ApplyResult) -> &'static str {
     let success_count = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
     if success_count == applied.steps.len() {
         "the changes were made; only the report is missing"
@@ -312,28 +320,28 @@ fn result_without_report(applied: &Applied) -> &'static str {
     }
 }
 
-/// The missing secrets that `steps` have to send, and secrets that must never be sent. Nothing is
-/// written unless all secrets are set, so that a missing one does not stop a run after some writes.
-fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session) -> Diagnostics {
+/// Errors for missing secrets that `steps` send, and for declared secrets that must never be sent. A
+/// run writes nothing unless all secrets are set; otherwise a missing one could stop it halfway.
+fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session) -> Diagnostics {
     let diagnose = |reference: &Reference, is_refused: bool, origin: &Origin, address: &Address| {
         let reason = session.settings.secrets.missing_reason(reference);
         let reason = reason.filter(|reason| reason.is_refused() == is_refused)?;
         let diagnostic = Diagnostic::error(reason.code(), reason.to_string());
-        Some(diagnostic.at_place(SourceLocation::from(origin)).label(address.to_string()))
+        Some(diagnostic.at_location(SourceLocation::from(origin)).label(address.to_string()))
     };
     let uploads = session.desired.uploaded_files();
     let uploads = uploads.map(|(address, origin, path)| (address, origin, Reference::File(path)));
-    let declared = session.desired.references().chain(uploads);
-    let refused = declared
+    let references = session.desired.references().chain(uploads);
+    let refused = references
         .filter_map(|(address, origin, reference)| diagnose(&reference, true, &origin, &address));
     let values = steps.flat_map(|step| step.secrets_and_files().map(move |value| (step, value)));
     let missing = values.filter_map(|(step, value)| {
-        let (reference, shown) = match value {
+        let (reference, shown_value) = match value {
             Value::Secret(reference) => (reference.clone(), show_secret(reference)),
             Value::File(path) => (Reference::File(path.clone()), Shown::File(path.clone())),
             Value::Plain(_) => return None,
         };
-        let change = step.changes.iter().find(|change| *change.after == shown);
+        let change = step.changes.iter().find(|change| *change.after == shown_value);
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         diagnose(&reference, false, origin, &step.address)
     });
@@ -341,31 +349,31 @@ fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session)
 }
 
 /// Applies the plan. The first signal lets requests in flight finish, the second ends the process.
-async fn carry_out(
+async fn apply_steps(
     session: &Session,
-    plan: &Approved<'_>,
+    approved: &Approved<'_>,
     record: &RunRecord,
     cx: &RunContext,
-) -> Result<(Applied, Option<Exit>), CommandError> {
+) -> Result<(ApplyResult, Option<Exit>), CommandError> {
     let client = session.observer.client().clone();
     let signal_record = record.clone();
-    let signals = signal::watch(
+    let first_signal = signal::watch(
         cx.output.clone(),
         move || client.interrupt(),
         move |signal| signal_record.end_by_signal(signal),
     )?;
     record.begin_changes();
     let progress =
-        Progress::for_applying(plan.steps().count(), session.observer.client(), &cx.output);
-    let report = |event: Event| {
+        Progress::for_applying(approved.steps().count(), session.observer.client(), &cx.output);
+    let on_event = |event: Event| {
         if let Event::Ended(result) = event
             && result.outcome.is_success()
         {
-            progress.step(&result.address.to_string());
+            progress.count_step(&result.address.to_string());
         }
     };
-    let applied = session.apply(plan, session.concurrency.min(MAX_CONCURRENT), report).await;
+    let applied = session.apply(approved, session.concurrency.min(MAX_CONCURRENT), on_event).await;
     let done_count = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
     tracing::info!("applied {done_count} of {}", count(applied.steps.len(), "step"));
-    Ok((applied, signals.get().copied()))
+    Ok((applied, first_signal.get().copied()))
 }

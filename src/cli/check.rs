@@ -1,6 +1,6 @@
 //! `undrift check`: checks everything that needs no service.
 
-use super::{CommandError, Exit, ManifestFolder, ReportArgs, Reported, RunContext};
+use super::{CommandError, Exit, ManifestFolder, ReportArgs, ReportedExit, RunContext};
 use crate::{
     manifest,
     report::{Checked, ReportContent, ReportKind},
@@ -21,8 +21,8 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &RunContext) -> Result<Reported, CommandError> {
-    let mut loaded = manifest::load(&args.dir, &cx.surroundings(&args.allow_env)?);
+pub(super) fn run(args: &Args, cx: &RunContext) -> Result<ReportedExit, CommandError> {
+    let mut loaded = manifest::load(&args.dir, &cx.load_environment(&args.allow_env)?);
     #[cfg(feature = "sandbox")]
     let seed_faults = super::embedded::seed_faults(&args.dir);
     #[cfg(not(feature = "sandbox"))]
@@ -31,9 +31,9 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> Result<Reported, CommandError
         loaded.desired = None;
         loaded.diagnostics.extend(seed_faults);
     }
-    let (text, code) = loaded.report(cx.output.style.into());
-    let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
-    let checked = Checked::new(&loaded.diagnostics, projects);
-    let (content, exit) = (ReportContent::Checked(&checked), Exit::Usage.only_if(code != 0));
+    let (text, exit_code) = loaded.report(cx.output.style.into());
+    let container_count = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
+    let checked = Checked::new(&loaded.diagnostics, container_count);
+    let (content, exit) = (ReportContent::Checked(&checked), Exit::Usage.only_if(exit_code != 0));
     Ok(cx.reports.finish(ReportKind::Check, exit, content, |sink| sink(&text), None))
 }

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::{
-    CommandError, Exit, LiveArgs, ReportArgs, Reported, RunContext, SessionArgs, SessionBuilder,
+    CommandError, Exit, LiveArgs, ReportArgs, ReportedExit, RunContext, SessionArgs, SessionBuilder,
 };
 use crate::{
     plan::{Plan, Strictness},
@@ -18,8 +18,8 @@ pub(super) struct Args {
     pub(super) session: SessionArgs,
     #[command(flatten)]
     live: LiveArgs,
-    /// Count as differences also what no manifest lists, what UNDRIFT_HOLD holds, and secrets that
-    /// are not set; `--strict=unverified` also counts fields that cannot be verified
+    /// Also count unlisted objects, objects held by UNDRIFT_HOLD, and unset secrets as differences;
+    /// `--strict=unverified` also counts fields that cannot be verified
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "unlisted", hide_possible_values = true, value_parser = strictness())]
     strict: Option<Strictness>,
     #[command(flatten)]
@@ -35,14 +35,14 @@ fn strictness() -> impl TypedValueParser<Value = Strictness> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, CommandError> {
+pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit, CommandError> {
     let session =
         SessionBuilder { source: args.live.session_source(), ..SessionBuilder::new(&args.session) }
             .open(cx)
             .await?;
     let mut plan = session.plan(cx).await?;
     // Guards restrict only writes, and `drift` writes nothing.
-    plan.guarded = std::mem::take(&mut plan.refusals).len();
+    plan.hidden_refusal_count = std::mem::take(&mut plan.refusals).len();
     Ok(cx.reports.finish_plan(&session.run, &plan, ReportKind::Drift, exit_for(&args, &plan)))
 }
 

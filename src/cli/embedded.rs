@@ -25,9 +25,9 @@ const MAX_SEED_BYTES: u64 = 16 << 20;
 const MAX_ENVIRONMENT_BYTES: u64 = 64 << 10;
 /// The file with values for the secrets, in the folder of the manifests.
 const ENVIRONMENT_FILE: &str = "sandbox.env";
-/// The folder for state, in the folder of the manifests.
+/// The folder for the data of the sandbox, in the folder of the manifests.
 const STATE_FOLDER: &str = ".undrift";
-/// The name that means no file.
+/// The value of `--sandbox` that keeps the data in memory.
 const MEMORY_NAME: &str = ":memory:";
 
 /// Starts the sandbox for the manifests in `root`. `file` holds its state; empty means the default
@@ -40,24 +40,25 @@ pub(super) async fn start(
     root: &Path,
     cx: &RunContext,
 ) -> Result<Endpoint, CommandError> {
-    let running = cx.sandbox.get_or_try_init(|| launch_with_file(file, root, &cx.output)).await?;
-    endpoint(
-        running,
+    let running_sandbox =
+        cx.sandbox.get_or_try_init(|| launch_with_file(file, root, &cx.output)).await?;
+    endpoint_of(
+        running_sandbox,
         cx.env.clone().with_variables(read_environment(&root.join(ENVIRONMENT_FILE))?),
     )
 }
 
-/// The running sandbox as a service.
+/// The address and the token of the running sandbox.
 ///
 /// # Errors
-/// If its address is not valid, which does not happen.
-pub(super) fn endpoint(
-    running: &RunningSandbox,
+/// If its address is not a valid URL. The address of a running sandbox always is.
+pub(super) fn endpoint_of(
+    running_sandbox: &RunningSandbox,
     environment: Environment,
 ) -> Result<Endpoint, CommandError> {
-    let service = ServiceAddress::parse(&running.url(), false)
+    let service = ServiceAddress::parse(&running_sandbox.url(), false)
         .map_err(|error| CommandError::new(Exit::Internal, error))?;
-    let token = Secret::new(running.token());
+    let token = Secret::new(running_sandbox.token());
     Ok(Endpoint { service, token, token_file: None, environment, is_embedded: true })
 }
 
@@ -68,7 +69,7 @@ async fn launch_with_file(
 ) -> Result<RunningSandbox, CommandError> {
     let data = match file {
         MEMORY_NAME => DataLocation::Memory,
-        "" => DataLocation::File(default_file(root)?),
+        "" => DataLocation::File(prepare_default_file(root)?),
         file => DataLocation::File(file.into()),
     };
     let path = root.join(SEED_FILE);
@@ -81,7 +82,7 @@ async fn launch_with_file(
     launch(sandbox::SandboxConfig { data, seed, ..sandbox::SandboxConfig::default() }, output).await
 }
 
-/// Starts the sandbox with the collections that users describe, and reports its warnings.
+/// Starts the sandbox with the collections that users describe, and prints its notes.
 ///
 /// # Errors
 /// If it does not start.
@@ -89,20 +90,21 @@ pub(super) async fn launch(
     config: sandbox::SandboxConfig,
     output: &Output,
 ) -> Result<RunningSandbox, CommandError> {
-    let config = sandbox::SandboxConfig { collections: rehearsed::collections(), ..config };
-    let running = sandbox::start(config).await.map_err(|error| {
+    let config =
+        sandbox::SandboxConfig { collections: rehearsed::described_collections(), ..config };
+    let running_sandbox = sandbox::start(config).await.map_err(|error| {
         let is_broken = matches!(error, StartError::Database { .. } | StartError::Memory(_));
         CommandError::new(if is_broken { Exit::Internal } else { Exit::Usage }, error)
     })?;
-    for note in running.notes() {
+    for note in running_sandbox.notes() {
         output.eprint(&format!("note: {note}\n"));
     }
-    Ok(running)
+    Ok(running_sandbox)
 }
 
-/// `.undrift/sandbox.db` in `root`. The folder is created if needed, readable only by the user and
-/// ignored by Git.
-fn default_file(root: &Path) -> Result<PathBuf, CommandError> {
+/// Returns `.undrift/sandbox.db` in `root`. Creates the folder if needed, readable only by the user
+/// and ignored by Git.
+fn prepare_default_file(root: &Path) -> Result<PathBuf, CommandError> {
     let folder = root.join(STATE_FOLDER);
     create_state_folder(&folder).map_err(|error| {
         let failure = CommandError::usage(format!(
@@ -137,7 +139,7 @@ fn create_state_folder(folder: &Path) -> std::io::Result<()> {
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, CommandError> {
     let text = read_text(path, MAX_SEED_BYTES)?;
     let name = path.display().to_string();
-    output.refuse_errors(&find_faults(&text, &name))?;
+    output.refuse_errors(&find_seed_faults(&text, &name))?;
     let parsed = yaml::parse(&text);
     let seed = match &parsed.documents[..] {
         [document] => Seed::from_json(document.to_json()).ok(),
@@ -152,40 +154,41 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, CommandErr
 pub(super) fn seed_faults(root: &Path) -> Diagnostics {
     let path = root.strip_prefix(".").unwrap_or(root).join(SEED_FILE);
     let text = path.is_file().then(|| read_text(&path, MAX_SEED_BYTES).ok()).flatten();
-    text.map(|text| find_faults(&text, &path.display().to_string())).unwrap_or_default()
+    text.map(|text| find_seed_faults(&text, &path.display().to_string())).unwrap_or_default()
 }
 
-fn find_faults(seed: &str, name: &str) -> Diagnostics {
-    let token = "/properties/users/items/properties/token";
-    manifest::find_seed_faults(seed, name.into(), seed_schema(), token, find_refusal)
+fn find_seed_faults(seed: &str, name: &str) -> Diagnostics {
+    let token_pointer = "/properties/users/items/properties/token";
+    manifest::find_seed_faults(seed, name.into(), seed_schema(), token_pointer, find_refusal)
 }
 
-/// The fault for a seed that the service refuses, at the refused entry.
+/// The message if the sandbox refuses the seed, and the range of the refused entry or field.
 fn find_refusal(document: &Node) -> Option<(String, Range<usize>)> {
     let seed = Seed::from_json(document.to_json()).ok()?;
     let error = Model::new(&seed, "root", ServiceOptions::default()).err()?;
     let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    // As in `project acme/shop, hook 1: ...`.
+    // The message begins with the path to the entry, such as `project acme/shop, hook 1: ...`.
     let (mut node, mut span) = (document.clone(), 0..0);
-    for part in error.split(": ").next()?.split(", ") {
-        let Some((list, name)) = find_list(&node, part) else { break };
+    for segment in error.split(": ").next()?.split(", ") {
+        let Some((list, name)) = find_list(&node, segment) else { break };
         let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let named_entry = list.items().iter().find(|item| has_name(item, &name));
         let Some(entry) = named_entry.or_else(|| list.items().get(number?)).cloned() else { break };
         span = entry.entries().first().map_or(entry.span.clone(), |(key, _)| key.span.clone());
         node = entry;
     }
-    // As in `...: push_access_level is invalid`.
-    let field = error.split_once(": ").and_then(|(_, why)| why.split(' ').next());
+    // The name of the field follows, as in `...: push_access_level is invalid`.
+    let field = error.split_once(": ").and_then(|(_, reason)| reason.split(' ').next());
     let refused_field = node.entries().iter().find(|(key, _)| Some(&*key.name) == field);
     Some((error.clone(), refused_field.map_or(span, |(_, value)| value.span.clone())))
 }
 
-/// The list in `node` with the entry of a message, and its name: `hook 1` is the first of `hooks`.
-fn find_list(node: &Node, entry: &str) -> Option<(Node, String)> {
+/// The list in `node` that `entry_label` of a message refers to, and the name of the entry: `hook 1` is
+/// the first entry of `hooks`.
+fn find_list(node: &Node, entry_label: &str) -> Option<(Node, String)> {
     node.entries().iter().find_map(|(key, list)| {
-        let nouns = ["s", "es"].into_iter().filter_map(|end| key.name.strip_suffix(end));
-        let mut names = nouns.filter_map(|noun| entry.strip_prefix(&noun.replace('_', " ")));
+        let nouns = ["s", "es"].into_iter().filter_map(|suffix| key.name.strip_suffix(suffix));
+        let mut names = nouns.filter_map(|noun| entry_label.strip_prefix(&noun.replace('_', " ")));
         Some((list.clone(), names.find_map(|name| name.strip_prefix(' '))?.to_owned()))
     })
 }
@@ -232,7 +235,7 @@ fn read_text(path: &Path, max_bytes: u64) -> Result<String, CommandError> {
 /// read differently.
 ///
 /// # Errors
-/// The number of the first line that is something else. The line itself may contain a secret.
+/// The number of the first line with another form. The line itself may contain a secret.
 fn parse_environment(text: &str) -> Result<Vec<(String, String)>, usize> {
     let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
     let assignments = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
@@ -300,7 +303,10 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let root = tempfile::tempdir().unwrap();
         for _ in 0..2 {
-            assert_eq!(default_file(root.path()).unwrap(), root.path().join(".undrift/sandbox.db"));
+            assert_eq!(
+                prepare_default_file(root.path()).unwrap(),
+                root.path().join(".undrift/sandbox.db")
+            );
         }
         let folder = root.path().join(".undrift");
         assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::CommandError;
 use crate::{digest::DigestKey, secret::Secret};
 
-/// Shorter keys, in bytes, are refused.
+/// The minimum length of a key, in bytes.
 const MIN_KEY_BYTES: usize = 16;
 
-/// Environment variables that are text.
+/// The environment variables whose values are UTF-8.
 #[derive(Clone, Default)]
 pub(super) struct Environment(BTreeMap<String, String>);
 
@@ -31,8 +31,8 @@ impl Environment {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The variable `name` as a key for digests. If a key is short, somebody with a digest can find the
-    /// key, and then the value, by trying all keys.
+    /// The variable `name` as a key for digests. If a key is short, somebody who has a digest can find
+    /// the key by trying all of them, and then the value.
     ///
     /// # Errors
     /// If it is too short.
@@ -48,18 +48,18 @@ impl Environment {
     }
 
     /// The first of `names` that is set, with its value.
-    pub(super) fn first_of<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
+    pub(super) fn first_set<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &str)> {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
 
-    /// Adds `others`, which replace variables with the same names.
+    /// Adds `variables`, which replace those with the same names.
     #[cfg(any(test, feature = "sandbox"))]
     #[must_use]
     pub(super) fn with_variables(
         mut self,
-        others: impl IntoIterator<Item = (String, String)>,
+        variables: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
-        self.0.extend(others);
+        self.0.extend(variables);
         self
     }
 }

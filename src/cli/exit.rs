@@ -4,30 +4,30 @@ use std::{fmt, process::ExitCode};
 
 use crate::api::ApiError;
 
-/// The end of a run. The variants are ordered: if several apply, the first one is used.
+/// The way in which a run ends. The variants are ordered: if several apply, the first one is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exit {
     /// SIGINT ended the run, or the prompt was declined.
     Interrupted,
     /// SIGTERM ended the run.
     Terminated,
-    /// An error of undrift itself.
+    /// undrift has a bug, or the system failed.
     Internal,
-    /// Apply did not do everything, or something was not saved.
+    /// Apply did not carry out all steps, or the service did not save a change.
     Unfinished,
     /// The plan is stale, expired or for another target.
     Stale,
-    /// A guard refuses.
+    /// A guard refuses a change.
     Guarded,
-    /// Configuration or usage.
+    /// The arguments, the configuration or the manifests are wrong.
     Usage,
-    /// Authentication, permission or tier.
+    /// The token, its permissions or the tier do not allow a request.
     Denied,
-    /// The service cannot be reached, or a budget is spent.
+    /// The service cannot be reached, or the maximum of requests or time is reached.
     Unreachable,
-    /// Some scopes could not be read.
+    /// Some data could not be read.
     Incomplete,
-    /// There are differences.
+    /// The live state differs from the manifests.
     Differences,
     /// Success.
     Success,
@@ -50,7 +50,7 @@ impl Exit {
         (Self::Success, 0),
     ];
 
-    /// The exit with this code, if there is one.
+    /// The variant with this exit code, if there is one.
     pub(super) fn from_code(code: u8) -> Option<Self> {
         Self::EXIT_CODES.into_iter().find(|(_, other)| *other == code).map(|(exit, _)| exit)
     }
@@ -60,8 +60,8 @@ impl Exit {
         Self::EXIT_CODES[self as usize].1
     }
 
-    /// The exit code for a failed request; it is `refusal_exit` if the service refuses a request that is
-    /// allowed in general.
+    /// The exit for a failed request; `refusal_exit` if the service refuses it for another reason than
+    /// a missing permission.
     pub(super) fn from_request(error: &ApiError, refusal_exit: Self) -> Self {
         match error.status() {
             _ if error.in_doubt_since().is_some() => Self::Unfinished,
@@ -72,12 +72,12 @@ impl Exit {
         }
     }
 
-    /// The first of `exits` in order; success if there is none.
+    /// The first of `exits` in the order of the variants; success if there is none.
     pub(super) fn first_of(exits: impl IntoIterator<Item = Self>) -> Self {
         exits.into_iter().min().unwrap_or(Self::Success)
     }
 
-    /// `Some(self)` if `condition` is true, for [`Self::first_of`].
+    /// `self` if `condition` is true, else success; for [`Self::first_of`].
     pub(super) const fn only_if(self, condition: bool) -> Self {
         if condition { self } else { Self::Success }
     }
@@ -92,14 +92,14 @@ impl From<Exit> for ExitCode {
 /// The exit codes, for `--help`.
 pub(super) const EXIT_CODES_HELP: &str = include_str!("help/exit-codes.txt");
 
-/// An error that ends a run: what happened, what to do about it, and the exit code.
+/// An error that ends a run, with advice for the user and the exit code.
 #[derive(Debug)]
 pub(super) struct CommandError {
     /// The error; `None` if it was reported already.
     pub(super) error: Option<anyhow::Error>,
-    /// What to do.
+    /// The advice for the user.
     pub(super) help: Option<String>,
-    /// The code.
+    /// The exit code of the run.
     pub(super) exit: Exit,
 }
 
@@ -117,12 +117,12 @@ impl CommandError {
         Self::new(Exit::Usage, anyhow::anyhow!("{message}"))
     }
 
-    /// The end of a run whose reason was already reported.
+    /// The error of a run whose reason was already reported.
     pub(super) const fn already_reported(exit: Exit) -> Self {
         Self { error: None, help: None, exit }
     }
 
-    /// Adds what to do about it.
+    /// Adds advice for the user.
     #[must_use]
     pub(super) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }

@@ -10,7 +10,7 @@ use std::{
 
 use super::CommandError;
 
-/// The folder of manifests: `-d` in every command, or the argument of one that has no other.
+/// The folder of manifests: `-d` in every command, or the positional argument.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct ManifestFolder {
     /// Folder of manifests, or one file; `-d DIR` names it in every command that reads one [default: .]
@@ -22,7 +22,7 @@ pub(super) struct ManifestFolder {
 }
 
 impl ManifestFolder {
-    /// True if `-d` names one beside the argument.
+    /// True if both the argument and `-d` name a folder.
     pub(super) const fn is_named_twice(&self) -> bool {
         self.named.is_some() && self.dir.is_some()
     }
@@ -30,7 +30,7 @@ impl ManifestFolder {
     /// Refuses a folder that is named twice.
     ///
     /// # Errors
-    /// If it is.
+    /// If it is named twice.
     pub(super) fn check_named_once(&self) -> Result<(), CommandError> {
         if self.is_named_twice() { Err(Self::named_twice_error()) } else { Ok(()) }
     }
@@ -58,7 +58,7 @@ impl Deref for ManifestFolder {
 /// The bytes of the file at `path`, at most `max_bytes`.
 ///
 /// # Errors
-/// If it cannot be read or is larger; neither quotes its content.
+/// If it cannot be read or is larger. The errors do not quote its content.
 pub(super) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, CommandError> {
     let bytes = read_bytes(path, max_bytes).map_err(|error| cannot_read(path, &error))?;
     if bytes.len() as u64 > max_bytes {

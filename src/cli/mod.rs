@@ -1,4 +1,4 @@
-//! The command line: one file per command, and what they share.
+//! The command line: one file per command, and shared modules.
 //!
 //! [`main`] parses the arguments, runs one command and turns its result into an exit code (`exit`).
 //! Results go to stdout, everything else to stderr, all through `output`. `reports` writes
@@ -62,7 +62,7 @@ use crate::{
     manifest::{LoadEnvironment, descriptions},
     report::{ReportKind, run_record::CiJob},
 };
-// Modules of commands import what they share from here.
+// The modules of commands import shared items from here.
 use base::BaseArgs;
 use connect::{ConnectArgs, Endpoint};
 use environment::Environment;
@@ -71,7 +71,7 @@ use input::ManifestFolder;
 use output::Output;
 use progress::Progress;
 use record::RunRecord;
-use reports::{ReportArgs, Reported, Reports, cannot_write};
+use reports::{ReportArgs, ReportedExit, Reports, cannot_write};
 use session::{
     AccessArgs, BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder,
     SessionSource, check_can_write, into_manifests, require_match,
@@ -171,7 +171,7 @@ struct RunContext {
 }
 
 impl RunContext {
-    /// Reports the faults of `what`, and returns the failure of the run.
+    /// Reports the faults of `what`, such as `the manifests`, and returns the failure of the run.
     fn report_unusable(&self, what: &str, diagnostics: Diagnostics) -> CommandError {
         self.output.eprint_diagnostics(&diagnostics);
         let summary = diagnostics.summary().unwrap_or_default();
@@ -207,23 +207,23 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         #[cfg(feature = "sandbox")]
         sandbox: tokio::sync::OnceCell::new(),
     };
-    let outcome = cli.prepare(folder_result, &arguments, &mut cx).and_then(|()| {
+    let result = cli.prepare(folder_result, &arguments, &mut cx).and_then(|()| {
         // A run has many small requests, and moving them between threads costs more time than it saves.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let outcome = dispatch(cli.command, &cx).await;
+            let result = dispatch(cli.command, &cx).await;
             #[cfg(feature = "sandbox")]
             if let Some(sandbox) = cx.sandbox.take() {
                 sandbox.stop().await;
             }
-            outcome
+            result
         })
     });
-    cx.reports.end(outcome)
+    cx.reports.end(result)
 }
 
 impl Cli {
-    /// Begins the reports and the log. `folder_result` is the result of reading the arguments.
+    /// Begins the reports and the log. `folder_result` is the error of finding the folder of manifests, if any.
     ///
     /// # Errors
     /// If the arguments are wrong, or a file cannot be written.
@@ -241,17 +241,17 @@ impl Cli {
         folder_result?;
         add_described_kinds(&self.kinds, self.command.manifests_path(), cx)?;
         cx.reports.begin()?;
-        match misplaced_file(arguments).filter(|file| is_database(file)) {
+        match find_misplaced_file(arguments).filter(|file| is_sandbox_file(file)) {
             Some(file) => {
                 Err(CommandError::usage(format!("`{file}` would be read as the manifests"))
-                    .help(equals_hint(file)))
+                    .help(equals_sign_hint(file)))
             }
             None => cx.output.start_log(self.verbose, &cx.env),
         }
     }
 }
 
-/// Adds the kinds described in `files`, before anything asks for kinds.
+/// Adds the kinds described in `files`, before anything uses the registry of kinds.
 ///
 /// # Errors
 /// If a file is not valid.
@@ -264,7 +264,7 @@ fn add_described_kinds(
         return Ok(());
     }
     let mut diagnostics = Diagnostics::default();
-    let load_environment = LoadEnvironment::of_process();
+    let load_environment = LoadEnvironment::for_process();
     let registry = descriptions::load(files, manifests, &load_environment, &mut diagnostics);
     if !diagnostics.is_empty() {
         return Err(cx.report_unusable("the described kinds", diagnostics));
@@ -278,9 +278,9 @@ fn add_described_kinds(
 /// Prints the output of clap if there is no command to run: help, the version, or faults of the
 /// arguments.
 fn end_without_command(mut error: clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
-    let misplaced = misplaced_file(arguments).filter(|file| concerns_argument(&error, file));
+    let misplaced = find_misplaced_file(arguments).filter(|file| concerns_argument(&error, file));
     let help = misplaced
-        .map(equals_hint)
+        .map(equals_sign_hint)
         .or_else(|| other_tools::suggest(&error, arguments).map(str::to_owned));
     if help.is_some() {
         // A name that is only spelt alike would lead elsewhere.
@@ -355,13 +355,13 @@ impl Command {
 async fn dispatch(command: Command, cx: &RunContext) -> CommandResult {
     let output = &cx.output;
     match command {
-        Command::Check(args) => check::run(&args, cx).map(Reported::exit),
+        Command::Check(args) => check::run(&args, cx).map(ReportedExit::exit),
         Command::Plan(args) => {
-            run_until_signal(output, plan::run(args, cx)).await.map(Reported::exit)
+            run_until_signal(output, plan::run(args, cx)).await.map(ReportedExit::exit)
         }
-        Command::Apply(args) => apply::run(args, cx).await.map(Reported::exit),
+        Command::Apply(args) => apply::run(args, cx).await.map(ReportedExit::exit),
         Command::Drift(args) => {
-            run_until_signal(output, drift::run(args, cx)).await.map(Reported::exit)
+            run_until_signal(output, drift::run(args, cx)).await.map(ReportedExit::exit)
         }
         Command::Snapshot(args) => run_until_signal(output, snapshot::run(args, cx)).await,
         Command::Export(args) => run_until_signal(output, export::run(args, cx)).await,
@@ -375,28 +375,28 @@ async fn dispatch(command: Command, cx: &RunContext) -> CommandResult {
         #[cfg(feature = "sandbox")]
         Command::Sandbox(args) => sandbox::run(args, cx).await,
         Command::Schema(args) => schema::run(&args, cx),
-        Command::Completions(args) => pages::completions(&args, cx),
-        Command::Man(args) => pages::man(&args, cx),
+        Command::Completions(args) => pages::print_completions(&args, cx),
+        Command::Man(args) => pages::write_man_pages(&args, cx),
     }
 }
 
-/// True if `error` is about the argument `file`.
+/// True if clap refuses the argument `file`.
 fn concerns_argument(error: &clap::Error, file: &str) -> bool {
     matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(argument)) if argument == file)
 }
 
-fn equals_hint(file: &str) -> String {
+fn equals_sign_hint(file: &str) -> String {
     format!("give the sandbox file with an equals sign: `--sandbox={file}`")
 }
 
 /// An argument after a bare `--sandbox` that is probably meant as its file.
-fn misplaced_file(arguments: &[OsString]) -> Option<&str> {
+fn find_misplaced_file(arguments: &[OsString]) -> Option<&str> {
     let option_index = arguments.iter().position(|argument| argument == "--sandbox")?;
     arguments.get(option_index + 1)?.to_str().filter(|argument| !argument.starts_with('-'))
 }
 
-/// True if `name` looks like the file of a sandbox rather than like manifests.
-fn is_database(name: &str) -> bool {
+/// True if `name` looks like a file of a sandbox, not like manifests.
+fn is_sandbox_file(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(std::ffi::OsStr::to_str);
     name == ":memory:" || matches!(extension, Some("db" | "sqlite" | "sqlite3"))
 }
@@ -461,13 +461,13 @@ mod tests {
             ("undrift plan manifests --sandbox", None),
             ("undrift plan --sandbox --full", None),
         ] {
-            assert_eq!(misplaced_file(&arguments(line)), file, "{line}");
+            assert_eq!(find_misplaced_file(&arguments(line)), file, "{line}");
         }
         assert!(
-            is_database("my.db")
-                && is_database(":memory:")
-                && !is_database("manifests")
-                && !is_database("shop.yaml")
+            is_sandbox_file("my.db")
+                && is_sandbox_file(":memory:")
+                && !is_sandbox_file("manifests")
+                && !is_sandbox_file("shop.yaml")
         );
         let error =
             Cli::try_parse_from(arguments("undrift plan manifests --sandbox other")).unwrap_err();

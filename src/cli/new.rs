@@ -13,7 +13,7 @@ use crate::{
     desired::Desired,
     diagnostic::FileName,
     field::Scope,
-    manifest::{self, Loaded, Options, is_manifest_name},
+    manifest::{self, LoadOptions, LoadedManifests, is_manifest_name},
     text::escape,
     value::{Json, Object},
     yaml::write::{self as yaml, Item, OutputNode},
@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// Full path of the project
     #[arg(value_name = "PATH")]
     path: String,
-    /// Profiles that it uses, separated by commas; the later outranks the earlier
+    /// Profiles that the project uses, separated by commas; later ones take precedence
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     uses: Vec<String>,
     /// Parameter that a profile needs; may be repeated
@@ -46,14 +46,14 @@ pub(super) struct Args {
     output: Option<PathBuf>,
 }
 
-fn param(written: &str) -> Result<(String, String), String> {
-    let (name, value) = written.split_once('=').ok_or("write NAME=VALUE")?;
+fn param(assignment: &str) -> Result<(String, String), String> {
+    let (name, value) = assignment.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
-    let load_environment = cx.surroundings(&[])?;
+    let load_environment = cx.load_environment(&[])?;
     let text = document_text(args);
     let loaded = manifest::load(&args.dir, &load_environment);
     if let Some(file) = &args.output {
@@ -61,8 +61,8 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     }
     // A folder without manifests is the usual start of a first project.
     let mut diagnostics = loaded.diagnostics.sorted().into_iter();
-    let is_empty = diagnostics.all(|diagnostic| diagnostic.code == "no-manifests");
-    if loaded.diagnostics.has_errors() && !is_empty {
+    let has_no_manifests = diagnostics.all(|diagnostic| diagnostic.code == "no-manifests");
+    if loaded.diagnostics.has_errors() && !has_no_manifests {
         cx.output.eprint_diagnostics(&loaded.diagnostics);
         return Err(CommandError::usage("cannot use the manifests that it is checked with"));
     }
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let loaded_with_new = manifest::load_with(
         &args.dir,
         &load_environment,
-        &Options { replaced_texts: Some(&new_texts), ..Options::default() },
+        &LoadOptions { replaced_texts: Some(&new_texts), ..LoadOptions::default() },
     );
     if loaded_with_new.desired.is_none() {
         cx.output.eprint_diagnostics(&loaded_with_new.diagnostics);
@@ -99,7 +99,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
 /// The text of the document.
 fn document_text(args: &Args) -> String {
     let mut items =
-        vec![Item::value("kind", Scope::Project.document()), Item::value("path", &*args.path)];
+        vec![Item::value("kind", Scope::Project.document_kind()), Item::value("path", &*args.path)];
     items.extend(args.create.then(|| Item::value("create", true)));
     if !args.uses.is_empty() {
         items.push(Item::new("uses", OutputNode::Value(args.uses.clone().into())));
@@ -123,7 +123,7 @@ fn check_path(path: &str, desired: &Desired) -> Result<(), CommandError> {
 }
 
 /// Refuses a file that exists, or would not be read as a manifest.
-fn check_file(file: &Path, loaded: &Loaded) -> Result<(), CommandError> {
+fn check_file(file: &Path, loaded: &LoadedManifests) -> Result<(), CommandError> {
     let name = file.display();
     if file.symlink_metadata().is_ok() {
         return Err(

@@ -1,5 +1,5 @@
-//! Writes text: results to stdout, everything else to stderr. Secrets are removed from all texts;
-//! machine-readable data comes here without secrets.
+//! Writes text: results to stdout, everything else to stderr. Secrets are removed from all texts.
+//! Machine-readable data must already be without secrets.
 
 use std::{
     io::{self, BufRead as _, ErrorKind, IsTerminal as _, Read as _, Write},
@@ -19,7 +19,7 @@ use crate::{
 /// The maximum length of an answer to a prompt, in bytes.
 const MAX_ANSWER_BYTES: u64 = 1 << 10;
 
-/// Removes secrets from text; it learns them when they are looked up. Clones share the secrets.
+/// Removes secrets from text: all that were looked up so far. Clones share the secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Redactor(Arc<RwLock<Arc<Secrets>>>);
 
@@ -46,7 +46,7 @@ pub(super) struct Output {
     pub(super) redactor: Redactor,
     /// The style of results.
     pub(super) style: TextStyle,
-    /// The style of what goes to stderr.
+    /// The style of text on stderr.
     pub(super) stderr_style: TextStyle,
     /// True if bars may be drawn on stderr.
     pub(super) shows_progress: bool,
@@ -58,16 +58,16 @@ impl Output {
     /// Checks the streams and the environment.
     pub(super) fn new(colour: ColorChoice, verbose: u8, full: bool, env: &Environment) -> Self {
         let columns = env.get("COLUMNS").and_then(|columns| columns.parse().ok());
-        let is_terminal = [io::stdout().is_terminal(), io::stderr().is_terminal()];
-        let [style, stderr] = is_terminal.map(|is_terminal| {
+        let terminal_flags = [io::stdout().is_terminal(), io::stderr().is_terminal()];
+        let [style, stderr_style] = terminal_flags.map(|is_terminal| {
             let width = is_terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
             TextStyle { colour: uses_colour(colour, is_terminal, env), width, full }
         });
-        let [_, is_terminal] = is_terminal;
+        let [_, is_terminal] = terminal_flags;
         Self {
             redactor: Redactor::default(),
             style,
-            stderr_style: stderr,
+            stderr_style,
             shows_progress: is_terminal && verbose == 0 && env.get("CI").is_none(),
             is_interactive: is_terminal && io::stdin().is_terminal(),
         }
@@ -78,7 +78,7 @@ impl Output {
         self.redactor.secrets()
     }
 
-    /// Writes a result, as text. A reader that has gone away is not an error.
+    /// Writes a result, as text. A closed pipe is not an error.
     ///
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
@@ -86,7 +86,7 @@ impl Output {
         self.print_data(&self.redactor.secrets().redact_values(text))
     }
 
-    /// As [`Self::print`], for a text that `write` produces in parts.
+    /// Like [`Self::print`], for a text that `write` produces in parts.
     ///
     /// # Errors
     /// As for [`Self::print`].
@@ -115,15 +115,14 @@ impl Output {
         }
     }
 
-    /// Writes a warning, an error or a prompt. Errors are ignored: without stderr there is no place
-    /// for them.
+    /// Writes a warning, an error or a prompt. Errors of stderr are ignored: they cannot be reported.
     pub(super) fn eprint(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         let _ =
             stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
     }
 
-    /// Writes a line for each of `items`, as [`terminal::lines`] does.
+    /// Writes a line for each of `items`, as [`terminal::render_lines`] does.
     pub(super) fn eprint_lines<T, K: Ord>(
         &self,
         items: &[T],
@@ -132,7 +131,13 @@ impl Output {
         texts: [&dyn Fn(&T) -> String; 2],
     ) {
         let secrets = self.secrets();
-        self.eprint(&terminal::lines(items, noun, key, texts, (self.stderr_style, &secrets)));
+        self.eprint(&terminal::render_lines(
+            items,
+            noun,
+            key,
+            texts,
+            (self.stderr_style, &secrets),
+        ));
     }
 
     /// Writes diagnostics, if there are any.
@@ -153,7 +158,7 @@ impl Output {
         }
     }
 
-    /// Asks the user for the confirmation of an action, for example `apply these changes`.
+    /// Asks the user whether to do `what`, for example `apply these changes`.
     ///
     /// # Errors
     /// If there is no terminal for the prompt.
@@ -165,8 +170,9 @@ impl Output {
         }
         self.eprint(&format!("{what}? [y/N] "));
         let mut answer = Vec::new();
-        let read = io::stdin().lock().take(MAX_ANSWER_BYTES).read_until(b'\n', &mut answer);
-        read.map_err(|error| CommandError::usage(format!("cannot read the answer: {error}")))?;
+        let read_result = io::stdin().lock().take(MAX_ANSWER_BYTES).read_until(b'\n', &mut answer);
+        read_result
+            .map_err(|error| CommandError::usage(format!("cannot read the answer: {error}")))?;
         Ok(is_yes(&String::from_utf8_lossy(&answer)))
     }
 
@@ -175,16 +181,16 @@ impl Output {
         let secrets = self.secrets();
         let mut canvas = Canvas::new(self.stderr_style, &secrets);
         let error = failure.error.as_ref().map(|error| format!("{error:#}"));
-        let parts = [
+        let labelled_texts = [
             (Paint::Error, "error:", error.as_ref()),
             (Paint::Note, " help:", failure.help.as_ref()),
         ];
-        for (paint, word, text) in parts {
+        for (paint, label, text) in labelled_texts {
             let text = canvas.redact(text.map_or("", String::as_str));
             for (index, line) in text.lines().enumerate() {
                 let head = Line::default();
                 let head =
-                    if index == 0 { head.put(paint, word).text(" ").hang_here() } else { head };
+                    if index == 0 { head.put(paint, label).text(" ").hang_here() } else { head };
                 canvas.add_line(&head.text(line));
             }
         }
@@ -239,7 +245,7 @@ impl Output {
     }
 }
 
-/// True if an answer is a clear yes.
+/// True if the answer is `y` or `yes`.
 fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }

@@ -19,9 +19,9 @@ pub(super) struct CompletionsArgs {
 }
 
 /// Prints the completions for a shell.
-pub(super) fn completions(args: &CompletionsArgs, cx: &RunContext) -> CommandResult {
+pub(super) fn print_completions(args: &CompletionsArgs, cx: &RunContext) -> CommandResult {
     let mut text = Vec::new();
-    // As values of the argument, all 68 would appear in every help and error.
+    // They are not values of the argument itself: all of them would appear in every help and error.
     let operations =
         PossibleValuesParser::new(operations::all_operations().map(|operation| operation.row().id));
     let mut command = Cli::command().mut_subcommand("call", |call| {
@@ -45,12 +45,12 @@ pub(super) struct ManArgs {
 }
 
 /// Prints or writes manual pages.
-pub(super) fn man(args: &ManArgs, cx: &RunContext) -> CommandResult {
+pub(super) fn write_man_pages(args: &ManArgs, cx: &RunContext) -> CommandResult {
     let command: Command = Cli::command().disable_help_subcommand(true);
     if let Some(folder) = &args.write {
-        let written = std::fs::create_dir_all(folder)
+        let result = std::fs::create_dir_all(folder)
             .and_then(|()| clap_mangen::generate_to(command, folder));
-        written.map_err(|error| {
+        result.map_err(|error| {
             CommandError::usage(format!("cannot write to `{}`: {error}", folder.display()))
         })?;
     } else {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::{
-    BaseArgs, BaseUse, ChangeArgs, CommandError, Exit, LiveArgs, ReportArgs, Reported, RunContext,
-    SessionArgs, SessionBuilder, saved::SavedPlanTarget,
+    BaseArgs, BaseUse, ChangeArgs, CommandError, Exit, LiveArgs, ReportArgs, ReportedExit,
+    RunContext, SessionArgs, SessionBuilder, saved::SavedPlanTarget,
 };
 use crate::{
     plan::{DriftPolicy, Plan, Strictness},
@@ -37,10 +37,10 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, CommandError> {
+pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit, CommandError> {
     // `apply` executes all steps of a saved plan, so its drift is counted as changes too.
     let drift = if args.output.is_some() { DriftPolicy::Write } else { DriftPolicy::Show };
-    let base_use = BaseUse { drift, only_changed: args.changed };
+    let base_use = BaseUse { drift_policy: drift, only_changed: args.changed };
     let base = args.base.explicit_or_job_base(&cx.env);
     if args.changed && base.is_none() {
         return Err(CommandError::usage("`--changed` needs a base to compare with")
@@ -48,13 +48,13 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, Command
     }
     let target =
         args.output.as_deref().map(|path| SavedPlanTarget::begin(path, &cx.env)).transpose()?;
-    let session = SessionBuilder {
+    let builder = SessionBuilder {
         source: args.live.session_source(),
         changes: args.changes.clone(),
         base: base.map(|base| (base, base_use)),
         ..SessionBuilder::new(&args.session)
     };
-    let session = session.open(cx).await?;
+    let session = builder.open(cx).await?;
     let plan = match target {
         Some(target) => {
             let plan = session.plan_to_save(cx).await?;
@@ -63,13 +63,13 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<Reported, Command
         }
         None => session.plan(cx).await?,
     };
-    let is_written = args.output.is_some() && plan.base.is_some();
-    let kind = if is_written { ReportKind::Apply } else { ReportKind::Plan };
+    let is_saved_with_base = args.output.is_some() && plan.base.is_some();
+    let kind = if is_saved_with_base { ReportKind::Apply } else { ReportKind::Plan };
     Ok(cx.reports.finish_plan(&session.run, &plan, kind, exit_for(&args, &plan)))
 }
 
 fn exit_for(args: &Args, plan: &Plan) -> Exit {
-    // With a base, earlier differences do not belong to the branch; but a saved plan writes them, too.
+    // With a base, only changes of the branch count. But a saved plan also writes earlier differences.
     let has_differences = match plan.base {
         Some(_) if args.output.is_none() => plan.branch_steps().next().is_some(),
         _ => plan.differs(Strictness::Declared),

@@ -1,6 +1,6 @@
 //! Progress on stderr while a run reads and applies: a bar on a terminal, which disappears at the
-//! end, or a line every ten seconds elsewhere. If the service limits requests, both show how long it
-//! still takes.
+//! end, or a line every ten seconds elsewhere. If the service limits requests, both show the time
+//! left.
 
 use std::{
     sync::{
@@ -28,28 +28,32 @@ const TICK_INTERVAL: Duration = Duration::from_millis(120);
 /// The interval of lines, short enough for somebody who watches a log.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A bar, or the lines.
+/// A bar, or lines of text.
 #[derive(Debug)]
 pub(super) enum Progress {
     /// On a terminal.
-    Bar(ProgressBar, Output, Remaining),
+    Bar(ProgressBar, Output, RemainingWork),
     /// Elsewhere: the number of finished steps, and a sender that ends the lines when dropped.
     Lines(Arc<AtomicUsize>, #[expect(dead_code, reason = "dropped, not used")] Sender<()>),
 }
 
-/// The remaining work.
+/// The remaining work of a run, to estimate its duration.
 #[derive(Debug)]
-pub(super) struct Remaining {
+pub(super) struct RemainingWork {
     client: ReadClient,
-    /// The requests sent before.
+    /// The requests that were sent before this work.
     start_counts: Counts,
     total: usize,
 }
 
-impl Remaining {
-    /// `, about 5 minutes left`, if that is known and not less than one.
-    fn remaining_text(&self, done: usize) -> String {
-        match self.client.minutes_left(&self.start_counts, done, self.total).unwrap_or_default() {
+impl RemainingWork {
+    /// The estimate, such as `, about 5 minutes left`; empty if it is unknown or below one minute.
+    fn remaining_text(&self, done_count: usize) -> String {
+        match self
+            .client
+            .minutes_left(&self.start_counts, done_count, self.total)
+            .unwrap_or_default()
+        {
             0 => String::new(),
             minutes => format!(", about {} left", count(minutes, "minute")),
         }
@@ -57,7 +61,7 @@ impl Remaining {
 }
 
 impl Progress {
-    /// The progress of reading `containers`. Says how long that takes, if the service limits
+    /// The progress of reading `containers`. Prints the expected duration if the service limits
     /// requests.
     pub(super) fn for_reading<'c>(
         containers: impl ExactSizeIterator<Item = &'c Container>,
@@ -69,7 +73,8 @@ impl Progress {
         Self::new("read", "groups and projects", total, client, output)
     }
 
-    /// The progress of `total` requests that read. Prints their expected duration, too.
+    /// The progress of `total` read requests. Prints the expected duration if the service limits
+    /// requests.
     pub(super) fn for_requests(total: usize, client: &ReadClient, output: &Output) -> Self {
         announce_duration(total as u64, client, output);
         Self::new("read", "answers", total, client, output)
@@ -87,7 +92,8 @@ impl Progress {
         client: &ReadClient,
         output: &Output,
     ) -> Self {
-        let remaining = Remaining { client: client.clone(), start_counts: client.counts(), total };
+        let remaining =
+            RemainingWork { client: client.clone(), start_counts: client.counts(), total };
         if output.shows_progress {
             let bar =
                 ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
@@ -101,10 +107,10 @@ impl Progress {
         }
         let (sender, end_receiver) = mpsc::channel();
         let (counter, output) = (Arc::new(AtomicUsize::new(0)), output.clone());
-        let finished = Arc::clone(&counter);
+        let thread_counter = Arc::clone(&counter);
         thread::spawn(move || {
             repeat_until(&end_receiver, LINE_INTERVAL, || {
-                let done_count = finished.load(Ordering::Relaxed);
+                let done_count = thread_counter.load(Ordering::Relaxed);
                 let estimate = remaining.remaining_text(done_count);
                 output.eprint(&format!("{verb} {done_count} of {total} {noun}{estimate}\n"));
             });
@@ -112,8 +118,8 @@ impl Progress {
         Self::Lines(counter, sender)
     }
 
-    /// Counts a finished step, whose object was `object`.
-    pub(super) fn step(&self, object: &str) {
+    /// Counts a finished step and shows its `object`.
+    pub(super) fn count_step(&self, object: &str) {
         match self {
             Self::Bar(bar, output, remaining) => {
                 bar.inc(1);
@@ -125,7 +131,7 @@ impl Progress {
                     remaining.remaining_text(done_count)
                 ));
             }
-            Self::Lines(done, _) => _ = done.fetch_add(1, Ordering::Relaxed),
+            Self::Lines(counter, _) => _ = counter.fetch_add(1, Ordering::Relaxed),
         }
     }
 }
@@ -159,13 +165,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_with_what_they_are_about() {
+    fn lines_end_when_the_sender_is_dropped() {
         let (sender, ended) = mpsc::channel();
-        let (mut sender, mut said) = (Some(sender), 0);
+        let (mut sender, mut line_count) = (Some(sender), 0);
         repeat_until(&ended, Duration::ZERO, || {
-            said += 1;
-            drop(sender.take_if(|_| said == 3));
+            line_count += 1;
+            drop(sender.take_if(|_| line_count == 3));
         });
-        assert_eq!(said, 3);
+        assert_eq!(line_count, 3);
     }
 }

@@ -58,12 +58,12 @@ impl RunRecord {
             .open(path)
             .map_err(|error| cannot_write(path, &error))?;
         let record = RecordLine::new(rfc3339(now()), job);
-        let open = Mutex::new(Some((file, record)));
+        let open_record = Mutex::new(Some((file, record)));
         let file = RecordFile {
             path: path.to_owned(),
             time_source: now,
             output: output.clone(),
-            open_record: open,
+            open_record,
         };
         Ok(Self { file: Some(Arc::new(file)), ..Self::default() })
     }
@@ -87,10 +87,10 @@ impl RunRecord {
     ///
     /// # Errors
     /// If the system does not allow handling signals.
-    pub(super) fn watch(&self, output: &Output) -> io::Result<()> {
+    pub(super) fn watch_signals(&self, output: &Output) -> io::Result<()> {
         let (record, output) = (self.clone(), output.clone());
-        signal::handle(async move |mut source: signal::Signals| {
-            let signal = source.next().await;
+        signal::handle(async move |mut signals: signal::Signals| {
+            let signal = signals.next().await;
             if !record.is_changing.load(Ordering::SeqCst) {
                 output.eprint("\ninterrupted: nothing was changed\n");
                 record.end_by_signal(signal);
@@ -108,20 +108,22 @@ impl RunRecord {
         }
     }
 
-    /// Writes the record, once, of a run with the code `exit` and its `error`, if any.
+    /// Completes the record with `exit` and `error`, and writes it. Later calls do nothing.
     ///
     /// # Errors
     /// If it cannot be written.
     pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<(), CommandError> {
-        let Some(target) = &self.file else { return Ok(()) };
-        let Some((mut file, mut record)) = target.lock_open_record().take() else { return Ok(()) };
-        record.ended_at = rfc3339((target.time_source)());
+        let Some(record_file) = &self.file else { return Ok(()) };
+        let Some((mut file, mut record)) = record_file.lock_open_record().take() else {
+            return Ok(());
+        };
+        record.ended_at = rfc3339((record_file.time_source)());
         record.exit_code = exit.code();
         record.error = error;
         let line = record
-            .to_line(&target.output.secrets())
+            .to_line(&record_file.output.secrets())
             .map_err(|error| CommandError::new(Exit::Internal, error))?;
-        append(&mut file, &line).map_err(|error| cannot_write(&target.path, &error))
+        append_line(&mut file, &line).map_err(|error| cannot_write(&record_file.path, &error))
     }
 }
 
@@ -137,7 +139,7 @@ fn rfc3339(time: Timestamp) -> String {
 }
 
 /// Appends a line with one write. First ends an unfinished line of another run.
-fn append(file: &mut File, line: &str) -> io::Result<()> {
+fn append_line(file: &mut File, line: &str) -> io::Result<()> {
     let line = if ends_within_line(file)? { format!("\n{line}") } else { line.to_owned() };
     file.write_all(line.as_bytes())?;
     // A device or a pipe cannot be flushed.

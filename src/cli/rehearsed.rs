@@ -1,28 +1,27 @@
-//! Passes the collections that a user describes on to the embedded service, which does not have
-//! them.
+//! Adds the collections that a user describes to the embedded service, if it does not have them.
 //!
-//! The sandbox has no information about them except the description. So a rehearsal shows the
-//! requests, but cannot prove that the description is correct; every report of it states that.
+//! The sandbox knows nothing about them except the description. So a rehearsal shows the requests,
+//! but cannot prove that the description is correct; every report states this.
 
 use crate::catalogue;
 
-/// The sections that the sandbox only knows from descriptions.
-pub(super) fn sections() -> Vec<&'static str> {
-    let added = catalogue::registry().user_kinds().iter();
-    let rehearsed = added.filter(|kind| kind.homes.iter().any(described::is_unknown));
-    rehearsed.map(|kind| kind.section).collect()
+/// The sections that the sandbox knows only from descriptions.
+pub(super) fn rehearsed_sections() -> Vec<&'static str> {
+    let user_kinds = catalogue::registry().user_kinds().iter();
+    let rehearsed_kinds = user_kinds.filter(|kind| kind.homes.iter().any(described::is_unknown));
+    rehearsed_kinds.map(|kind| kind.section).collect()
 }
 
-/// Reports those sections, for commands without a report.
+/// Prints a note for each of these sections, for commands without a report.
 #[cfg(feature = "sandbox")]
 pub(super) fn print_notes(output: &super::output::Output) {
-    for section in sections() {
+    for section in rehearsed_sections() {
         output.eprint(&format!("note: {}\n", crate::report::rehearsal_sentence(section)));
     }
 }
 
 #[cfg(feature = "sandbox")]
-pub(super) use described::collections;
+pub(super) use described::described_collections;
 
 #[cfg(feature = "sandbox")]
 mod described {
@@ -35,71 +34,77 @@ mod described {
         sandbox::{self, Collection, FieldType, serves},
     };
 
-    fn list_path(home: &ScopedKind) -> Option<&'static str> {
-        match home.place {
-            // It has no list of its own.
-            _ if home.parent.is_some() && home.within.is_some() => {
-                home.operations.create.map(|operation| operation.row().path)
+    fn list_path(scoped_kind: &ScopedKind) -> Option<&'static str> {
+        match scoped_kind.read_source {
+            // The parent contains its entries, so there is no list to read.
+            _ if scoped_kind.parent.is_some() && scoped_kind.within.is_some() => {
+                scoped_kind.operations.create.map(|operation| operation.row().path)
             }
             ReadSource::List(read) | ReadSource::Optional(read) => Some(read.row().path),
             _ => None,
         }
     }
 
-    pub(super) fn is_unknown(home: &ScopedKind) -> bool {
-        list_path(home).is_some_and(|path| !serves(path))
+    pub(super) fn is_unknown(scoped_kind: &ScopedKind) -> bool {
+        list_path(scoped_kind).is_some_and(|path| !serves(path))
     }
 
-    /// The descriptions for the sandbox. They live as long as the program, as the kinds do.
-    pub(in crate::cli) fn collections() -> Vec<Collection> {
+    /// The described collections, for the sandbox. Like the kinds, they live as long as the program.
+    pub(in crate::cli) fn described_collections() -> Vec<Collection> {
         let kinds = catalogue::registry().user_kinds().iter();
         let sections =
             kinds.flat_map(|kind| Scope::ALL.into_iter().filter_map(|scope| kind.in_scope(scope)));
-        sections.filter(|section| is_unknown(section.scoped_kind)).filter_map(collection).collect()
+        sections
+            .filter(|section| is_unknown(section.scoped_kind))
+            .filter_map(describe_collection)
+            .collect()
     }
 
-    fn leak<T>(items: impl Iterator<Item = T>) -> &'static [T] {
+    fn leak_slice<T>(items: impl Iterator<Item = T>) -> &'static [T] {
         items.collect::<Vec<_>>().leak()
     }
 
-    fn collection(section: Section) -> Option<Collection> {
-        let (home, table) = (section.scoped_kind, section.table());
-        let uses = |operation: Option<Op<Write>>, method| {
+    fn describe_collection(section: Section) -> Option<Collection> {
+        let (scoped_kind, table) = (section.scoped_kind, section.table());
+        let uses_method = |operation: Option<Op<Write>>, method| {
             operation.is_some_and(|operation| operation.row().method == method)
         };
-        let is_put = uses(home.operations.create, Method::Put);
-        let parent = home.parent.map(|parent| parent.field);
+        let is_put = uses_method(scoped_kind.operations.create, Method::Put);
+        let parent = scoped_kind.parent.map(|parent| parent.field);
         let identity: Vec<_> =
             section.identity.iter().copied().filter(|name| Some(*name) != parent).collect();
-        let required = identity.iter().filter(|_| !is_put).chain(section.required);
-        let segments = list_path(home)?.split('/').map(|segment| match segment.strip_prefix(':') {
-            Some(name) => format!("{{{name}}}"),
-            None => segment.to_owned(),
-        });
+        let required = identity.iter().filter(|_| !is_put).chain(section.required_fields);
+        let segments =
+            list_path(scoped_kind)?.split('/').map(|segment| match segment.strip_prefix(':') {
+                Some(name) => format!("{{{name}}}"),
+                None => segment.to_owned(),
+            });
         let mut collection = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
-        collection.parent_parameter = home.parent.map_or("", |parent| parent.argument);
-        collection.parent_field = home.within.unwrap_or_default();
-        if let Some(AddressKey { field, location: AddressKeyIn::Path(name) }) = home.handle.first()
+        collection.parent_parameter = scoped_kind.parent.map_or("", |parent| parent.argument);
+        collection.parent_field = scoped_kind.within.unwrap_or_default();
+        if let Some(AddressKey { field, location: AddressKeyIn::Path(name) }) =
+            scoped_kind.address_keys.first()
         {
             (collection.answer_key, collection.entry_segment) = (field, name);
         }
-        collection.read_level = home.seen_from().into();
-        collection.write_level = home.seen_from().max(MAINTAINER).into();
-        collection.required_params = leak(required.map(|name| table.sent_name(name)));
+        collection.read_level = scoped_kind.seen_from().into();
+        collection.write_level = scoped_kind.seen_from().max(MAINTAINER).into();
+        collection.required_params = leak_slice(required.map(|name| table.sent_name(name)));
         if !section.allows_duplicates() {
-            collection.unique_fields = leak(identity.iter().map(|name| table.sent_name(name)));
+            collection.unique_fields =
+                leak_slice(identity.iter().map(|name| table.sent_name(name)));
         }
         let specs = table.specs().iter().filter(|spec| Some(spec.name) != parent);
-        collection.fields = leak(specs.map(sandbox_field));
-        let inherited = home.inherited.iter().filter(|rule| rule.is_not);
+        collection.fields = leak_slice(specs.map(sandbox_field));
+        let inherited = scoped_kind.inherited.iter().filter(|rule| rule.is_not);
         collection.extra_fields =
-            leak(inherited.map(|rule| (rule.field, &*rule.value.to_string().leak())));
+            leak_slice(inherited.map(|rule| (rule.field, &*rule.value.to_string().leak())));
         collection.is_created_by_put = is_put;
-        collection.is_fixed_set = section.only_edits();
-        collection.has_update = home.operations.edit.is_some();
-        collection.is_updated_by_patch = uses(home.operations.edit, Method::Patch);
-        collection.is_document = matches!(home.place, ReadSource::Optional(_));
-        if let ReadSource::List(list) | ReadSource::Optional(list) = home.place {
+        collection.is_fixed_set = section.is_only_edited();
+        collection.has_update = scoped_kind.operations.edit.is_some();
+        collection.is_updated_by_patch = uses_method(scoped_kind.operations.edit, Method::Patch);
+        collection.is_document = matches!(scoped_kind.read_source, ReadSource::Optional(_));
+        if let ReadSource::List(list) | ReadSource::Optional(list) = scoped_kind.read_source {
             let list = list.row();
             collection.is_unpaged = list.unpaged;
             (collection.tier, collection.since) = (sandbox_tier(list.tier), list.since);
@@ -111,7 +116,11 @@ mod described {
         let field = spec.field;
         sandbox::RowField {
             answer_name: field.live_name().unwrap_or_default(),
-            preset: field.default.service.as_ref().map_or("null", |value| value.to_string().leak()),
+            default_json: field
+                .default
+                .service
+                .as_ref()
+                .map_or("null", |value| value.to_string().leak()),
             is_create_only: field.accepted == Accepted::OnCreate,
             is_reset_by_edit: field.with_every_edit,
             is_trimmed: field.compare == Compare::Trimmed,
@@ -125,13 +134,13 @@ mod described {
     fn sandbox_form(spec: &'static Spec) -> FieldType {
         let schema = &spec.schema;
         if spec.has_rows() {
-            let names = spec.parts.iter().map(crate::field::Field::sent_name);
+            let names = spec.key_fields.iter().map(crate::field::Field::sent_name);
             let single_level = spec.field.grants.single_level_as.unwrap_or_default();
-            return FieldType::Rows(leak(names), single_level);
+            return FieldType::Rows(leak_slice(names), single_level);
         }
-        if let Some(named) = spec.field.names {
+        if let Some(named_object) = spec.field.names {
             let is_shown_by_name = spec.field.live_name() != Some(spec.field.sent_name());
-            let referenced_row = match named {
+            let referenced_row = match named_object {
                 NamedObject::User => sandbox::ReferencedType::User,
                 NamedObject::Group => sandbox::ReferencedType::Group,
                 NamedObject::Project => sandbox::ReferencedType::Project,
@@ -144,7 +153,7 @@ mod described {
             };
         }
         if let Some(words) = schema["enum"].as_array() {
-            return FieldType::Word(leak(words.iter().filter_map(|word| word.as_str())));
+            return FieldType::Word(leak_slice(words.iter().filter_map(|word| word.as_str())));
         }
         match schema["type"].as_str().or_else(|| schema["type"][0].as_str()) {
             Some("integer") => FieldType::Integer,
@@ -164,7 +173,7 @@ mod described {
     }
 }
 
-/// This build has no sandbox to ask.
+/// This build has no sandbox that could serve a collection.
 #[cfg(not(feature = "sandbox"))]
 mod described {
     pub(super) const fn is_unknown(_: &crate::kind::ScopedKind) -> bool {

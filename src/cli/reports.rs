@@ -1,7 +1,7 @@
-//! Reports in files: written however the run ends.
+//! Reports in files. They are written even if the run fails.
 //!
-//! [`Reports::begin`] replaces an old report by an unfinished one, so that the old one is not
-//! mistaken for this run's. A command must end with [`Reports::finish`], whose result proves that it
+//! [`Reports::begin`] replaces an old report by an unfinished one, so that nobody takes the old one for
+//! a report of this run. A command must end with [`Reports::finish`], whose result proves that it
 //! reported. [`Reports::end`] reports a failure instead. A file is replaced as a whole, so a reader
 //! never sees half a report. Every [`Format`] has the same content, from one model.
 
@@ -75,9 +75,9 @@ pub(super) struct Reports {
 /// The proof that the result of a run was reported, with the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) struct Reported(Exit);
+pub(super) struct ReportedExit(Exit);
 
-impl Reported {
+impl ReportedExit {
     /// The exit code.
     pub(super) const fn exit(self) -> Exit {
         self.0
@@ -87,12 +87,12 @@ impl Reported {
 impl Reports {
     /// The reports of a command for `manifests`: their targets, and their default kind.
     pub(super) fn new(
-        command: Option<(&ReportArgs, ReportKind)>,
+        args_and_kind: Option<(&ReportArgs, ReportKind)>,
         manifests: Option<&Path>,
         output: &Output,
     ) -> Self {
         // A command without reports has no kind, and writes none.
-        let (args, kind) = match command {
+        let (args, kind) = match args_and_kind {
             Some((args, kind)) => (args.clone(), kind),
             None => (ReportArgs::default(), ReportKind::Check),
         };
@@ -107,18 +107,18 @@ impl Reports {
     /// written at all.
     ///
     /// # Errors
-    /// If a file would be read as a manifest. Nothing was written then.
+    /// If a later run would read a file as a manifest. Nothing is written in this case.
     pub(super) fn refuse_manifests(
         &mut self,
         other_file: Option<&Path>,
     ) -> Result<(), CommandError> {
-        let manifests = resolve(Path::new(&self.manifests));
+        let manifests = resolve_path(Path::new(&self.manifests));
         let check = |path: &Path| {
-            let resolved = resolve(path);
+            let resolved = resolve_path(path);
             // The shell decides which file `/dev/stdout` is, so it is not checked.
-            let is_chosen = !path.starts_with("/dev") && !path.starts_with("/proc");
+            let is_checked = !path.starts_with("/dev") && !path.starts_with("/proc");
             if (resolved == manifests && resolved.is_file())
-                || (is_chosen && is_yaml(&resolved) && resolved.starts_with(&manifests))
+                || (is_checked && is_yaml(&resolved) && resolved.starts_with(&manifests))
             {
                 return Err(manifest_refusal(path, "write to a file with another name"));
             }
@@ -133,7 +133,7 @@ impl Reports {
     ///
     /// # Errors
     /// If two reports have the same target, a format cannot express this report, or a file cannot
-    /// be written. Nothing else was done then.
+    /// be written. The run does nothing else in this case.
     pub(super) fn begin(&mut self) -> Result<(), CommandError> {
         let possible_result = self.retain_possible();
         let mut targets = std::mem::take(&mut self.targets);
@@ -163,12 +163,12 @@ impl Reports {
                     format!("`{}` has nothing to report as `{}`", kind.word(), format.name())
                 }
                 None if has_stdout => "only one report can go to stdout".into(),
-                Some(path) if !is_stream(path) && files.contains(&resolve(path)) => {
+                Some(path) if !is_stream(path) && files.contains(&resolve_path(path)) => {
                     format!("two reports would go to `{}`", path.display())
                 }
                 file => {
                     has_stdout |= file.is_none();
-                    files.extend(file.as_deref().map(resolve));
+                    files.extend(file.as_deref().map(resolve_path));
                     return Ok(());
                 }
             };
@@ -176,7 +176,7 @@ impl Reports {
         })
     }
 
-    /// True if stdout gets something else than text.
+    /// True if a report replaces the text on stdout.
     pub(super) fn replaces_text(&self) -> bool {
         self.targets.iter().any(|target| target.file.is_none())
     }
@@ -207,14 +207,20 @@ impl Reports {
         plan: &Plan,
         kind: ReportKind,
         exit: Exit,
-    ) -> Reported {
+    ) -> ReportedExit {
         let secrets = &self.output.secrets();
         let content = &Planned::new(run, plan);
-        let report = if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
+        let report_kind =
+            if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
         let text = |sink: Sink<'_>| {
-            terminal::plan(Canvas::with_sink(sink, self.output.style, secrets), plan, run, kind);
+            terminal::render_plan(
+                Canvas::with_sink(sink, self.output.style, secrets),
+                plan,
+                run,
+                kind,
+            );
         };
-        self.finish(report, exit, ReportContent::Planned(content), text, None)
+        self.finish(report_kind, exit, ReportContent::Planned(content), text, None)
     }
 
     /// Reports the result of a run: as text, and in each requested format. If something cannot be
@@ -227,20 +233,20 @@ impl Reports {
         content: ReportContent<'c>,
         text: impl FnOnce(Sink<'_>),
         help: Option<&str>,
-    ) -> Reported {
+    ) -> ReportedExit {
         // The text comes first: it shows what was done even if a file cannot be written.
         let print_result =
             if self.replaces_text() { Ok(()) } else { self.output.print_parts(text) };
         let exit = print_result
             .map_or_else(|failure| self.report_unwritten(failure, exit, help), |()| exit);
-        Reported(
+        ReportedExit(
             self.write_targets(exit, help, kind, |exit_code| State::finished(exit_code, content)),
         )
     }
 
     /// Ends a run: reports its failure, if any.
-    pub(super) fn end(self, outcome: CommandResult) -> Exit {
-        let failure = match outcome {
+    pub(super) fn end(self, result: CommandResult) -> Exit {
+        let failure = match result {
             Ok(exit) => return self.end_record(exit, None),
             Err(failure) => failure,
         };
@@ -248,8 +254,8 @@ impl Reports {
         let error = failure.error.map_or("see stderr".to_owned(), |error| format!("{error:#}"));
         let (text, help) = (error.as_str(), failure.help.as_deref());
         let diagnostics = &self.diagnostics.borrow();
-        let state = |exit_code| State::failed(exit_code, text, help, diagnostics);
-        let exit = self.write_targets(failure.exit, None, self.kind, state);
+        let failed_state = |exit_code| State::failed(exit_code, text, help, diagnostics);
+        let exit = self.write_targets(failure.exit, None, self.kind, failed_state);
         self.end_record(exit, Some(error))
     }
 
@@ -282,8 +288,8 @@ impl Reports {
             }
         }
         if final_exit != exit {
-            // Files written before another one failed must contain the final code. They were
-            // writable a moment ago.
+            // Files written before another one failed must contain the final code. They are writable,
+            // so errors are ignored.
             for (format, path) in written_targets.into_iter().filter(|(_, path)| !is_stream(path)) {
                 let text = self.render(format, kind, state(final_exit.code()));
                 text.into_iter().for_each(|text| drop(write_text(path, &text)));
@@ -292,10 +298,10 @@ impl Reports {
         let Some(target) = self.targets.iter().find(|target| target.file.is_none()) else {
             return final_exit;
         };
-        let printed = self
+        let print_result = self
             .render(target.format, kind, state(final_exit.code()))
             .and_then(|text| self.output.print_data(&text));
-        printed.map_or_else(
+        print_result.map_or_else(
             |failure| self.report_unwritten(failure, final_exit, help),
             |()| final_exit,
         )
@@ -318,11 +324,11 @@ pub(super) fn manifest_refusal(path: &Path, help: &'static str) -> CommandError 
     CommandError::usage(format!("`{}` would be read as a manifest", path.display())).help(help)
 }
 
-/// Identifies the file at `path`, however it is named.
-fn resolve(path: &Path) -> PathBuf {
+/// Resolves the links in `path`, so that two names of one file are equal. The file need not exist.
+fn resolve_path(path: &Path) -> PathBuf {
     let resolved = fs::canonicalize(path).ok().or_else(|| {
         let folder = match path.parent()? {
-            here if here.as_os_str().is_empty() => Path::new("."),
+            parent if parent.as_os_str().is_empty() => Path::new("."),
             folder => folder,
         };
         Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
@@ -350,11 +356,11 @@ pub(super) fn write_text(path: &Path, text: &str) -> io::Result<()> {
     write_with(path, |file| file.write_all(text.as_bytes()))
 }
 
-/// Lets `write` fill the file at `path`. A plain or a new file is replaced as a whole; anything else
-/// is written to.
+/// Lets `write` fill the file at `path`. A regular or new file is replaced as a whole; links, devices
+/// and pipes are written in place.
 ///
 /// # Errors
-/// If it cannot be written; then a plain file is unchanged, unless it could only be written in place.
+/// If it cannot be written. A regular file is then unchanged, unless it could only be written in place.
 pub(super) fn write_with(
     path: &Path,
     write: impl Fn(&mut fs::File) -> io::Result<()>,
@@ -367,16 +373,16 @@ pub(super) fn write_with(
     use ErrorKind::{CrossesDevices, PermissionDenied, ResourceBusy};
     let exists = permissions.is_some();
     match write_temporary(path, permissions, &write)
-        .and_then(|part| Ok(part.persist(path).map(drop)?))
+        .and_then(|file| Ok(file.persist(path).map(drop)?))
     {
-        // A file that is mounted by itself, or in a folder of another user, may still be writable.
+        // A mounted file, or one in a folder of another user, cannot be replaced but may be writable.
         Err(error)
             if exists
                 && matches!(error.kind(), PermissionDenied | ResourceBusy | CrossesDevices) =>
         {
             write(&mut fs::File::create(path)?)
         }
-        replaced => replaced,
+        result => result,
     }
 }
 
@@ -391,7 +397,7 @@ pub(super) fn write_temporary(
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut file = tempfile::Builder::new()
         .prefix(&format!(".{name}."))
-        .make_in(folder, |part| fs::File::create_new(part))?;
+        .make_in(folder, |temporary_path| fs::File::create_new(temporary_path))?;
     permissions.map_or(Ok(()), |permissions| file.as_file().set_permissions(permissions))?;
     write(file.as_file_mut())?;
     Ok(file)

@@ -13,8 +13,8 @@ use crate::{
     sandbox::{AttributeTier, DataLocation, Profile, RateLimits, SandboxConfig, facts_table},
 };
 
-/// Where to look for the token of `root`; without it one is generated.
-const TOKEN_NAME: &str = "UNDRIFT_SANDBOX_TOKEN";
+/// The variable with the token of the user `root`; without it, a token is generated.
+const TOKEN_VARIABLE: &str = "UNDRIFT_SANDBOX_TOKEN";
 
 /// The options of `sandbox`.
 #[derive(Clone, Debug, clap::Args)]
@@ -96,8 +96,8 @@ fn release(text: &str) -> Result<Release, String> {
 fn host(text: &str) -> Result<String, String> {
     let is_name =
         !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    let is_address = inner.is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok());
+    let bracketed = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_address = bracketed.is_some_and(|inner| inner.parse::<Ipv6Addr>().is_ok());
     if is_name || is_address {
         Ok(text.to_owned())
     } else {
@@ -133,21 +133,21 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
             gists: args.flags.contains(&FeatureFlag::ExtgitImportGists),
             ..Profile::default()
         },
-        token: cx.env.get(TOKEN_NAME).map(str::to_owned),
+        token: cx.env.get(TOKEN_VARIABLE).map(str::to_owned),
         ..SandboxConfig::default()
     };
-    // A reader of the address may send a signal at once.
+    // Listen for signals first: a program that reads the address may send one immediately.
     let mut signals = signal::Signals::new()?;
-    let running = embedded::launch(config, &cx.output).await?;
+    let running_sandbox = embedded::launch(config, &cx.output).await?;
     rehearsed::print_notes(&cx.output);
-    let token = if running.is_token_generated() {
-        format!("token: {}\n", running.token())
+    let token = if running_sandbox.is_token_generated() {
+        format!("token: {}\n", running_sandbox.token())
     } else {
         String::new()
     };
-    cx.output.print(&format!("listening on {}\n{token}", running.url()))?;
+    cx.output.print(&format!("listening on {}\n{token}", running_sandbox.url()))?;
     signals.next().await;
-    running.stop().await;
+    running_sandbox.stop().await;
     Ok(Exit::Success)
 }
 

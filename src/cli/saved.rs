@@ -1,4 +1,4 @@
-//! Files of saved plans: recognising, reading and writing them, and the key for their seal.
+//! Recognises, reads and writes files of saved plans, and reads the key of their seal.
 
 use std::{
     fs,
@@ -13,24 +13,24 @@ use crate::{
     digest::DigestKey,
     plan::{
         Plan,
-        saved::{MAX_BYTES, PlanSource, Recording, SavedPlan, SealedPlan, UnusablePlan},
+        saved::{MAX_BYTES, PlanRecorder, PlanSource, SavedPlan, SealedPlan, UnusablePlan},
     },
     text,
 };
 
 /// The number of bytes at the start of a file that are read to recognise a file of undrift.
-const HEAD_BYTES: u64 = 64;
-/// Where to look for the key of their seal.
+const HEADER_BYTES: u64 = 64;
+/// The variable with the key of their seal.
 pub(super) const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
 
-/// True if `path` is a file of undrift and not manifests, according to its beginning: a saved plan,
-/// or a report that was named by mistake. [`read_saved_plan`] checks if it is a valid saved plan.
+/// True if the file at `path` begins like a file that undrift writes: a saved plan, or a report that
+/// was named by mistake. [`read_saved_plan`] checks whether it is a valid saved plan.
 pub(super) fn is_undrift_file(path: &Path) -> bool {
     path.is_file()
         && !is_yaml(path)
-        && input::read_bytes(path, HEAD_BYTES).is_ok_and(|mut beginning| {
-            beginning.retain(|byte| !byte.is_ascii_whitespace());
-            beginning.starts_with(br#"{"undrift":"#)
+        && input::read_bytes(path, HEADER_BYTES).is_ok_and(|mut header| {
+            header.retain(|byte| !byte.is_ascii_whitespace());
+            header.starts_with(br#"{"undrift":"#)
         })
 }
 
@@ -39,7 +39,7 @@ pub(super) fn is_yaml(path: &Path) -> bool {
     extension.is_some_and(|extension| matches!(&*extension.to_lowercase(), "yaml" | "yml"))
 }
 
-/// The file at `path`.
+/// Reads the saved plan at `path`.
 ///
 /// # Errors
 /// If it cannot be read, or is not a saved plan.
@@ -53,8 +53,7 @@ pub(super) fn read_saved_plan(path: &Path) -> Result<SealedPlan, CommandError> {
     })
 }
 
-/// The folder of manifests in a saved plan. It is only a place to look: its manifests are loaded
-/// and planned anew.
+/// The folder of manifests that a saved plan names. Its manifests are loaded and planned again.
 ///
 /// # Errors
 /// If the folder is not below the working directory.
@@ -69,7 +68,7 @@ pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf, CommandError
     })
 }
 
-/// The path of `folder` from the working directory, if it is below it.
+/// The path of `folder`, relative to the working directory; `None` if it is not below it.
 fn path_below_working_directory(folder: &Path) -> Option<String> {
     let current_folder = Path::new(".").canonicalize().ok()?;
     let relative_folder =
@@ -105,10 +104,10 @@ impl SavedPlanTarget {
         Ok(Self { path: path.to_owned(), key })
     }
 
-    /// Writes `plan`, and shows how to apply it.
+    /// Writes `plan`. Prints a note if it hides values and has no key.
     ///
     /// # Errors
-    /// If that fails.
+    /// If the plan is too large, or the file cannot be written.
     pub(super) fn write(
         self,
         plan: &Plan,
@@ -126,16 +125,16 @@ impl SavedPlanTarget {
             manifests: path_below_working_directory(&args.dir),
             selectors: [only, exclude, changes.resend_selectors()],
         };
-        let recording = Recording { secrets: &session.settings.secrets, key: key.as_ref() };
+        let recording = PlanRecorder { secrets: &session.settings.secrets, key: key.as_ref() };
         let saved = SavedPlan::from_plan(plan, &session.desired.containers, plan_source, recording);
-        let is_unkeyed = key.is_none() && saved.hides_values();
+        let lacks_key = key.is_none() && saved.hides_values();
         let text = saved.seal(key.as_ref()).to_text();
         if text.len() as u64 > MAX_BYTES {
             return Err(CommandError::usage("the plan is too large to be saved: more than 64 MiB")
                 .help("save it in parts, with `--only` or `--limit`"));
         }
         reports::write_text(&path, &text).map_err(|error| cannot_write(&path, &error))?;
-        if is_unkeyed {
+        if lacks_key {
             cx.output.eprint(&format!(
                 "note: without {KEY_NAME}, `apply` cannot check whether hidden values changed after this plan was saved\n"
             ));

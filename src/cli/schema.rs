@@ -22,11 +22,11 @@ type NamedSchema = (&'static str, fn() -> Json);
 
 /// Every schema.
 const SCHEMAS: &[NamedSchema] = &[
-    ("manifest", manifest::schema::manifest),
-    ("undrift", manifest::schema::config),
-    ("kind", manifest::schema::description),
+    ("manifest", manifest::schema::manifest_schema),
+    ("undrift", manifest::schema::config_schema),
+    ("kind", manifest::schema::description_schema),
     #[cfg(feature = "sandbox")]
-    ("sandbox", || manifest::schema::published("sandbox", super::embedded::seed_schema())),
+    ("sandbox", || manifest::schema::published_schema("sandbox", super::embedded::seed_schema())),
     ("plan", || report_schema::<JsonReport<'static, Planned<'static>>>("plan", FORMAT_VERSION)),
     ("apply", || report_schema::<JsonReport<'static, Outcomes<'static>>>("apply", FORMAT_VERSION)),
     ("check", || report_schema::<JsonReport<'static, Checked<'static>>>("check", FORMAT_VERSION)),
@@ -35,7 +35,7 @@ const SCHEMAS: &[NamedSchema] = &[
     ("saved-plan", || report_schema::<saved::SealedPlan>("saved-plan", saved::FORMAT)),
 ];
 
-/// The schema of a report in its written form, under `name`, and of this `version`.
+/// The schema of a report as it is serialized, with the id for `name` and `version`.
 fn report_schema<T: JsonSchema>(name: &str, version: u32) -> Json {
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
@@ -63,8 +63,8 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     match (&args.write, &args.check) {
-        (Some(folder), _) => write(folder),
-        (_, Some(folder)) => check(folder, cx),
+        (Some(folder), _) => write_schemas(folder),
+        (_, Some(folder)) => check_schemas(folder, cx),
         _ => {
             let names: Vec<_> = SCHEMAS.iter().map(|(name, _)| *name).collect();
             let Some((_, schema)) = SCHEMAS.iter().find(|(name, _)| *name == args.name) else {
@@ -89,7 +89,7 @@ fn schema_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.schema.json"))
 }
 
-fn write(folder: &Path) -> CommandResult {
+fn write_schemas(folder: &Path) -> CommandResult {
     for (name, schema) in SCHEMAS {
         let path = schema_path(folder, name);
         std::fs::create_dir_all(folder)
@@ -99,7 +99,7 @@ fn write(folder: &Path) -> CommandResult {
     Ok(Exit::Success)
 }
 
-fn check(folder: &Path, cx: &RunContext) -> CommandResult {
+fn check_schemas(folder: &Path, cx: &RunContext) -> CommandResult {
     let mut stale = Vec::new();
     for (name, schema) in SCHEMAS {
         let (path, text) = (schema_path(folder, name), schema_text(*schema));
@@ -119,7 +119,7 @@ fn check(folder: &Path, cx: &RunContext) -> CommandResult {
 mod tests {
     use super::*;
     use crate::{
-        apply::Applied,
+        apply::ApplyResult,
         diagnostic::{Diagnostic, Diagnostics},
         plan::Plan,
         report::{ReportKind, Run, State},
@@ -158,7 +158,7 @@ mod tests {
             live: None,
             token: None,
         };
-        let (plan, applied) = (Plan::default(), Applied::default());
+        let (plan, applied) = (Plan::default(), ApplyResult::default());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken")].into_iter().collect();
         let finished = [

@@ -1,4 +1,5 @@
-//! Signals: after the first one a run finishes its requests and ends; the second one ends it immediately.
+//! Handles signals: after the first one, a run finishes its requests and ends; the second one ends it
+//! immediately.
 
 use std::{
     io,
@@ -11,7 +12,7 @@ use tokio::{runtime::Builder, sync::oneshot};
 use super::{CommandError, Exit, Output};
 
 /// Starts to handle signals: calls `interrupt` for the first one, and `on_second` for the second,
-/// which then ends the process. The result has the exit code of the first signal, once it has come.
+/// which then ends the process. The result contains the exit code of the first signal after it arrived.
 ///
 /// # Errors
 /// If the system does not allow handling signals.
@@ -21,9 +22,9 @@ pub(super) fn watch(
     on_second: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<Arc<OnceLock<Exit>>> {
     let first_signal = Arc::new(OnceLock::new());
-    let received = Arc::clone(&first_signal);
+    let signal_slot = Arc::clone(&first_signal);
     let on_first = move |signal| {
-        let _ = received.set(signal);
+        let _ = signal_slot.set(signal);
         interrupt();
         output.eprint("\ninterrupted: waiting for the answers to writes that were sent; interrupt again to stop at once\n");
     };
@@ -31,24 +32,24 @@ pub(super) fn watch(
     Ok(first_signal)
 }
 
-/// Runs something that only reads, until a signal arrives; a second one ends the process.
+/// Runs `task`, which only reads, until a signal arrives; a second signal ends the process.
 ///
 /// # Errors
-/// The result of that, or the signal.
+/// The error of `task`, or the exit code of the signal.
 pub(super) async fn run_until_signal<T>(
     output: &Output,
     task: impl Future<Output = Result<T, CommandError>>,
 ) -> Result<T, CommandError> {
-    let (sender, received) = oneshot::channel();
+    let (sender, signal_receiver) = oneshot::channel();
     let output = output.clone();
-    let once = move |signal| {
+    let on_first = move |signal| {
         output.eprint("\ninterrupted: the service was only read\n");
         let _ = sender.send(signal);
     };
-    handle_two_signals(once, |_| {})?;
+    handle_two_signals(on_first, |_| {})?;
     tokio::select! {
-        done = task => done,
-        Ok(signal) = received => Err(CommandError::already_reported(signal)),
+        result = task => result,
+        Ok(signal) = signal_receiver => Err(CommandError::already_reported(signal)),
     }
 }
 
@@ -58,16 +59,16 @@ fn handle_two_signals(
     on_first: impl FnOnce(Exit) + Send + 'static,
     on_second: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<()> {
-    handle(async move |mut source: Signals| {
-        on_first(source.next().await);
-        let signal = source.next().await;
+    handle(async move |mut signals: Signals| {
+        on_first(signals.next().await);
+        let signal = signals.next().await;
         on_second(signal);
         std::process::exit(signal.code().into());
     })
 }
 
-/// Handles signals on a thread of its own, so that they are handled while this one computes or waits
-/// for the answer to a prompt.
+/// Handles signals on a separate thread, so that they are handled while this one computes or waits for
+/// the answer to a prompt.
 ///
 /// # Errors
 /// If the system does not allow handling signals.
@@ -75,15 +76,15 @@ pub(super) fn handle<F: Future<Output = ()>>(
     handler: impl FnOnce(Signals) -> F + Send + 'static,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
-    let source = {
-        let _entered = runtime.enter();
+    let signals = {
+        let _guard = runtime.enter();
         Signals::new()?
     };
     let thread = thread::Builder::new().name("signals".to_owned());
-    thread.spawn(move || runtime.block_on(handler(source))).map(drop)
+    thread.spawn(move || runtime.block_on(handler(signals))).map(drop)
 }
 
-/// SIGINT and SIGTERM, from its creation on.
+/// Receives SIGINT and SIGTERM, from its creation on.
 #[cfg(unix)]
 pub(super) struct Signals {
     interrupt: tokio::signal::unix::Signal,

@@ -1,4 +1,4 @@
-//! `undrift snapshot`: saves what plans read from the service in one file, without secrets.
+//! `undrift snapshot`: saves the data that plans read from the service in one file, without secrets.
 
 use std::{fs, io::BufWriter, path::PathBuf};
 
@@ -35,7 +35,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     result
 }
 
-/// Reads and saves the live state that the plan needs and that plans of other manifests may need.
+/// Reads and saves the live state that the plan needs, and more for plans of other branches.
 async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let session_args = SessionArgs::with_selection(&args.dir, &args.access, Vec::new());
     let session = SessionBuilder {
@@ -55,10 +55,10 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
         for are_nested in [false, true] {
             let requests = recorder.unread_section_requests(&session.desired, are_nested);
             let progress = Progress::for_requests(requests.len(), recorder.client(), &cx.output);
-            recorder.fetch_all(requests, || progress.step("sections")).await?;
+            recorder.fetch_all(requests, || progress.count_step("sections")).await?;
         }
     }
-    let (snapshot, calls) = (recorder.finish(), recorder.client().request_count());
+    let (snapshot, request_count) = (recorder.finish(), recorder.client().request_count());
     write_with(&args.output, |file| snapshot.write(BufWriter::new(file)))
         .map_err(|error| cannot_write(&args.output, &error))?;
     let key = |(what, reason): &(String, String)| {
@@ -70,7 +70,7 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let counts = snapshot.contents.container_counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));
-    let requests = count(calls, "request");
+    let requests = count(request_count, "request");
     let file = args.output.display();
     cx.output.print(&format!("wrote `{file}`: {groups}, {projects} ({requests})\n"))?;
     Ok(Exit::Incomplete.only_if(!incomplete.is_empty()))

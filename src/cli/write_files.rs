@@ -1,4 +1,4 @@
-//! Files that are written together: all of them, or none.
+//! Writes several files: all of them, or none.
 
 use std::{
     fs,
@@ -23,9 +23,9 @@ pub(super) struct FileEdit {
 /// Writes all `files` under temporary names in the target folders, and then renames them.
 ///
 /// # Errors
-/// If a file has changed in the meantime, or cannot be written; then nothing is changed.
+/// If a file changed meanwhile, or cannot be written. No file is changed in this case.
 pub(super) fn write_all(files: &[FileEdit]) -> Result<(), CommandError> {
-    let (mut staged_files, mut placed_files, mut made_folders) =
+    let (mut staged_files, mut placed_files, mut new_folders) =
         (Vec::new(), Vec::new(), Vec::new());
     let result = files
         .iter()
@@ -37,8 +37,8 @@ pub(super) fn write_all(files: &[FileEdit]) -> Result<(), CommandError> {
                     let failure = CommandError::usage(format!("`{name}` already exists"));
                     return Err(failure.help("move it away, or choose another folder"));
                 }
-                (Some(old), _) => match read_manifest(&file.path) {
-                    Ok(now) if now == *old => {}
+                (Some(old_text), _) => match read_manifest(&file.path) {
+                    Ok(current_text) if current_text == *old_text => {}
                     Ok(_) => {
                         let reason = format!("`{name}` changed meanwhile; run again");
                         return Err(CommandError::usage(reason));
@@ -47,26 +47,27 @@ pub(super) fn write_all(files: &[FileEdit]) -> Result<(), CommandError> {
                 },
             }
             let folder = file.path.parent().unwrap_or(Path::new(""));
-            make_folders(folder, &mut made_folders)
+            create_folders(folder, &mut new_folders)
                 .map_err(|error| write_failure(&file.path, &error))?;
-            let temporary_file = stage(&file.path, &file.new_text);
+            let temporary_file = stage_file(&file.path, &file.new_text);
             staged_files
                 .push((temporary_file.map_err(|error| write_failure(&file.path, &error))?, file));
             Ok(())
         })
         .and_then(|()| {
-            staged_files.into_iter().try_for_each(|(beside, file)| {
-                let written = match file.old_text {
-                    Some(_) => beside.persist(&file.path),
+            staged_files.into_iter().try_for_each(|(staged_file, file)| {
+                let persist_result = match file.old_text {
+                    Some(_) => staged_file.persist(&file.path),
                     // Some file systems cannot rename without replacing an existing file.
-                    None => beside.persist_noclobber(&file.path).or_else(|error| {
-                        match error.error.kind() {
-                            io::ErrorKind::AlreadyExists => Err(error),
-                            _ => error.file.persist(&file.path),
-                        }
+                    None => staged_file.persist_noclobber(&file.path).or_else(|error| match error
+                        .error
+                        .kind()
+                    {
+                        io::ErrorKind::AlreadyExists => Err(error),
+                        _ => error.file.persist(&file.path),
                     }),
                 };
-                written.map_err(|error| write_failure(&file.path, &error.error))?;
+                persist_result.map_err(|error| write_failure(&file.path, &error.error))?;
                 placed_files.push(file);
                 Ok(())
             })
@@ -74,13 +75,12 @@ pub(super) fn write_all(files: &[FileEdit]) -> Result<(), CommandError> {
     if result.is_err() {
         for file in placed_files {
             let _ = match &file.old_text {
-                Some(old) => {
-                    stage(&file.path, old).and_then(|it| Ok(it.persist(&file.path).map(drop)?))
-                }
+                Some(old_text) => stage_file(&file.path, old_text)
+                    .and_then(|restored_file| Ok(restored_file.persist(&file.path).map(drop)?)),
                 None => fs::remove_file(&file.path),
             };
         }
-        made_folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+        new_folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
     result
 }
@@ -90,18 +90,18 @@ fn write_failure(path: &Path, error: &io::Error) -> CommandError {
         .help("nothing was written; make it writable and run again")
 }
 
-/// Creates `folder` and the missing folders above it, and adds the new ones to `made_folders`.
-fn make_folders(folder: &Path, made_folders: &mut Vec<PathBuf>) -> io::Result<()> {
+/// Creates `folder` and its missing parent folders, and adds the created ones to `new_folders`.
+fn create_folders(folder: &Path, new_folders: &mut Vec<PathBuf>) -> io::Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
     }
-    make_folders(folder.parent().unwrap_or(Path::new("")), made_folders)?;
+    create_folders(folder.parent().unwrap_or(Path::new("")), new_folders)?;
     fs::create_dir(folder)?;
-    made_folders.push(folder.to_owned());
+    new_folders.push(folder.to_owned());
     Ok(())
 }
 
-/// The text of a manifest that may be written.
+/// Reads a manifest that will be edited; it must be a regular file.
 pub(super) fn read_manifest(path: &Path) -> Result<String, String> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
@@ -110,14 +110,14 @@ pub(super) fn read_manifest(path: &Path) -> Result<String, String> {
     }
     let text = input::read_file(path, manifest::MAX_FILE_BYTES)
         .ok()
-        .and_then(|it| String::from_utf8(it).ok());
+        .and_then(|bytes| String::from_utf8(bytes).ok());
     text.ok_or_else(|| "its manifest cannot be read any more".into())
 }
 
 /// Writes `text` into a hidden file in the folder of `path`, with the permissions of the file that it
-/// will replace. Hidden files are no manifests.
-fn stage(path: &Path, text: &str) -> io::Result<NamedTempFile> {
-    let permissions = fs::metadata(path).ok().map(|replaced| replaced.permissions());
+/// will replace. Hidden files are never read as manifests.
+fn stage_file(path: &Path, text: &str) -> io::Result<NamedTempFile> {
+    let permissions = fs::metadata(path).ok().map(|metadata| metadata.permissions());
     write_temporary(path, permissions, |file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn all_files_are_written_or_none() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let path_of = |name: &str| folder.path().join(name);
         let names = || {
             let mut names: Vec<_> = fs::read_dir(folder.path())
                 .unwrap()
@@ -148,15 +148,15 @@ mod tests {
             names.sort();
             names
         };
-        fs::write(at("known"), "old").unwrap();
-        fs::create_dir(at("folder")).unwrap();
-        let known = || file(&at("known"), Some("old"), "new");
-        let inner = || file(&at("a/b/c"), None, "inner");
+        fs::write(path_of("known"), "old").unwrap();
+        fs::create_dir(path_of("folder")).unwrap();
+        let known = || file(&path_of("known"), Some("old"), "new");
+        let inner = || file(&path_of("a/b/c"), None, "inner");
         for (last, reason) in [
-            (file(&at("folder"), None, ""), "already exists"),
-            (file(&at("folder"), Some(""), ""), "not a regular file"),
-            (file(&at("known"), Some("other"), ""), "changed meanwhile"),
-            (file(&at("known/within"), None, ""), "cannot write"),
+            (file(&path_of("folder"), None, ""), "already exists"),
+            (file(&path_of("folder"), Some(""), ""), "not a regular file"),
+            (file(&path_of("known"), Some("other"), ""), "changed meanwhile"),
+            (file(&path_of("known/within"), None, ""), "cannot write"),
             // Two files with the same path: the second one fails after the others were renamed.
             (inner(), "cannot write"),
         ] {
@@ -164,11 +164,11 @@ mod tests {
             let error = error.error.unwrap().to_string();
             assert!(error.contains(reason), "{error}");
             assert_eq!(names(), ["folder", "known"], "{reason}");
-            assert_eq!(fs::read_to_string(at("known")).unwrap(), "old", "{reason}");
+            assert_eq!(fs::read_to_string(path_of("known")).unwrap(), "old", "{reason}");
         }
         write_all(&[known(), inner()]).unwrap();
-        assert_eq!(fs::read_to_string(at("known")).unwrap(), "new");
-        assert_eq!(fs::read_to_string(at("a/b/c")).unwrap(), "inner");
+        assert_eq!(fs::read_to_string(path_of("known")).unwrap(), "new");
+        assert_eq!(fs::read_to_string(path_of("a/b/c")).unwrap(), "inner");
         assert_eq!(names(), ["a", "folder", "known"]);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A [`Line`] escapes every text on it, so no text from a manifest or the service can control a
 //! terminal. The only control sequences in the output are the colours that [`Canvas`] adds. The
-//! canvas removes secrets from a line before wrapping, because the two pieces of a wrapped secret would
-//! not be recognised. Widths are counted in columns of a terminal.
+//! canvas removes secrets from a line before wrapping: it would not recognise a secret in two pieces.
+//! Widths are counted in columns of a terminal.
 
 use std::{
     borrow::Cow,
@@ -100,18 +100,18 @@ impl Line {
 
     /// Adds spaces up to `column`.
     pub fn pad_to(mut self, column: usize) -> Self {
-        let missing = column.saturating_sub(self.len());
-        self.cells.extend(std::iter::repeat_n((' ', Paint::Plain), missing));
+        let padding = column.saturating_sub(self.len());
+        self.cells.extend(std::iter::repeat_n((' ', Paint::Plain), padding));
         self
     }
 
-    /// Continues at the present column when wrapped.
+    /// Makes the line continue at the present column when wrapped.
     pub fn hang_here(mut self) -> Self {
         self.hang_column = self.len();
         self
     }
 
-    /// How many columns it takes unwrapped.
+    /// The number of columns of the unwrapped line.
     pub fn len(&self) -> usize {
         columns(&self.cells)
     }
@@ -124,18 +124,19 @@ impl Line {
     /// The line without `secrets`. The replacement has the colour of the secret.
     fn redact_line(&self, secrets: &Secrets) -> Cow<'_, Self> {
         let text = self.to_string();
-        let found = secrets.find(&text);
-        if found.is_empty() {
+        let secret_ranges = secrets.find(&text);
+        if secret_ranges.is_empty() {
             return Cow::Borrowed(self);
         }
-        let (mut cells, mut next) = (Vec::with_capacity(self.cells.len()), found.iter().peekable());
-        for ((at, c), (_, paint)) in text.char_indices().zip(&self.cells) {
-            next.next_if(|range| range.end <= at);
-            match next.peek() {
-                Some(range) if range.start == at => {
+        let (mut cells, mut remaining_ranges) =
+            (Vec::with_capacity(self.cells.len()), secret_ranges.iter().peekable());
+        for ((byte_index, c), (_, paint)) in text.char_indices().zip(&self.cells) {
+            remaining_ranges.next_if(|range| range.end <= byte_index);
+            match remaining_ranges.peek() {
+                Some(range) if range.start == byte_index => {
                     cells.extend(SECRET_MARK.chars().map(|c| (c, *paint)));
                 }
-                Some(range) if range.contains(&at) => {}
+                Some(range) if range.contains(&byte_index) => {}
                 _ => cells.push((c, *paint)),
             }
         }
@@ -150,24 +151,24 @@ impl Display for Line {
     }
 }
 
-/// What to do with an origin that does not fit on its line.
+/// The treatment of an origin that does not fit on its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overflow {
+pub enum OriginOverflow {
     /// It gets its own line.
     Wrap,
     /// It is omitted, because a line nearby shows nearly the same origin.
     Drop,
 }
 
-/// The maximum column at which an origin ends. Origins are at the right edge, but on a wide terminal a
-/// reader would lose the line.
+/// The maximum column at which an origin ends. Origins are at the right edge, but on a wide terminal
+/// they would be too far from their lines.
 const MAX_ORIGIN_COLUMN: usize = 100;
 
 /// The minimum width of wrapped text; narrower text is not indented.
 const MIN_TEXT_WIDTH: usize = 20;
 
-/// The length in bytes from which a part of the text is passed to the sink.
-const PART_BYTES: usize = 1 << 16;
+/// The minimum length of a part of the text that is passed to the sink, in bytes.
+const MIN_PART_BYTES: usize = 1 << 16;
 
 /// Takes a text in parts.
 pub type Sink<'s> = &'s mut dyn FnMut(&str);
@@ -178,31 +179,38 @@ pub struct Canvas<'s> {
     secrets: &'s Secrets,
     text: String,
     sink: Option<Sink<'s>>,
-    lines: usize,
+    line_count: usize,
     max_lines: usize,
 }
 
 impl<'s> Canvas<'s> {
     /// An empty canvas that never shows `secrets`.
     pub const fn new(style: TextStyle, secrets: &'s Secrets) -> Self {
-        Self { style, secrets, text: String::new(), sink: None, lines: 0, max_lines: usize::MAX }
+        Self {
+            style,
+            secrets,
+            text: String::new(),
+            sink: None,
+            line_count: 0,
+            max_lines: usize::MAX,
+        }
     }
 
-    /// The same, but it passes its text to `sink` in parts that end with a paragraph, because plans of
-    /// large organisations have many megabytes.
+    /// An empty canvas that passes its text to `sink` in parts, because plans of large organisations
+    /// have many megabytes. Each part ends with a paragraph.
     pub const fn with_sink(sink: Sink<'s>, style: TextStyle, secrets: &'s Secrets) -> Self {
         Self {
             style,
             secrets,
             text: String::new(),
             sink: Some(sink),
-            lines: 0,
+            line_count: 0,
             max_lines: usize::MAX,
         }
     }
 
     /// An empty canvas for another part of the same text.
-    pub const fn part(&self) -> Self {
+    pub const fn new_part(&self) -> Self {
         Self::new(self.style, self.secrets)
     }
 
@@ -211,19 +219,19 @@ impl<'s> Canvas<'s> {
         self.style
     }
 
-    /// How many lines it has.
-    pub const fn lines(&self) -> usize {
-        self.lines
+    /// The number of its lines.
+    pub const fn line_count(&self) -> usize {
+        self.line_count
     }
 
     /// The number of lines up to the maximum.
     pub const fn remaining_lines(&self) -> usize {
-        self.max_lines.saturating_sub(self.lines)
+        self.max_lines.saturating_sub(self.line_count)
     }
 
-    /// Allows `extra_lines` lines after the present ones, or any number if everything is to be shown.
+    /// Allows `extra_lines` lines after the present ones, or any number if the style is full.
     pub const fn allow_lines(&mut self, extra_lines: usize) {
-        self.max_lines = if self.style.full { usize::MAX } else { self.lines + extra_lines };
+        self.max_lines = if self.style.full { usize::MAX } else { self.line_count + extra_lines };
     }
 
     /// The text; empty if it was passed to a sink.
@@ -241,9 +249,9 @@ impl<'s> Canvas<'s> {
     pub fn add_gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
-            self.lines += 1;
+            self.line_count += 1;
         }
-        if self.text.len() > PART_BYTES
+        if self.text.len() > MIN_PART_BYTES
             && let Some(sink) = &mut self.sink
         {
             // Keep the empty line at the end, so that the next gap finds it.
@@ -253,15 +261,15 @@ impl<'s> Canvas<'s> {
         }
     }
 
-    /// `text` without secrets, for text that is split into lines, or laid out elsewhere.
+    /// `text` without secrets, for text that the caller splits into lines or lays out.
     pub fn redact(&self, text: &str) -> String {
         self.secrets.redact(text)
     }
 
-    /// Adds text without secrets that was escaped and laid out elsewhere.
+    /// Adds text that is already escaped, laid out, and without secrets.
     pub fn add_verbatim(&mut self, text: &str) {
         self.text.push_str(text);
-        self.lines += text.lines().count();
+        self.line_count += text.lines().count();
     }
 
     /// Adds lines after a gap, if there are any.
@@ -277,15 +285,17 @@ impl<'s> Canvas<'s> {
     /// Adds a line.
     pub fn add_line(&mut self, line: &Line) {
         let line = line.redact_line(self.secrets);
-        let hang = self.style.width.map_or(0, |width| {
+        let hang_column = self.style.width.map_or(0, |width| {
             if line.hang_column + MIN_TEXT_WIDTH > width { width / 4 } else { line.hang_column }
         });
-        for (index, part) in wrap(&line.cells, hang, self.style.width).into_iter().enumerate() {
-            let indent = if index == 0 { 0 } else { hang };
+        for (index, part) in
+            wrap(&line.cells, hang_column, self.style.width).into_iter().enumerate()
+        {
+            let indent = if index == 0 { 0 } else { hang_column };
             self.text.extend(std::iter::repeat_n(' ', indent));
-            self.cells(part);
+            self.add_cells(part);
             self.text.push('\n');
-            self.lines += 1;
+            self.line_count += 1;
         }
     }
 
@@ -294,18 +304,18 @@ impl<'s> Canvas<'s> {
         &mut self,
         line: Line,
         origin: impl Into<Option<&'o Origin>>,
-        overflow: Overflow,
+        overflow: OriginOverflow,
     ) {
         let Some(origin) = origin.into() else { return self.add_line(&line) };
         let line = line.redact_line(self.secrets).into_owned();
-        let place = format!("# {}:{}", origin.file, origin.line);
-        let needed_width = line.len() + 2 + place.width();
+        let origin_text = format!("# {}:{}", origin.file, origin.line);
+        let needed_width = line.len() + 2 + origin_text.width();
         match self.style.width {
             Some(width) if needed_width > width => {
-                let indent = line.hang_column.min(width.saturating_sub(place.width()));
+                let indent = line.hang_column.min(width.saturating_sub(origin_text.width()));
                 self.add_line(&line);
-                if overflow == Overflow::Wrap {
-                    self.add_line(&Line::indented(indent).put(Paint::Dim, &place));
+                if overflow == OriginOverflow::Wrap {
+                    self.add_line(&Line::indented(indent).put(Paint::Dim, &origin_text));
                 }
             }
             width => {
@@ -314,19 +324,19 @@ impl<'s> Canvas<'s> {
                     .map_or(0, |width| width.min(MAX_ORIGIN_COLUMN) + 2)
                     .saturating_sub(needed_width - line.len());
                 let column = column.max(line.len() + 2);
-                self.add_line(&line.pad_to(column).put(Paint::Dim, &place));
+                self.add_line(&line.pad_to(column).put(Paint::Dim, &origin_text));
             }
         }
     }
 
-    fn cells(&mut self, cells: &[(char, Paint)]) {
-        let mut last = Paint::Plain;
+    fn add_cells(&mut self, cells: &[(char, Paint)]) {
+        let mut last_paint = Paint::Plain;
         for (c, paint) in cells {
-            self.switch_paint(last, *paint);
+            self.switch_paint(last_paint, *paint);
             self.text.push(*c);
-            last = *paint;
+            last_paint = *paint;
         }
-        self.switch_paint(last, Paint::Plain);
+        self.switch_paint(last_paint, Paint::Plain);
     }
 
     fn switch_paint(&mut self, old_paint: Paint, new_paint: Paint) {
@@ -345,36 +355,40 @@ fn columns(cells: &[(char, Paint)]) -> usize {
 
 /// The number of `cells` that fit into `room` columns, at least 1.
 fn count_fitting(cells: &[(char, Paint)], room: usize) -> usize {
-    let mut taken = 0;
+    let mut width = 0;
     let first_outside = cells.iter().position(|(c, _)| {
-        taken += c.width().unwrap_or(0);
-        taken > room
+        width += c.width().unwrap_or(0);
+        width > room
     });
     first_outside.unwrap_or(cells.len()).max(1)
 }
 
 /// `cells` split into parts that fit into `width`; each part after the first has `hang_column` columns of
 /// indent. Splits at spaces if possible.
-fn wrap(cells: &[(char, Paint)], hang: usize, width: Option<usize>) -> Vec<&[(char, Paint)]> {
+fn wrap(
+    cells: &[(char, Paint)],
+    hang_column: usize,
+    width: Option<usize>,
+) -> Vec<&[(char, Paint)]> {
     let end = cells.iter().rposition(|(c, _)| *c != ' ').map_or(0, |last| last + 1);
     let (mut remaining_cells, mut parts) = (&cells[..end], Vec::new());
     let mut room = width.unwrap_or(usize::MAX).max(1);
     loop {
-        let fit = count_fitting(remaining_cells, room);
-        if fit >= remaining_cells.len() {
+        let fit_count = count_fitting(remaining_cells, room);
+        if fit_count >= remaining_cells.len() {
             break;
         }
         // A split inside the leading spaces would leave an empty part.
-        let text = remaining_cells.iter().position(|(c, _)| *c != ' ').unwrap_or(0);
-        let space = remaining_cells[..=fit]
+        let text_start = remaining_cells.iter().position(|(c, _)| *c != ' ').unwrap_or(0);
+        let space_index = remaining_cells[..=fit_count]
             .iter()
             .rposition(|(c, _)| *c == ' ')
-            .filter(|index| *index > text);
-        let (part, tail) = remaining_cells.split_at(space.unwrap_or(fit));
+            .filter(|index| *index > text_start);
+        let (part, tail) = remaining_cells.split_at(space_index.unwrap_or(fit_count));
         parts.push(part);
-        let next = tail.iter().position(|(c, _)| *c != ' ').unwrap_or(tail.len());
-        remaining_cells = &tail[next..];
-        room = width.unwrap_or(usize::MAX).saturating_sub(hang).max(1);
+        let space_count = tail.iter().position(|(c, _)| *c != ' ').unwrap_or(tail.len());
+        remaining_cells = &tail[space_count..];
+        room = width.unwrap_or(usize::MAX).saturating_sub(hang_column).max(1);
     }
     parts.push(remaining_cells);
     parts
@@ -386,11 +400,11 @@ mod tests {
     use crate::{origin::Layer, secret::Secret, text::is_unsafe};
     use proptest::prelude::*;
 
-    fn drawn(style: TextStyle, line: &Line) -> String {
-        drawn_without(&Secrets::default(), style, line)
+    fn render_line(style: TextStyle, line: &Line) -> String {
+        render_line_without(&Secrets::default(), style, line)
     }
 
-    fn drawn_without(secrets: &Secrets, style: TextStyle, line: &Line) -> String {
+    fn render_line_without(secrets: &Secrets, style: TextStyle, line: &Line) -> String {
         let mut canvas = Canvas::new(style, secrets);
         canvas.add_line(line);
         canvas.finish()
@@ -410,7 +424,7 @@ mod tests {
         let mut parts = Vec::new();
         let mut sink = |part: &str| parts.push(part.to_owned());
         assert_eq!(draw(Canvas::with_sink(&mut sink, TextStyle::default(), &secrets)), "");
-        assert!(parts.len() > 3 && parts.iter().all(|part| part.len() < 2 * PART_BYTES));
+        assert!(parts.len() > 3 && parts.iter().all(|part| part.len() < 2 * MIN_PART_BYTES));
         assert_eq!(parts.concat(), draw(Canvas::new(TextStyle::default(), &secrets)));
     }
 
@@ -425,16 +439,16 @@ mod tests {
             .hang_here()
             .text("one two three four five six seven");
         assert_eq!(
-            drawn(narrow(36), &line),
+            render_line(narrow(36), &line),
             "  description one two three four\n              five six seven\n"
         );
-        assert_eq!(drawn(TextStyle::default(), &line).lines().count(), 1);
+        assert_eq!(render_line(TextStyle::default(), &line).lines().count(), 1);
     }
 
     #[test]
     fn a_word_that_does_not_fit_is_cut() {
         assert_eq!(
-            drawn(narrow(10), &Line::default().text("abcdefghijklmnop")),
+            render_line(narrow(10), &Line::default().text("abcdefghijklmnop")),
             "abcdefghij\n  klmnop\n"
         );
     }
@@ -442,10 +456,13 @@ mod tests {
     #[test]
     fn a_wide_character_takes_two_columns() {
         let line = Line::default().text("工程").pad_to(6).hang_here().text("アクメ 商店");
-        assert_eq!(drawn(TextStyle::default(), &line), "工程  アクメ 商店\n");
-        assert_eq!(drawn(narrow(33), &line), "工程  アクメ 商店\n");
+        assert_eq!(render_line(TextStyle::default(), &line), "工程  アクメ 商店\n");
+        assert_eq!(render_line(narrow(33), &line), "工程  アクメ 商店\n");
         let long = Line::indented(2).text("アクメの商店です アクメの商店です");
-        assert_eq!(drawn(narrow(20), &long), "  アクメの商店です\n     アクメの商店で\n     す\n");
+        assert_eq!(
+            render_line(narrow(20), &long),
+            "  アクメの商店です\n     アクメの商店で\n     す\n"
+        );
     }
 
     #[test]
@@ -457,21 +474,21 @@ mod tests {
             canvas.add_line_with_origin(Line::indented(2).text("visibility"), &origin, crowded);
             canvas.finish()
         };
-        assert_eq!(index(None, Overflow::Drop), "  visibility  # shop.yaml:7\n");
-        assert_eq!(index(Some(30), Overflow::Drop), "  visibility     # shop.yaml:7\n");
-        assert_eq!(index(Some(24), Overflow::Drop), "  visibility\n");
-        assert_eq!(index(Some(24), Overflow::Wrap), "  visibility\n  # shop.yaml:7\n");
-        assert_eq!(index(Some(14), Overflow::Wrap), "  visibility\n # shop.yaml:7\n");
+        assert_eq!(index(None, OriginOverflow::Drop), "  visibility  # shop.yaml:7\n");
+        assert_eq!(index(Some(30), OriginOverflow::Drop), "  visibility     # shop.yaml:7\n");
+        assert_eq!(index(Some(24), OriginOverflow::Drop), "  visibility\n");
+        assert_eq!(index(Some(24), OriginOverflow::Wrap), "  visibility\n  # shop.yaml:7\n");
+        assert_eq!(index(Some(14), OriginOverflow::Wrap), "  visibility\n # shop.yaml:7\n");
     }
 
     #[test]
     fn colours_end_where_they_should() {
         let line = Line::with_text(Paint::Add, "+").text(" a").put(Paint::Error, "!");
         let colour = TextStyle { colour: true, ..TextStyle::default() };
-        assert_eq!(drawn(colour, &line), "\u{1b}[32m+\u{1b}[0m a\u{1b}[1;31m!\u{1b}[0m\n");
+        assert_eq!(render_line(colour, &line), "\u{1b}[32m+\u{1b}[0m a\u{1b}[1;31m!\u{1b}[0m\n");
     }
 
-    fn known(secret: &str) -> Secrets {
+    fn secrets_with(secret: &str) -> Secrets {
         let mut secrets = Secrets::default();
         secrets.add_redaction(Secret::new(secret));
         secrets
@@ -484,14 +501,14 @@ mod tests {
             .put(Paint::Add, "hunter2\u{202e}")
             .put(Paint::Remove, "hunter2")
             .text(", and more");
-        let secrets = known("hunter2\u{202e}hunter2");
+        let secrets = secrets_with("hunter2\u{202e}hunter2");
         assert_eq!(
-            drawn_without(&secrets, TextStyle::default(), &line),
+            render_line_without(&secrets, TextStyle::default(), &line),
             "  is [secret], and more\n"
         );
         let colour = TextStyle { colour: true, ..TextStyle::default() };
         assert_eq!(
-            drawn_without(&secrets, colour, &line),
+            render_line_without(&secrets, colour, &line),
             "  is \u{1b}[32m[secret]\u{1b}[0m, and more\n"
         );
     }
@@ -499,12 +516,12 @@ mod tests {
     #[test]
     fn an_origin_stands_at_the_edge_beside_a_struck_secret_too() {
         let origin = Origin::new("shop.yaml", 7, 3, Layer::Project);
-        let secrets = known("hunter2hunter2hunter2");
+        let secrets = secrets_with("hunter2hunter2hunter2");
         let mut canvas = Canvas::new(narrow(40), &secrets);
         canvas.add_line_with_origin(
             Line::indented(2).text("is hunter2hunter2hunter2"),
             &origin,
-            Overflow::Drop,
+            OriginOverflow::Drop,
         );
         assert_eq!(canvas.finish(), "  is [secret]              # shop.yaml:7\n");
     }
@@ -515,14 +532,14 @@ mod tests {
             before in "[a-z ]{0,30}", after in "[a-z ]{0,30}", secret in "[A-Z0-9]{6,90}", width in 1_usize..90,
         ) {
             let line = Line::indented(2).text(before).text(&secret).text(after);
-            let out = drawn_without(&known(&secret), narrow(width), &line);
+            let out = render_line_without(&secrets_with(&secret), narrow(width), &line);
             prop_assert!(!out.contains(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit()), "{}", out);
         }
 
         #[test]
         fn nothing_unsafe_gets_out_and_nothing_is_lost(text in "(\\PC|\\p{C}){0,40}", width in proptest::option::of(1_usize..90)) {
             let style = TextStyle { width, ..TextStyle::default() };
-            let out = drawn(style, &Line::indented(3).put(Paint::Bold, &text));
+            let out = render_line(style, &Line::indented(3).put(Paint::Bold, &text));
             prop_assert!(!out.replace('\n', "").contains(is_unsafe));
             let letters = |s: &str| s.chars().filter(|c| !c.is_whitespace()).collect::<String>();
             prop_assert_eq!(letters(&out), letters(&escape(&text)));
@@ -530,7 +547,7 @@ mod tests {
 
         #[test]
         fn no_line_is_wider_than_the_terminal(text in "[a-z 工程é]{0,200}", width in 2_usize..90) {
-            let out = drawn(narrow(width), &Line::indented(2).text(&text));
+            let out = render_line(narrow(width), &Line::indented(2).text(&text));
             prop_assert!(out.lines().all(|line| line.width() <= width), "{}", out);
         }
     }

@@ -2,9 +2,9 @@
 //! of merge requests reads.
 //!
 //! The widget compares two lists by fingerprint: an entry that is missing from the new list counts
-//! as fixed. So an unfinished run becomes an entry too, at the folder of the manifests, and a
-//! fingerprint depends neither on lines nor on numbers in messages. The service drops entries with
-//! equal fingerprints, so these are numbered.
+//! as fixed. So an unfinished run is an entry too, at the folder of the manifests. A fingerprint
+//! depends neither on lines nor on numbers in messages. The service drops entries with equal
+//! fingerprints, so a number makes them different.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Keys, Redacted, ReportKind,
+    KeyMeaning, Redacted, ReportKind,
     json::escape_unsafe,
     model::{self, ItemGroup, Report, ReportItem, StepItem, group_by_key, local_name, note},
 };
@@ -42,19 +42,19 @@ struct Issue {
 /// The list, without `secrets`.
 ///
 /// # Errors
-/// If a value cannot be expressed in JSON, which does not happen.
-pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
+/// If a value cannot be written as JSON. Values of reports always can.
+pub fn render(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
     let mut list = IssueList {
         manifests: report.manifests,
         secrets,
         issues: Vec::new(),
         key_counts: BTreeMap::new(),
     };
-    // The same fault at one line is one finding.
-    for same in group_by_key(&report.items(), |item| (item.gist(), item.place_text())) {
-        list.add_item(same[0], same.len() - 1);
+    // Equal faults at the same line are one finding.
+    for group in group_by_key(&report.items(), |item| (item.fold_key(), item.place_text())) {
+        list.add_item(group[0], group.len() - 1);
     }
-    // A step that was carried out is not a finding.
+    // A step that was applied is not a finding.
     let mut findings = Vec::new();
     for StepItem { step, .. } in report.steps().into_iter().filter(|item| item.outcome.is_none()) {
         if step.action == Action::Update {
@@ -63,27 +63,27 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
             findings.push((step, None));
         }
     }
-    let same_line = group_by_key(&findings, |(step, change)| {
+    let groups = group_by_key(&findings, |(step, change)| {
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| change.field.clone());
         let is_drift = step.is_drift();
         (origin.file.clone(), origin.line, step.action, local_name(&step.address), field, is_drift)
     });
-    for same in same_line {
-        list.add_step(*same[0], same.len() - 1, report.kind);
+    for group in groups {
+        list.add_step(*group[0], group.len() - 1, report.kind);
     }
     list.add_notes(report);
-    let redacted_issues = Redacted::new(&list.issues, Keys::Words, secrets);
+    let redacted_issues = Redacted::new(&list.issues, KeyMeaning::Words, secrets);
     Ok(escape_unsafe(&serde_json::to_string_pretty(&redacted_issues)?) + "\n")
 }
 
-/// The text for the number of other objects with the same finding.
-fn other_count(others: usize) -> String {
+/// The text for the number of other objects with the same finding; empty for 0.
+fn others_text(others: usize) -> String {
     if others == 0 { String::new() } else { format!(", and in {}", count(others, "other")) }
 }
 
-/// The identity of a finding's object. A finding for many objects stays the same if another one
-/// comes first.
+/// The identity of a finding's object. A finding for many objects has no path, so that it stays the
+/// same if another object becomes the first.
 fn finding_identity(address: &Address, others: usize) -> String {
     if others == 0 { address.to_string() } else { local_name(address) }
 }
@@ -93,36 +93,37 @@ struct IssueList<'a> {
     manifests: &'a str,
     secrets: &'a Secrets,
     issues: Vec<Issue>,
-    /// How many entries had this key.
+    /// The number of entries by key.
     key_counts: BTreeMap<String, usize>,
 }
 
 impl IssueList<'_> {
-    /// Adds an item, which this number of `others` share.
+    /// Adds an item; `others` is the number of other objects with the same one.
     fn add_item(&mut self, item: &ReportItem<'_>, others: usize) {
         let severity = match item.group {
             ItemGroup::Run => "blocker",
             ItemGroup::Refused | ItemGroup::Problem | ItemGroup::Error | ItemGroup::NotApplied => {
                 "critical"
             }
-            ItemGroup::Mismatch | ItemGroup::LeftOut | ItemGroup::Incomplete => "major",
+            ItemGroup::Mismatch | ItemGroup::Skipped | ItemGroup::Incomplete => "major",
             ItemGroup::Drift | ItemGroup::Warning => "minor",
             ItemGroup::Acknowledged => "info",
         };
         let object = item.address.map(|address| finding_identity(address, others));
         let message = item.is_identified_by_message.then(|| match others {
             0 => item.message.to_string(),
-            _ => item.gist().2,
+            _ => item.fold_key().2,
         });
-        let about = item.address.map(|address| format!("{address}{}: ", other_count(others)));
+        let about = item.address.map(|address| format!("{address}{}: ", others_text(others)));
         let about = about.unwrap_or_default();
         let acknowledged = matches!(item.group, ItemGroup::Acknowledged).then_some("acknowledged");
         let key = json!([object, message, acknowledged]);
-        let place = item.place.map(|(file, spot)| (file, spot.map(|(line, _)| line)));
+        let place = item.place.map(|(file, position)| (file, position.map(|(line, _)| line)));
         self.add(format!("{about}{}", item.message), &item.code, severity, place, &key);
     }
 
-    /// Adds a step, or one change of it, which this number of `others` share at the same line.
+    /// Adds a step, or one change of it; `others` is the number of other objects with the same one,
+    /// declared at the same line.
     fn add_step(
         &mut self,
         (step, change): (&Step, Option<&FieldChange>),
@@ -133,7 +134,7 @@ impl IssueList<'_> {
         let severity = if is_drift { "minor" } else { "info" };
         let check = if is_drift { "drift" } else { "change" };
         let head =
-            format!("{} {}{}", model::action_word(step.action), step.address, other_count(others));
+            format!("{} {}{}", model::action_word(step.action), step.address, others_text(others));
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| &change.field);
         let text = field.map_or_else(|| head.clone(), |field| format!("{head}: {field}"));
@@ -145,14 +146,14 @@ impl IssueList<'_> {
     fn add_notes(&mut self, report: &Report<'_>) {
         for ((_, title), mut notes) in report.notes() {
             notes.retain(|note| note.reason.is_difference());
-            let same_line = group_by_key(&notes, |note| {
+            let groups = group_by_key(&notes, |note| {
                 let place = note.origin.as_ref().map(|origin| (origin.file.clone(), origin.line));
                 (place.ok_or_else(|| note.address.to_string()), note::note_object(note))
             });
-            for same in same_line {
-                let (note, others) = (*same[0], same.len() - 1);
+            for group in groups {
+                let (note, others) = (*group[0], group.len() - 1);
                 let place = note.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
-                let text = format!("{}{}: {title}", note.address, other_count(others));
+                let text = format!("{}{}: {title}", note.address, others_text(others));
                 let key = json!([finding_identity(&note.address, others), note::note_object(note)]);
                 self.add(text, "drift", "minor", place, &key);
             }
@@ -175,9 +176,9 @@ impl IssueList<'_> {
         };
         // Remove secrets first: a digest of a secret could be guessed.
         let key = self.secrets.redact(&digest::canonical(&json!([check, path, key])));
-        let repeats = self.key_counts.entry(key.clone()).or_default();
-        let fingerprint = digest::json_digest(&json!([key, repeats]));
-        *repeats += 1;
+        let repeat_count = self.key_counts.entry(key.clone()).or_default();
+        let fingerprint = digest::json_digest(&json!([key, repeat_count]));
+        *repeat_count += 1;
         let description = self.secrets.redact(&description);
         let description = escape(&description).chars().take(MAX_DESCRIPTION_CHARS).collect();
         self.issues.push(Issue {
@@ -204,11 +205,11 @@ mod tests {
         json::Planned,
         model::{ReportContent, State},
         terminal::tests::hostile,
-        testing::World,
+        testing::ReportFixture,
     };
 
-    fn written(report: &Report<'_>) -> String {
-        super::report(report, &Secrets::default()).unwrap()
+    fn render_report(report: &Report<'_>) -> String {
+        super::render(report, &Secrets::default()).unwrap()
     }
 
     /// The list, after checking the format of each entry.
@@ -229,8 +230,8 @@ mod tests {
 
     #[test]
     fn every_run_has_a_list_and_a_failed_run_has_an_entry() {
-        World::new().each(|name, report| {
-            let list = list(&written(report));
+        ReportFixture::new().for_each_report(|name, report| {
+            let list = list(&render_report(report));
             assert!(!list.is_empty(), "{name}");
             let blocks = |issue: &&Json| issue["severity"] == "blocker";
             let blocked: Vec<_> = list.iter().filter(blocks).collect();
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_change_stands_at_its_line_and_a_refusal_too() {
-        let text = World::new().written("plan", written);
+        let text = ReportFixture::new().render_named("plan", render_report);
         insta::assert_snapshot!(
             list(&text)
                 .iter()
@@ -268,7 +269,7 @@ mod tests {
     #[test]
     fn one_line_of_a_rule_is_one_finding_whoever_is_first() {
         let findings = |paths: &[&str]| {
-            let mut world = World::new();
+            let mut world = ReportFixture::new();
             let like = world.plan.steps.remove(0);
             let at = |path: &&str| {
                 let mut step = like.clone();
@@ -276,26 +277,26 @@ mod tests {
                 step
             };
             world.plan.steps = paths.iter().map(at).collect();
-            let mut list = list(&world.written("plan", written));
+            let mut list = list(&world.render_named("plan", render_report));
             list.retain(|issue| issue["check_name"] == "undrift/change");
             list
         };
         let (alone, all) = (findings(&["acme/a"]), findings(&["acme/a", "acme/b", "acme/c"]));
         assert!(!alone.is_empty() && all.len() == alone.len(), "{all:#?}");
-        let of = |list: &[Json], name: &str| -> Vec<Json> {
+        let values_of = |list: &[Json], name: &str| -> Vec<Json> {
             list.iter().map(|issue| issue[name].clone()).collect()
         };
-        let told = of(&all, "description");
+        let told = values_of(&all, "description");
         let is_of_three = |text: &Json| text.as_str().unwrap().contains(", and in 2 others");
         assert!(told.iter().all(is_of_three), "{told:#?}");
         let rest = findings(&["acme/b", "acme/c"]);
-        assert_eq!(of(&rest, "fingerprint"), of(&all, "fingerprint"));
-        assert_ne!(of(&alone, "fingerprint"), of(&all, "fingerprint"));
+        assert_eq!(values_of(&rest, "fingerprint"), values_of(&all, "fingerprint"));
+        assert_ne!(values_of(&alone, "fingerprint"), values_of(&all, "fingerprint"));
     }
 
     #[test]
     fn failures_of_one_rule_are_one_finding_at_its_line() {
-        let mut world = World::new();
+        let mut world = ReportFixture::new();
         let mut like = world.plan.steps.remove(0);
         let rule = Origin::new("rules.yaml", 7, like.origin.column, like.origin.layer);
         like.changes.truncate(1);
@@ -314,7 +315,7 @@ mod tests {
             outcome: StepOutcome::Failed("project-update: answered 422: is not allowed".into()),
         };
         world.applied.steps = world.plan.steps.iter().map(failed).collect();
-        let mut list = list(&world.written("apply", written));
+        let mut list = list(&world.render_named("apply", render_report));
         list.retain(|issue| issue["check_name"] == "undrift/not-applied");
         assert_eq!(list.len(), 1, "{list:#?}");
         assert_eq!(list[0]["location"], json!({"path": "rules.yaml", "lines": {"begin": 7}}));
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn unlisted_entries_of_one_rule_are_one_finding() {
         let findings = |paths: &[&str]| {
-            let mut world = World::new();
+            let mut world = ReportFixture::new();
             let step = &world.plan.steps[0];
             let (like, origin) = (step.address.clone(), Some(step.origin.clone()));
             let note = |path: &&str| Note {
@@ -333,7 +334,7 @@ mod tests {
                 origin: origin.clone(),
             };
             world.plan.notes = paths.iter().map(note).collect();
-            let mut list = list(&world.written("plan", written));
+            let mut list = list(&world.render_named("plan", render_report));
             list.retain(|issue| issue["check_name"] == "undrift/drift");
             list
         };
@@ -349,11 +350,11 @@ mod tests {
 
     #[test]
     fn a_fingerprint_depends_neither_on_a_line_nor_on_a_number() {
-        let prints = |world: &World| {
-            let list = list(&world.written("plan", written));
+        let prints = |world: &ReportFixture| {
+            let list = list(&world.render_named("plan", render_report));
             list.iter().map(|issue| issue["fingerprint"].to_string()).collect::<Vec<_>>()
         };
-        let mut world = World::new();
+        let mut world = ReportFixture::new();
         let before = prints(&world);
         world.plan.refusals[0].reason = "would remove 7 entries of 8; the limit is 5".into();
         for step in &mut world.plan.steps {
@@ -374,7 +375,7 @@ mod tests {
             let state = State::finished(0, ReportContent::Planned(&planned));
             let nothing = Default::default();
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
-            list(&written(&report));
+            list(&render_report(&report));
         }
     }
 }

@@ -10,10 +10,10 @@ use similar::{ChangeTag, TextDiff};
 const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Texts with more lines are not compared: the time grows with the square of their number.
 const MAX_TEXT_LINES: usize = 8_000;
-/// How many unchanged lines are shown around a change.
+/// The number of unchanged lines that are shown around a change.
 const CONTEXT_LINES: usize = 3;
 
-/// A line in a comparison without its line feed, and how it changed; without a tag, the position of
+/// A line in a comparison, without its line feed, and its change. Without a tag, it is the position of
 /// the lines that follow.
 pub(super) type ComparedLine = (Option<ChangeTag>, String);
 
@@ -46,8 +46,8 @@ pub(super) fn compare_texts(
     redact: impl Fn(&str) -> String,
 ) -> TextComparison {
     if [before, after].iter().any(|text| is_too_long(text)) {
-        let words = format!("changed ({} bytes → {} bytes)", before.len(), after.len());
-        return TextComparison::Remark(words);
+        let remark = format!("changed ({} bytes → {} bytes)", before.len(), after.len());
+        return TextComparison::Remark(remark);
     }
     let (before, after) = (redact(before), redact(after));
     if before == after {
@@ -75,14 +75,14 @@ mod tests {
     #[test]
     fn large_texts_are_not_compared() {
         let long = |lines: usize| "a\n".repeat(lines);
-        let strike = |text: &str| text.to_owned();
+        let redact = |text: &str| text.to_owned();
         assert!(matches!(
-            compare_texts(&long(MAX_TEXT_LINES), "b\n", strike),
+            compare_texts(&long(MAX_TEXT_LINES), "b\n", redact),
             TextComparison::Lines(_)
         ));
         for text in [long(MAX_TEXT_LINES + 1), "x".repeat(MAX_TEXT_BYTES + 1)] {
             let words = format!("changed ({} bytes → 2 bytes)", text.len());
-            assert_eq!(compare_texts(&text, "y\n", strike), TextComparison::Remark(words));
+            assert_eq!(compare_texts(&text, "y\n", redact), TextComparison::Remark(words));
         }
     }
 }

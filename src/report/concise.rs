@@ -2,14 +2,14 @@
 //! `file:line:col: code: message`.
 
 use super::model::{
-    Report, ReportContent, ReportItem, ReportPart, StepItem, action_word, item::declared_at, note,
-    step::full_name,
+    Report, ReportContent, ReportItem, ReportPart, StepItem, action_word, item::declaration_origin,
+    note, step::full_name,
 };
 use crate::{diff::Action, origin::Origin, secret::Secrets, text::escape};
 
 /// The findings of `report` and the differences that it plans, without `secrets`; empty if there are
 /// none.
-pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
+pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     let items = report.items();
     let items = items.iter().map(|item| item_line(item, report.manifests, secrets));
     let is_planned = matches!(report.content(), Some(ReportContent::Planned(_)));
@@ -36,7 +36,7 @@ fn step_line(StepItem { step, part, .. }: &StepItem<'_>) -> String {
         ReportPart::Drift => " (drift)",
         ReportPart::Watched => " (watched)",
     };
-    let (place, object) = (place_text(declared_at(step)), full_name(&step.address));
+    let (place, object) = (place_text(declaration_origin(step)), full_name(&step.address));
     format!("{place}: {}{part}: {object}{fields}", action_word(step.action))
 }
 
@@ -58,12 +58,13 @@ fn item_line(item: &ReportItem<'_>, manifests: &str, secrets: &Secrets) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{report::testing::World, secret::Secret};
+    use crate::{report::testing::ReportFixture, secret::Secret};
 
     #[test]
     fn each_finding_is_a_line_with_its_place_and_code() {
         let written = |name: &str| {
-            World::new().written(name, |report| super::report(report, &Secrets::default()))
+            ReportFixture::new()
+                .render_named(name, |report| super::render(report, &Secrets::default()))
         };
         insta::assert_snapshot!(written("plan"), @r#"
         shop.yaml:17:3: guard-visibility: acme/shop#hooks: visibility: would remove 6 entries of 8; the limit is 5
@@ -88,8 +89,8 @@ mod tests {
     fn no_secret_is_in_a_line() {
         let mut secrets = Secrets::default();
         secrets.add_redaction(Secret::new("would remove 6 entries"));
-        World::new().each(|name, report| {
-            let text = super::report(report, &secrets);
+        ReportFixture::new().for_each_report(|name, report| {
+            let text = super::render(report, &secrets);
             assert!(!text.contains("would remove"), "{name}: {text}");
         });
     }

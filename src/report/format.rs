@@ -50,7 +50,7 @@ impl Format {
     /// included if the format has a place for it.
     ///
     /// # Errors
-    /// If a value cannot be expressed in JSON, which does not happen.
+    /// If a value cannot be written as JSON. Values of reports always can.
     pub fn render(
         self,
         report: &Report<'_>,
@@ -59,11 +59,11 @@ impl Format {
     ) -> serde_json::Result<String> {
         match self {
             Self::Json => json::JsonReport::new(report.kind, report.state).to_text(secrets),
-            Self::Markdown => Ok(markdown::report(report, marker, secrets)),
-            Self::GitlabTerraform => Ok(gitlab_terraform::report(report)),
-            Self::CodeQuality => code_quality::report(report, secrets),
-            Self::Html => Ok(html::report(report, secrets)),
-            Self::Concise => Ok(concise::report(report, secrets)),
+            Self::Markdown => Ok(markdown::render(report, marker, secrets)),
+            Self::GitlabTerraform => Ok(gitlab_terraform::render(report)),
+            Self::CodeQuality => code_quality::render(report, secrets),
+            Self::Html => Ok(html::render(report, secrets)),
+            Self::Concise => Ok(concise::render(report, secrets)),
         }
     }
 }
@@ -72,8 +72,8 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|(_, other)| *other == name);
-        found.map(|(format, _)| format).ok_or_else(|| {
+        let entry = Self::ALL.into_iter().find(|(_, other)| *other == name);
+        entry.map(|(format, _)| format).ok_or_else(|| {
             let names = Self::ALL.map(|(_, name)| name);
             format!("no format `{name}`; available: {}", alternatives(&names))
         })

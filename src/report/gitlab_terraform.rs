@@ -10,9 +10,9 @@ use serde_json::json;
 use super::model::{Report, ReportContent};
 use crate::diff::Action;
 
-/// The counts of `report`: of the steps in a plan or drift, or of those that apply carried out.
+/// The counts of `report`: of the steps in a plan or drift, or of the steps that were applied.
 /// Without keys if there are no steps and something could not be read or must be repaired first.
-pub fn report(report: &Report<'_>) -> String {
+pub fn render(report: &Report<'_>) -> String {
     let actions: Option<Vec<Action>> = match report.content() {
         Some(ReportContent::Planned(planned)) => {
             let plan = planned.plan;
@@ -21,26 +21,27 @@ pub fn report(report: &Report<'_>) -> String {
                 .then(|| plan.branch_steps().map(|step| step.action).collect())
         }
         Some(ReportContent::Outcomes(outcomes)) => {
-            let done = outcomes.applied.steps.iter().filter(|step| step.outcome.is_success());
-            Some(done.map(|step| step.action).collect())
+            let succeeded_steps =
+                outcomes.applied.steps.iter().filter(|step| step.outcome.is_success());
+            Some(succeeded_steps.map(|step| step.action).collect())
         }
         Some(ReportContent::Checked(_)) | None => None,
     };
     let Some(actions) = actions else { return "{}\n".to_owned() };
     let [create, update, delete] = [Action::Create, Action::Update, Action::Delete]
-        .map(|wanted| actions.iter().filter(|action| **action == wanted).count());
+        .map(|counted_action| actions.iter().filter(|action| **action == counted_action).count());
     let counts = json!({"create": create, "update": update, "delete": delete});
     format!("{counts}\n")
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::report::testing::World;
+    use crate::report::testing::ReportFixture;
 
     #[test]
     fn unknown_changes_are_not_counted() {
-        let mut world = World::new();
-        let written = |world: &World, name: &str| world.written(name, super::report);
+        let mut world = ReportFixture::new();
+        let written = |world: &ReportFixture, name: &str| world.render_named(name, super::render);
         for name in ["unfinished", "failed", "check"] {
             assert_eq!(written(&world, name), "{}\n", "{name}");
         }
@@ -50,7 +51,7 @@ mod tests {
         }
         assert_eq!(written(&world, "apply"), "{\"create\":1,\"update\":1,\"delete\":0}\n");
         assert_eq!(
-            written(&World::new().labelled(), "plan"),
+            written(&ReportFixture::new().labelled(), "plan"),
             "{\"create\":1,\"update\":2,\"delete\":0}\n",
             "without what differed before"
         );

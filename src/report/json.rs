@@ -1,7 +1,7 @@
 //! The machine formats: one JSON object per report, with the version of its format.
 //!
 //! The types in this module define the formats; `undrift schema` generates the schemas from them.
-//! The same run writes the same bytes.
+//! Reports with the same content have the same bytes.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Run,
-    redact::{Keys, Redacted},
+    redact::{KeyMeaning, Redacted},
 };
 use crate::{
-    apply::{Applied, StepOutcome, StepResult},
+    apply::{ApplyResult, StepOutcome, StepResult},
     diagnostic::{DiagnosticForm, Diagnostics, Severity},
     diff::Label,
-    plan::{Acknowledged, Counts, LeftOut, Plan, saved::PlanComparison},
+    plan::{Acknowledged, Counts, Plan, SkippedContainer, saved::PlanComparison},
     secret::Secrets,
     text::is_unsafe,
 };
@@ -30,7 +30,7 @@ pub const FORMAT_VERSION: u32 = 1;
 pub enum ReportKind {
     /// The steps that apply would take.
     Plan,
-    /// What differs.
+    /// The differences between manifests and live state.
     Drift,
     /// The result of applying a plan.
     Apply,
@@ -39,7 +39,7 @@ pub enum ReportKind {
 }
 
 impl ReportKind {
-    /// The word for it.
+    /// Its name in reports and texts.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Plan => "plan",
@@ -58,7 +58,7 @@ impl ReportKind {
 /// A report.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct JsonReport<'a, T> {
-    /// The sort of the report.
+    /// The kind of the report.
     pub undrift: ReportKind,
     /// The version of the format. Later releases of undrift only add fields to it.
     pub format_version: u32,
@@ -101,9 +101,9 @@ pub struct FailedRun<'a> {
     status: IsFailed,
     /// The exit code of the run.
     pub(super) exit_code: u8,
-    /// What happened.
+    /// The error that ended the run.
     pub(super) error: &'a str,
-    /// What to do about it.
+    /// The advice for the user.
     pub(super) help: Option<&'a str>,
     /// The faults of the manifests, ordered by place, with warnings.
     #[schemars(with = "Vec<DiagnosticForm>")]
@@ -167,7 +167,7 @@ impl<'a, T: Serialize> JsonReport<'a, T> {
         Self::new(undrift, ReportState::finished(exit_code, content))
     }
 
-    /// A report in the present format.
+    /// A report in the current format.
     pub const fn new(undrift: ReportKind, state: ReportState<'a, T>) -> Self {
         let (format_version, tool_version) = (FORMAT_VERSION, env!("CARGO_PKG_VERSION"));
         Self { undrift, format_version, tool_version, state }
@@ -176,15 +176,18 @@ impl<'a, T: Serialize> JsonReport<'a, T> {
     /// The JSON text without `secrets`, with a line feed at its end.
     ///
     /// # Errors
-    /// If a value cannot be expressed in JSON, which does not happen.
+    /// If a value cannot be written as JSON. Values of reports always can.
     pub fn to_text(&self, secrets: &Secrets) -> serde_json::Result<String> {
-        Ok(escape_unsafe(&serde_json::to_string_pretty(&Redacted::new(self, Keys::Data, secrets))?)
-            + "\n")
+        Ok(escape_unsafe(&serde_json::to_string_pretty(&Redacted::new(
+            self,
+            KeyMeaning::Data,
+            secrets,
+        ))?) + "\n")
     }
 }
 
-/// Replaces characters in `json` that could mislead a terminal by `\u` escapes. Apart from line
-/// feeds such characters only occur in texts, where both forms mean the same.
+/// Replaces characters in `json` that could mislead a terminal by `\u` escapes. Except for line feeds,
+/// such characters only occur in JSON strings, where both forms mean the same.
 pub fn escape_unsafe(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -203,9 +206,9 @@ pub struct Planned<'a> {
     /// The service.
     #[serde(flatten)]
     pub run: &'a Run,
-    /// Its size.
+    /// The numbers of steps and calls of the plan.
     pub counts: Counts,
-    /// How many steps have each label, if the plan was made against a base.
+    /// The number of steps by label, if the plan has a base.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<Label, usize>,
     /// The plan.
@@ -217,9 +220,9 @@ pub struct Planned<'a> {
 }
 
 impl<'a> Planned<'a> {
-    /// The report of `plan` in `run`.
+    /// The content of a report about `plan`.
     pub fn new(run: &'a Run, plan: &'a Plan) -> Self {
-        Self { run, counts: plan.counts(), labels: plan.labels(), plan, saved_plan: None }
+        Self { run, counts: plan.counts(), labels: plan.label_counts(), plan, saved_plan: None }
     }
 }
 
@@ -236,12 +239,12 @@ pub struct Outcomes<'a> {
     pub plan: &'a Plan,
     /// The result.
     #[serde(flatten)]
-    pub applied: &'a Applied,
+    pub applied: &'a ApplyResult,
     /// The acknowledged refusals.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub acknowledged: &'a [Acknowledged],
-    /// The groups and projects that were left out because of a problem, a refusal or a failed read.
-    pub left_out: &'a [LeftOut],
+    /// The groups and projects that were skipped because of a problem, a refusal or a failed read.
+    pub left_out: &'a [SkippedContainer],
     /// The comparison with the saved plan that was applied, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved_plan: Option<&'a PlanComparison>,
@@ -252,8 +255,8 @@ impl<'a> Outcomes<'a> {
     pub fn new(
         run: &'a Run,
         plan: &'a Plan,
-        applied: &'a Applied,
-        left_out: &'a [LeftOut],
+        applied: &'a ApplyResult,
+        left_out: &'a [SkippedContainer],
     ) -> Self {
         let counts = OutcomeCounts::from_steps(&applied.steps);
         let (acknowledged, saved_plan) = (plan.acknowledged.as_slice(), None);
@@ -266,7 +269,7 @@ impl<'a> Outcomes<'a> {
 pub struct OutcomeCounts {
     /// Carried out.
     pub done: usize,
-    /// Done before by somebody else.
+    /// Already done by somebody else.
     pub already: usize,
     /// Refused, or a request failed.
     pub failed: usize,
@@ -299,7 +302,7 @@ impl OutcomeCounts {
     }
 
     /// The counts with their words, in display order, with zeros.
-    pub const fn labelled(&self) -> [(usize, &'static str); 7] {
+    pub const fn with_labels(&self) -> [(usize, &'static str); 7] {
         [
             (self.done, "done"),
             (self.already, "already done"),
@@ -315,7 +318,7 @@ impl OutcomeCounts {
 /// The faults of manifests.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Checked<'a> {
-    /// How many errors and warnings.
+    /// The numbers of errors and warnings.
     pub counts: CheckCounts,
     /// All of them, ordered by place.
     #[schemars(with = "Vec<DiagnosticForm>")]
@@ -323,7 +326,7 @@ pub struct Checked<'a> {
 }
 
 impl<'a> Checked<'a> {
-    /// The `diagnostics` of manifests that declare this many projects.
+    /// The `diagnostics` of the manifests, which declare `projects` projects.
     pub fn new(diagnostics: &'a Diagnostics, projects: usize) -> Self {
         let counts = CheckCounts {
             errors: diagnostics.count(Severity::Error),
@@ -348,7 +351,7 @@ pub struct CheckCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::testing::World;
+    use crate::report::testing::ReportFixture;
     use serde_json::{Value, json};
 
     #[test]
@@ -361,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_read_back_as_it_was_written() {
-        let plan = World::new().labelled().plan;
+        let plan = ReportFixture::new().labelled().plan;
         let text: &'static str = serde_json::to_string(&plan).unwrap().leak();
         let again: Plan = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&again).unwrap(), text);

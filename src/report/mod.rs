@@ -24,18 +24,18 @@ pub mod terminal;
 #[cfg(test)]
 mod testing;
 
-pub use canvas::{Canvas, Line, Overflow, Paint, Sink};
+pub use canvas::{Canvas, Line, OriginOverflow, Paint, Sink};
 pub use format::Format;
 pub use json::{Checked, FORMAT_VERSION, Outcomes, Planned, ReportKind};
 pub use model::{ReportContent, State};
-pub use redact::{Keys, Redacted};
+pub use redact::{KeyMeaning, Redacted};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::live::TokenProperties;
 
-/// The run that a report is about.
+/// The run of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Run {
@@ -43,7 +43,7 @@ pub struct Run {
     pub target: String,
     /// The username that the token belongs to.
     pub caller: String,
-    /// Whether the service is the embedded sandbox.
+    /// True if the service is the embedded sandbox.
     pub sandbox: bool,
     /// The sections for which the sandbox only knows their descriptions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,7 +62,7 @@ impl Run {
     }
 }
 
-/// The sentence for such a section.
+/// The sentence for a section for which the sandbox has only its description.
 pub fn rehearsal_sentence(section: &str) -> String {
     format!("`{section}`: rehearsed against its own description")
 }
@@ -73,7 +73,7 @@ pub struct SnapshotSource {
     /// When it was taken, as in RFC 3339.
     #[schemars(extend("format" = "date-time"))]
     pub taken_at: String,
-    /// The same in a sentence, with the age.
+    /// The time and the age, as text for people.
     #[serde(skip)]
     pub shown: String,
 }

@@ -15,9 +15,9 @@ use serde::{
 
 use crate::{catalogue, secret::Secrets};
 
-/// The meaning of the keys of mappings. Field names of structs are never data.
+/// Decides which keys of mappings are data. Field names of structs never are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keys {
+pub enum KeyMeaning {
     /// All keys are words of the format.
     Words,
     /// Keys are data, except those of the outermost mapping.
@@ -32,7 +32,7 @@ pub struct Redacted<'v, T: ?Sized> {
 
 impl<'v, T: ?Sized> Redacted<'v, T> {
     /// `value` without `secrets`.
-    pub const fn new(value: &'v T, keys: Keys, secrets: &'v Secrets) -> Self {
+    pub const fn new(value: &'v T, keys: KeyMeaning, secrets: &'v Secrets) -> Self {
         Self { value, rule: RedactionRule { secrets, keys, depth: Depth::Outermost } }
     }
 }
@@ -46,7 +46,7 @@ impl<T: Serialize + ?Sized> Serialize for Redacted<'_, T> {
 #[derive(Clone, Copy)]
 struct RedactionRule<'s> {
     secrets: &'s Secrets,
-    keys: Keys,
+    keys: KeyMeaning,
     depth: Depth,
 }
 
@@ -58,7 +58,7 @@ enum Depth {
 }
 
 impl<'s> RedactionRule<'s> {
-    /// `value`, a part of this value, with the rule for its depth.
+    /// `value`, a part of the redacted value, with this rule at `depth`.
     const fn redacted_at<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
     where
         's: 'v,
@@ -89,7 +89,7 @@ macro_rules! pass {
     };
 }
 
-/// Begins values with parts, to which the same rule applies.
+/// Begins values with parts; the same rule applies to the parts.
 macro_rules! begin {
     ($($method:ident($($argument:ident: $type:ty),*) -> $parts:ident;)*) => {
         $(type $parts = RedactingSerializer<'s, S::$parts>;
@@ -197,7 +197,7 @@ impl<S: SerializeMap> SerializeMap for RedactingSerializer<'_, S> {
     // A flattened struct serializes as a mapping; that is the outermost one, a report.
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
-            RedactionRule { keys: Keys::Data, depth: Depth::Inner, .. } => {
+            RedactionRule { keys: KeyMeaning::Data, depth: Depth::Inner, .. } => {
                 self.inner.serialize_key(&self.rule.redacted_at(key, Depth::Key))
             }
             _ => self.inner.serialize_key(key),
@@ -224,26 +224,26 @@ mod tests {
         report::{
             Checked, Outcomes, Planned, ReportKind, State,
             json::JsonReport,
-            terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
+            terminal::tests::{blocked_plan, run, sample_applied, shop_plan},
         },
         secret::{SECRET_MARK, Secret},
         value::{Json, Object},
     };
 
-    fn known<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Secrets {
+    fn secrets_with<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Secrets {
         let mut known = Secrets::default();
         secrets.into_iter().for_each(|secret| known.add_redaction(Secret::new(secret.as_ref())));
         known
     }
 
-    fn struck(value: &Json, keys: Keys, secrets: &Secrets) -> Json {
+    fn redact_json(value: &Json, keys: KeyMeaning, secrets: &Secrets) -> Json {
         serde_json::from_str(&serde_json::to_string(&Redacted::new(value, keys, secrets)).unwrap())
             .unwrap()
     }
 
     /// Reports of every kind, without `secrets`.
     fn reports(secrets: &Secrets) -> Vec<Json> {
-        let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), applied_somehow());
+        let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), sample_applied());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
         let unfinished = |kind, state: State<'_>| JsonReport::new(kind, state).to_text(secrets);
@@ -264,27 +264,27 @@ mod tests {
     }
 
     /// Every key and every text of `json`.
-    fn words(json: &Json, words: &mut BTreeSet<String>) {
+    fn collect_words(json: &Json, words: &mut BTreeSet<String>) {
         match json {
             Json::String(text) => drop(words.insert(text.clone())),
-            Json::Array(items) => items.iter().for_each(|item| self::words(item, words)),
+            Json::Array(items) => items.iter().for_each(|item| self::collect_words(item, words)),
             Json::Object(object) => object.iter().for_each(|(key, value)| {
                 words.insert(key.clone());
-                self::words(value, words);
+                self::collect_words(value, words);
             }),
             _ => {}
         }
     }
 
     /// Every text that loses a secret in a report, with its path, without numbers.
-    fn changes(path: &str, whole: &Json, struck: &Json, changed: &mut BTreeSet<String>) {
+    fn collect_changes(path: &str, whole: &Json, struck: &Json, changed: &mut BTreeSet<String>) {
         match (whole, struck) {
             (Json::Array(whole), Json::Array(struck)) => {
                 assert_eq!(whole.len(), struck.len());
                 whole
                     .iter()
                     .zip(struck)
-                    .for_each(|(whole, struck)| changes(path, whole, struck, changed));
+                    .for_each(|(whole, struck)| collect_changes(path, whole, struck, changed));
             }
             (Json::Object(whole), Json::Object(struck)) => {
                 assert_eq!(
@@ -293,7 +293,7 @@ mod tests {
                     "keys at {path}"
                 );
                 whole.iter().zip(struck.values()).for_each(|((key, whole), struck)| {
-                    changes(&format!("{path}/{key}"), whole, struck, changed);
+                    collect_changes(&format!("{path}/{key}"), whole, struck, changed);
                 });
             }
             (whole, struck) if whole == struck => {}
@@ -308,12 +308,12 @@ mod tests {
     /// stay.
     #[test]
     fn no_word_of_the_format_is_struck() {
-        let whole = reports(&Secrets::default());
+        let originals = reports(&Secrets::default());
         let mut all = BTreeSet::from([env!("CARGO_PKG_VERSION").to_owned()]);
-        whole.iter().for_each(|report| words(report, &mut all));
+        originals.iter().for_each(|report| collect_words(report, &mut all));
         let mut changed = BTreeSet::new();
-        for (whole, struck) in whole.iter().zip(&reports(&known(&all))) {
-            changes("", whole, struck, &mut changed);
+        for (whole, struck) in originals.iter().zip(&reports(&secrets_with(&all))) {
+            collect_changes("", whole, struck, &mut changed);
         }
         let ends: BTreeSet<&str> =
             changed.iter().map(|path| path.rsplit('/').next().unwrap()).collect();
@@ -352,17 +352,17 @@ mod tests {
 
     #[test]
     fn keys_below_extra_are_data() {
-        let secrets = known(["canary-key", "description", "cadence"]);
+        let secrets = secrets_with(["canary-key", "description", "cadence"]);
         let value = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": "canary-key"}}}], "canary-key": 1});
         let data = json!({"changes": [{"value": {SECRET_MARK: {"cadence": 1, "x [secret]": SECRET_MARK}}}], "canary-key": 1});
-        assert_eq!(struck(&value, Keys::Data, &secrets), data);
+        assert_eq!(redact_json(&value, KeyMeaning::Data, &secrets), data);
         let words = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": SECRET_MARK}}}], "canary-key": 1});
-        assert_eq!(struck(&value, Keys::Words, &secrets), words);
+        assert_eq!(redact_json(&value, KeyMeaning::Words, &secrets), words);
         let names = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             #[derive(Serialize)]
             struct Fields(#[serde(serialize_with = "catalogue::serialize_names")] Vec<String>);
-            serde_json::to_value(Redacted::new(&Fields(names), Keys::Data, &secrets)).unwrap()
+            serde_json::to_value(Redacted::new(&Fields(names), KeyMeaning::Data, &secrets)).unwrap()
         };
         assert_eq!(
             names(&["description", "cadence", "canary-key"]),
@@ -371,13 +371,13 @@ mod tests {
     }
 
     /// `json` without secrets, by a simple second implementation.
-    fn plainly(json: &Json, secrets: &Secrets) -> Json {
+    fn redact_simply(json: &Json, secrets: &Secrets) -> Json {
         match json {
             Json::String(text) => secrets.redact(text).into(),
-            Json::Array(items) => items.iter().map(|item| plainly(item, secrets)).collect(),
+            Json::Array(items) => items.iter().map(|item| redact_simply(item, secrets)).collect(),
             Json::Object(object) => object
                 .iter()
-                .map(|(key, value)| (key.clone(), plainly(value, secrets)))
+                .map(|(key, value)| (key.clone(), redact_simply(value, secrets)))
                 .collect::<Object>()
                 .into(),
             other => other.clone(),
@@ -406,8 +406,8 @@ mod tests {
         #[test]
         fn only_texts_lose_secrets(value in any_json(), secret in r#"[a\n\\" <]{6,9}"#, inside: bool) {
             let value = if inside { json!({"a": [value, format!("x{secret}y")]}) } else { value };
-            let secrets = known([&secret]);
-            prop_assert_eq!(struck(&value, Keys::Words, &secrets), plainly(&value, &secrets));
+            let secrets = secrets_with([&secret]);
+            prop_assert_eq!(redact_json(&value, KeyMeaning::Words, &secrets), redact_simply(&value, &secrets));
         }
     }
 }

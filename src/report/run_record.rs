@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    FORMAT_VERSION, Keys, Redacted, Run,
+    FORMAT_VERSION, KeyMeaning, Redacted, Run,
     json::{OutcomeCounts, escape_unsafe},
 };
 use crate::secret::Secrets;
@@ -19,7 +19,7 @@ const MAX_CHARS: usize = 256;
 /// One line of a record.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct RecordLine {
-    /// The sort of line.
+    /// The kind of the line.
     pub undrift: RecordKind,
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
@@ -34,9 +34,9 @@ pub struct RecordLine {
     pub run: Option<Run>,
     /// The variables of the job.
     pub job: CiJob,
-    /// How many steps ended with each outcome; null if nothing was started.
+    /// The number of steps by outcome; null if no step was started.
     pub counts: Option<OutcomeCounts>,
-    /// How many groups and projects were left out because of a problem, a refusal or a failed read.
+    /// The number of groups and projects that were skipped because of a problem, a refusal or a failed read.
     pub left_out: usize,
     /// The acknowledged refusals, as for `--ack`.
     pub acknowledgements: Vec<String>,
@@ -46,7 +46,7 @@ pub struct RecordLine {
     pub error: Option<String>,
 }
 
-/// The sort of a line.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
@@ -102,9 +102,10 @@ impl RecordLine {
     /// The line with its line feed, without `secrets`.
     ///
     /// # Errors
-    /// If a value cannot be expressed in JSON, which does not happen.
+    /// If a value cannot be written as JSON. Values of reports always can.
     pub fn to_line(&self, secrets: &Secrets) -> serde_json::Result<String> {
-        Ok(escape_unsafe(&serde_json::to_string(&Redacted::new(self, Keys::Data, secrets))?) + "\n")
+        Ok(escape_unsafe(&serde_json::to_string(&Redacted::new(self, KeyMeaning::Data, secrets))?)
+            + "\n")
     }
 }
 

@@ -3,31 +3,31 @@
 use super::{
     Checked, Outcomes, Planned, ReportContent, ReportKind, Run, State,
     model::Report,
-    terminal::tests::{applied_somehow, blocked_plan, run, shop_plan},
+    terminal::tests::{blocked_plan, run, sample_applied, shop_plan},
 };
 use crate::{
-    apply::Applied,
+    apply::ApplyResult,
     desired::Guard,
     diagnostic::{Diagnostic, Diagnostics, SourceLocation},
     diff::Label,
-    plan::{Acknowledged, LeftOut, Plan},
+    plan::{Acknowledged, Plan, SkippedContainer},
 };
 
 /// Everything that a report may borrow.
-pub(super) struct World {
+pub(super) struct ReportFixture {
     pub(super) run: Run,
     pub(super) plan: Plan,
-    pub(super) applied: Applied,
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) applied: ApplyResult,
+    pub(super) left_out: Vec<SkippedContainer>,
     pub(super) diagnostics: Diagnostics,
 }
 
-impl World {
+impl ReportFixture {
     /// A plan with all possible parts, its result, and faults in its manifests.
     pub(super) fn new() -> Self {
         let (mut plan, blocked) = (shop_plan(), blocked_plan());
         let address = blocked.refusals[0].address.clone();
-        let left_out = vec![LeftOut { address, steps: 2 }];
+        let left_out = vec![SkippedContainer { address, steps: 2 }];
         plan.problems = blocked.findings.problems;
         plan.incomplete = blocked.findings.incomplete;
         plan.refusals = blocked.findings.refusals;
@@ -36,11 +36,11 @@ impl World {
         let (reason, by) = (Some("INC-123".to_owned()), Some(refusal.origin.clone()));
         plan.acknowledged = vec![Acknowledged { refusal, reason, by, is_new: false }];
         let fault = Diagnostic::error("unknown-field", "unknown field `visiblity`")
-            .at_place(SourceLocation::from(&plan.steps[0].origin))
+            .at_location(SourceLocation::from(&plan.steps[0].origin))
             .help("did you mean `visibility`?");
         let warning = Diagnostic::warning("deprecated", "`wiki_enabled` is deprecated");
         let diagnostics = [fault, warning].into_iter().collect();
-        Self { run: run(), plan, applied: applied_somehow(), left_out, diagnostics }
+        Self { run: run(), plan, applied: sample_applied(), left_out, diagnostics }
     }
 
     /// Adds labels: removals are drift, the rest belongs to the branch.
@@ -53,8 +53,8 @@ impl World {
         self
     }
 
-    /// Calls `see` with a report of each kind and state.
-    pub(super) fn each(&self, mut see: impl FnMut(&str, &Report<'_>)) {
+    /// Calls `visit` with a report of each kind and state.
+    pub(super) fn for_each_report(&self, mut visit: impl FnMut(&str, &Report<'_>)) {
         let diagnostics = &self.diagnostics;
         let planned = Planned::new(&self.run, &self.plan);
         let outcomes = Outcomes::new(&self.run, &self.plan, &self.applied, &self.left_out);
@@ -74,18 +74,18 @@ impl World {
             ("apply", ReportKind::Apply, finished(ReportContent::Outcomes(&outcomes))),
             ("check", ReportKind::Check, finished(ReportContent::Checked(&checked))),
         ] {
-            see(name, &Report { kind, manifests: "./manifests", diagnostics, state });
+            visit(name, &Report { kind, manifests: "./manifests", diagnostics, state });
         }
     }
 
     /// The output of `write` for the report called `name`.
-    pub(super) fn written(&self, name: &str, write: impl Fn(&Report<'_>) -> String) -> String {
-        let mut found = None;
-        self.each(|called, report| {
-            if called == name {
-                found = Some(write(report));
+    pub(super) fn render_named(&self, name: &str, write: impl Fn(&Report<'_>) -> String) -> String {
+        let mut text = None;
+        self.for_each_report(|report_name, report| {
+            if report_name == name {
+                text = Some(write(report));
             }
         });
-        found.unwrap_or_else(|| panic!("no report `{name}`"))
+        text.unwrap_or_else(|| panic!("no report `{name}`"))
     }
 }

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use tempfile::TempDir;
 use undrift::{
     diagnostic::{DiagnosticStyle, Severity, codes},
-    manifest::{self, LoadEnvironment, Loaded},
+    manifest::{self, LoadEnvironment, LoadedManifests},
 };
 
 use super::cases::{Case, cases};
@@ -37,17 +37,21 @@ impl Corpus {
         corpus
     }
 
-    fn load(&self, case: &Case) -> Loaded {
+    fn load(&self, case: &Case) -> LoadedManifests {
         load(&self.folder.path().join(&case.path), self.folder.path())
     }
 }
 
 /// Checks `path`, in surroundings on a fixed day.
-fn load(path: &Path, folder: &Path) -> Loaded {
+fn load(path: &Path, folder: &Path) -> LoadedManifests {
     let today = jiff::civil::date(2030, 1, 1);
     manifest::load(
         path,
-        &LoadEnvironment { folder: folder.to_owned(), today, ..LoadEnvironment::of_process() },
+        &LoadEnvironment {
+            working_folder: folder.to_owned(),
+            today,
+            ..LoadEnvironment::for_process()
+        },
     )
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use undrift::{
     catalogue::{
         self,
-        reference::{FieldReference, describe, needed_fields_sentence},
+        reference::{FieldReference, describe_field, required_fields_sentence},
     },
     field::Scope,
     kind::Section,
@@ -34,7 +34,7 @@ fn the_page_of_fields_is_up_to_date() {
         table("key", &values)
     );
     for scope in [Scope::Project, Scope::Group] {
-        page += &format!("\n# `kind: {}`\n\n", scope.document());
+        page += &format!("\n# `kind: {}`\n\n", scope.document_kind());
         let mut schema = DocumentKind::Container(scope).schema();
         let layers = ["kind", "uses", "params", "watch", "ignore_layers"];
         keep(&mut schema, |name| !is_section(scope, name) && !layers.contains(&name));
@@ -90,7 +90,7 @@ fn document(kind: &str, schema: &Json) -> String {
 
 fn of_section(section: Section) -> String {
     let schema = &section.table().schema;
-    let needs = needed_fields_sentence(section).map(|needs| needs + "\n").unwrap_or_default();
+    let needs = required_fields_sentence(section).map(|needs| needs + "\n").unwrap_or_default();
     format!(
         "\n## `{}`\n\n{}\n{needs}\n{}",
         section.section,
@@ -109,7 +109,7 @@ pub(crate) fn table(head: &str, schema: &Json) -> String {
 /// One row for each property of `schema`, those within it and in its lists included.
 fn rows(page: &mut String, prefix: &str, schema: &Json) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let FieldReference { value, meaning, remarks } = describe(property, schema);
+        let FieldReference { value, meaning, remarks } = describe_field(property, schema);
         let remarks =
             if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
         let cells = [format!("`{prefix}{name}`"), value, format!("{meaning}{remarks}")];

@@ -29,7 +29,7 @@ fn every_resource_of_terraform_has_a_lead() {
         let kind = if name.starts_with("gitlab_group") { "Group" } else { "Project" };
         let text = format!("kind: {kind}\npath: acme/shop\n{name}: [{{a: b}}]\n");
         fs::write(folder.path().join("a.yaml"), text).unwrap();
-        let loaded = manifest::load(folder.path(), &LoadEnvironment::of_process());
+        let loaded = manifest::load(folder.path(), &LoadEnvironment::for_process());
         let report = loaded.diagnostics.render(DiagnosticStyle::default());
         assert!(report.contains("help: "), "{report}");
         report.contains(NO_LEAD)

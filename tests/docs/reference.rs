@@ -58,7 +58,7 @@ This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it ag
 fn the_page_of_the_configuration_is_up_to_date() {
     is_current(
         "docs/reference/configuration.md",
-        &(CONFIGURATION.to_owned() + &table("key", &schema::config())),
+        &(CONFIGURATION.to_owned() + &table("key", &schema::config_schema())),
     );
 }
 
@@ -85,7 +85,7 @@ fn own_keys() -> BTreeSet<String> {
 /// changelog.
 fn counted() -> String {
     let kinds = schema::DocumentKind::names().len();
-    let configuration = schema::config()["properties"].as_object().unwrap().len();
+    let configuration = schema::config_schema()["properties"].as_object().unwrap().len();
     format!(
         "Counted: {kinds} kinds of documents, {} keys that the API does not have, {configuration} keys of \
          `undrift.yaml`, {} commands, {} long options, {} codes of messages.\n",

@@ -30,7 +30,7 @@ const WHATS: [FaultEffect; 6] = [
 /// The sections that are read by a request of their own, with the rest of its path.
 fn read_alone(scope: Scope) -> impl Iterator<Item = (Section, &'static Operation)> {
     catalogue::sections(scope).filter(|of| of.scoped_kind.parent.is_none()).filter_map(|of| {
-        let (ReadSource::List(op) | ReadSource::Optional(op)) = of.scoped_kind.place else {
+        let (ReadSource::List(op) | ReadSource::Optional(op)) = of.scoped_kind.read_source else {
             return None;
         };
         Some((of, op.row()))

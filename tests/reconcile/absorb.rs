@@ -11,8 +11,8 @@ use undrift::{
     apply,
     desired::Container,
     export::{self, Excerpt, ExportBuilder, SecretHandling},
-    live::Live,
-    manifest::{self, LoadEnvironment, Options},
+    live::LiveContainer,
+    manifest::{self, LoadEnvironment, LoadOptions},
     sandbox::Profile,
     selection::Selection,
 };
@@ -26,9 +26,9 @@ use crate::{
 impl World {
     fn around(&self) -> LoadEnvironment {
         LoadEnvironment {
-            folder: self.root(),
+            working_folder: self.root(),
             today: jiff::civil::date(2030, 1, 1),
-            ..LoadEnvironment::of_process()
+            ..LoadEnvironment::for_process()
         }
     }
 
@@ -48,10 +48,11 @@ impl World {
             .map(|container| export::with_all_fields(container, &words))
             .collect();
         let found = Mutex::new((Vec::new(), Vec::new()));
-        let each = async |container: &Container, mut live: Live| {
+        let each = async |container: &Container, mut live: LiveContainer| {
             let path = &container.path;
             let container = desired.containers.iter().find(|own| own.path == *path).unwrap();
-            let plan = apply::plan_with_answers(&observer, container, &mut live, &settings).await?;
+            let plan =
+                apply::plan_with_extra_facts(&observer, container, &mut live, &settings).await?;
             let names =
                 observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
             let words = Excerpt::from_live(container.scope, path, &live, &names, &words);
@@ -77,7 +78,7 @@ impl World {
             let loaded = manifest::load_with(
                 &self.root(),
                 &self.around(),
-                &Options { replaced_texts: Some(texts), ..Options::default() },
+                &LoadOptions { replaced_texts: Some(texts), ..LoadOptions::default() },
             );
             let said = loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default());
             loaded.desired.ok_or(said)

@@ -10,7 +10,7 @@ use undrift::{
     apply::{self, Apply, BranchPlan},
     desired::{Acknowledgement, Container, Desired},
     diff::{FieldChange, Label, Step},
-    plan::{Base, BaseComparison, BranchPart, DriftPolicy, Plan, Policy},
+    plan::{ApprovalPolicy, Base, BaseComparison, BranchPart, DriftPolicy, Plan},
     sandbox::Profile,
 };
 
@@ -55,7 +55,7 @@ async fn apply_against(world: &World, head: &Desired, base: &Base, heals: bool) 
     assert!(plan.problems.is_empty() && plan.refusals.is_empty(), "{plan:#?}");
     assert!(plan.incomplete.is_empty(), "{plan:#?}");
     let (observer, settings) = world.connect(head).await.unwrap();
-    let (approved, _) = plan.approve(Policy::default()).unwrap();
+    let (approved, _) = plan.approve(ApprovalPolicy::default()).unwrap();
     let writer = WriteClient::new(observer.client().clone());
     let apply = Apply {
         desired: &rest,

@@ -61,6 +61,7 @@ const TOP_LEVEL: &[&str] = &[
 /// Fields that answers never show; they are sent and not compared.
 const NEVER_READ: &[&str] = &[
     "approval_rules.previously",
+    "branches.ref",
     "external_status_checks.shared_secret",
     "hooks.previously",
     "hooks.token",
@@ -176,7 +177,7 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
     let schema = &spec.schema;
     if let Some(options) = schema["enum"].as_array() {
         // What no request creates has the first word already.
-        let at = usize::from(!first) + usize::from(kind.only_edits());
+        let at = usize::from(!first) + usize::from(kind.is_only_edited());
         return options
             .iter()
             .filter(|option| !option.is_null())
@@ -235,7 +236,7 @@ pub(crate) fn base(kind: Section, at: usize) -> Json {
             // Of two fields that exclude each other, the first.
             let excludes =
                 |one: &&str, other: &str| kind.field(one).relations.not_with == Some(other);
-            let needed = kind.identity.iter().chain(kind.required);
+            let needed = kind.identity.iter().chain(kind.required_fields);
             let needed = needed.filter(|name| !kind.identity.iter().any(|one| excludes(one, name)));
             let example = |name: &&str| {
                 let spec = kind.table().get(name).unwrap();
@@ -317,7 +318,7 @@ fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
 /// The fields that a field is related to.
 fn related(field: &Field) -> impl Iterator<Item = &str> {
     let switches = [
-        field.relations.switch(),
+        field.relations.switch_field(),
         field.relations.limits,
         field.relations.at_most,
         field.replaced_by(),
@@ -443,7 +444,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     if document.get("pipeline_schedules").is_some() {
         document["create"] = json!({"initialize_with_readme": true});
     }
-    document["kind"] = section.scoped_kind.scope.document().into();
+    document["kind"] = section.scoped_kind.scope.document_kind().into();
     // Only members may approve.
     if name == "approval_rules.users" {
         document["members"] = ["alice", "bob"]
@@ -610,7 +611,7 @@ async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
 fn add_what_is_there(seed: &mut Json) {
     let projects = seed["projects"].as_array_mut().unwrap();
     projects.push(json!({"path": "acme/machines"}));
-    for section in catalogue::sections(Scope::Project).filter(|section| section.only_edits()) {
+    for section in catalogue::sections(Scope::Project).filter(|section| section.is_only_edited()) {
         let (name, key) = (section.section, &base(section, 0)[section.identity[0]]);
         let fields = section.specs().iter().map(|spec| spec.name);
         for field in fields.filter(|name| !section.identity.contains(name)) {

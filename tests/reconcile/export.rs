@@ -9,7 +9,7 @@ use undrift::{
     desired::{Container, Desired},
     diff::Reason,
     export::{self, Export, ExportBuilder, ExportSettings, SecretHandling},
-    live::Live,
+    live::LiveContainer,
     sandbox::Profile,
 };
 
@@ -43,14 +43,14 @@ impl World {
         let (observer, _) = self.connect_as(token, &Desired::default()).await.unwrap();
         let globs: Vec<_> = paths.iter().map(|path| Glob::for_paths(path).unwrap()).collect();
         let existing = observer.list_existing(&globs).await.unwrap();
-        assert_eq!(existing.unmatched, [""; 0]);
+        assert_eq!(existing.unmatched_globs, [""; 0]);
         let settings = settings(observer.caller());
         let containers = existing.containers.into_values();
         let containers: Vec<_> = containers
             .map(|(scope, path)| export::readable_container(scope, path, &settings))
             .collect();
-        let builder = Mutex::new(ExportBuilder::new(settings, existing.deleting));
-        let each = async |container: &Container, live: Live| {
+        let builder = Mutex::new(ExportBuilder::new(settings, existing.pending_deletion));
+        let each = async |container: &Container, live: LiveContainer| {
             let names =
                 observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
             builder.lock().unwrap().add(container.scope, &container.path, &live, &names);
@@ -497,7 +497,7 @@ async fn projects_in_personal_namespaces_are_counted_and_not_exported() {
     {
         let existing = observer.list_existing(&[Glob::for_paths(glob).unwrap()]).await.unwrap();
         assert_eq!(
-            (existing.personal_count, existing.containers.len()),
+            (existing.personal_project_count, existing.containers.len()),
             (personal, count),
             "{glob}"
         );
@@ -513,7 +513,7 @@ async fn existing_containers_are_found_by_path() {
         let existing = observer.list_existing(&globs).await.unwrap();
         let found: Vec<_> =
             existing.containers.into_values().map(|(_, path)| path.to_string()).collect();
-        (found.join(" "), existing.unmatched.join(" "))
+        (found.join(" "), existing.unmatched_globs.join(" "))
     };
     let all = "acme acme/security acme/shop acme/team acme/team/old acme/team/site";
     for (globs, expected, unmatched) in [

@@ -139,7 +139,7 @@ async fn projects_of_a_group_with_a_problem_are_left_out() {
     documents[0]["members"][0]["user"] = "nobody-of-this-name".into();
     world.declare(&documents);
     let plan = world.plan().await;
-    let (approved, left_out) = plan.approve(undrift::plan::Policy::default()).unwrap();
+    let (approved, left_out) = plan.approve(undrift::plan::ApprovalPolicy::default()).unwrap();
     assert_eq!(approved.steps().count(), 0);
     let left_out: Vec<_> = left_out.iter().map(|left| left.address.to_string()).collect();
     assert_eq!(left_out, ["New/Web/deep", "new", "new/leads", "new/web", "new/web/deep/shop"]);

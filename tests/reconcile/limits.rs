@@ -23,7 +23,7 @@ use undrift::{
     desired::{Acknowledgement, Container, Desired},
     manifest::{self, LoadEnvironment},
     observe::Observer,
-    plan::{Extent, Plan, PlanSettings, Policy},
+    plan::{ApprovalPolicy, Extent, Plan, PlanSettings},
     sandbox::{self, Model, RateLimits, Seed, ServiceOptions},
     secret::{Secret, Secrets},
 };
@@ -148,9 +148,9 @@ impl Limited {
         }
         let today = jiff::civil::date(2030, 1, 1);
         let around = LoadEnvironment {
-            folder: folder.path().to_owned(),
+            working_folder: folder.path().to_owned(),
             today,
-            ..LoadEnvironment::of_process()
+            ..LoadEnvironment::for_process()
         };
         let loaded = manifest::load(folder.path(), &around);
         let desired = loaded.desired.unwrap_or_else(|| {
@@ -213,7 +213,7 @@ impl Limited {
         let before = client.counts();
         let each = async |container: &Container, mut live| {
             let planned =
-                apply::plan_with_answers(&self.observer, container, &mut live, &self.settings)
+                apply::plan_with_extra_facts(&self.observer, container, &mut live, &self.settings)
                     .await?;
             let mut plan = plan.lock().unwrap();
             plan.add(container, planned, live);
@@ -231,7 +231,7 @@ impl Limited {
     }
 
     async fn apply(&self, plan: &Plan) {
-        let (approved, left_out) = plan.approve(Policy::default()).unwrap();
+        let (approved, left_out) = plan.approve(ApprovalPolicy::default()).unwrap();
         assert!(left_out.is_empty(), "{left_out:?}");
         let writer = WriteClient::new(self.observer.client().clone());
         let apply = Apply {

@@ -30,7 +30,7 @@ fn sent(plan: &Plan) -> Vec<Vec<String>> {
     let body = |call: &undrift::kind::PlannedCall| {
         call.request.body_fields().into_iter().flatten().map(|(name, _)| name.clone()).collect()
     };
-    step.sends.iter().map(body).collect()
+    step.planned_calls.iter().map(body).collect()
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn a_variable_that_is_shown_is_replaced_to_be_hidden() {
     world.converge("shown").await;
     world.declare(&[variable(true)]);
     let plan = world.converge("hidden").await;
-    assert!(plan.steps[0].replaces && plan.steps[0].sends.len() == 3);
+    assert!(plan.steps[0].replaces && plan.steps[0].planned_calls.len() == 3);
     let found = world.get("/projects/acme%2Fshop/variables/A").await;
     assert_eq!(
         (&found["hidden"], &found["value"], &found["description"]),
@@ -316,7 +316,7 @@ async fn a_credential_in_a_text_is_renewed_by_a_new_mirror() {
         Shown::Value("https://bot:***@git.example.org/acme/shop.git".into())
     );
     assert_eq!(
-        step.sends.iter().map(|call| call.request.operation.id).collect::<Vec<_>>(),
+        step.planned_calls.iter().map(|call| call.request.operation.id).collect::<Vec<_>>(),
         ["push-mirror-create", "push-mirror-delete"]
     );
     let applied = world.apply().await.applied.unwrap();

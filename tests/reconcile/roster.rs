@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use serde_json::{Value as Json, json};
 use undrift::{
-    desired::Exception,
+    desired::ExclusionReason,
     diff::Reason,
     plan::{Limits, Plan, Strictness},
     sandbox::{FaultEffect, InjectedFault, Profile},
@@ -136,13 +136,16 @@ async fn projects_that_stay_out_are_counted_and_never_changed() {
     let exceptions = |plan: &Plan| plan.exceptions.clone().into_iter().collect::<Vec<_>>();
     let plan = world.plan().await;
     assert_eq!(steps(&plan), ["acme/one#settings", "acme/web/two#settings"]);
-    let always =
-        [(Exception::Archived, 1), (Exception::MarkedForDeletion, 1), (Exception::Personal, 1)];
+    let always = [
+        (ExclusionReason::Archived, 1),
+        (ExclusionReason::MarkedForDeletion, 1),
+        (ExclusionReason::Personal, 1),
+    ];
     assert_eq!(exceptions(&plan), always);
     // A maintainer of one project sees the others, but does not change them.
     let plan = world.try_plan_as(BOBS).await.unwrap();
     assert_eq!((steps(&plan), incomplete(&plan)), (vec!["acme/one#settings".to_owned()], vec![]));
-    assert_eq!(exceptions(&plan).last(), Some(&(Exception::BelowMaintainer, 1)));
+    assert_eq!(exceptions(&plan).last(), Some(&(ExclusionReason::BelowMaintainer, 1)));
     world.converge("the others").await;
     for path in ["acme%2Fweb%2Fold", "acme%2Fgoing", "bob%2Fown", "other%2Fshared"] {
         let live = world.get(&format!("/projects/{path}")).await;
@@ -168,7 +171,7 @@ async fn an_incomplete_list_includes_nothing() {
         // Complete lists and declared containers are planned as usual.
         assert_eq!(steps(&plan), ["acme/p001#settings", "other/shop#settings"], "{path}");
         assert_eq!(incomplete(&plan), ["acme/**"], "{path}");
-        let (_, left_out) = plan.approve(undrift::plan::Policy::default()).unwrap();
+        let (_, left_out) = plan.approve(undrift::plan::ApprovalPolicy::default()).unwrap();
         assert_eq!(left_out.len(), 1);
     }
 }
@@ -308,7 +311,7 @@ async fn a_rule_that_exceeds_its_reach_can_be_applied_in_steps() {
     assert_eq!(plan.refusals.len(), 1);
     let refusal = &plan.refusals[0];
     assert_eq!((&*refusal.acknowledgement, refusal.objects), ("reach:acme/**", 20));
-    assert!(plan.approve(undrift::plan::Policy::default()).is_err());
+    assert!(plan.approve(undrift::plan::ApprovalPolicy::default()).is_err());
     world.acknowledged = vec!["reach:acme/*"];
     assert_eq!(world.plan().await.refusals.len(), 1, "that is another glob");
     world.acknowledged = Vec::new();

@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use serde_json::json;
 use undrift::{
     api::WriteClient,
-    apply::{Applied, Apply},
+    apply::{Apply, ApplyResult},
     desired::{Desired, Roster},
     digest::DigestKey,
     observe::Observer,
     plan::{
-        Plan, PlanSettings, Policy,
-        saved::{PlanComparison, PlanSource, Recording, SavedPlan, SealedPlan},
+        ApprovalPolicy, Plan, PlanSettings,
+        saved::{PlanComparison, PlanRecorder, PlanSource, SavedPlan, SealedPlan},
     },
     secret::Secret,
 };
@@ -41,8 +41,8 @@ impl<'w> Run<'w> {
         world.plan_beside(Roster::default(), observer, desired, settings).await.unwrap()
     }
 
-    fn recording<'a>(&'a self, key: &'a DigestKey) -> Recording<'a> {
-        Recording { secrets: &self.settings.secrets, key: Some(key) }
+    fn recording<'a>(&'a self, key: &'a DigestKey) -> PlanRecorder<'a> {
+        PlanRecorder { secrets: &self.settings.secrets, key: Some(key) }
     }
 
     /// A plan, and the text of its file.
@@ -78,8 +78,8 @@ impl<'w> Run<'w> {
     }
 
     /// Applies the agreed part of `plan`; also returns the paths that are left out.
-    async fn apply(&self, plan: &Plan, comparison: &PlanComparison) -> (Applied, Vec<String>) {
-        let policy = Policy { saved: Some(comparison), ..Policy::default() };
+    async fn apply(&self, plan: &Plan, comparison: &PlanComparison) -> (ApplyResult, Vec<String>) {
+        let policy = ApprovalPolicy { comparison: Some(comparison), ..ApprovalPolicy::default() };
         let (approved, left_out) = plan.approve(policy).unwrap();
         let writer = WriteClient::new(self.observer.client().clone());
         let apply = Apply {

@@ -70,16 +70,16 @@ const SWITCHES: &[(&str, &str)] = &[
     ("override", "override"),
 ];
 
-/// Marks the reads of a [`Recorder`].
+/// Marks the reads of a [`SnapshotRecorder`].
 const LOOK: &str = "recorder=looks";
 
-/// The read of `target` by a [`Recorder`].
+/// The read of `target` by a [`SnapshotRecorder`].
 pub(crate) fn look(target: &str) -> String {
     let mark = if target.contains('?') { '&' } else { '?' };
     format!("{target}{mark}{LOOK}")
 }
 
-/// Whether a line of the request log is a read of a [`Recorder`].
+/// True if a line of the request log is a read of a [`SnapshotRecorder`].
 pub(crate) fn is_look(request: &str) -> bool {
     request.ends_with(LOOK)
 }
@@ -210,7 +210,7 @@ pub(crate) fn holds(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[Sent]) {
         .unwrap();
     let json: Json = serde_json::from_str(&json).unwrap();
     let style = TextStyle { full: true, ..TextStyle::default() };
-    let text = terminal::plan(Canvas::new(style, secrets), plan, &run, ReportKind::Plan);
+    let text = terminal::render_plan(Canvas::new(style, secrets), plan, &run, ReportKind::Plan);
     let blocks = blocks(&text);
     let noted = |step: &Json| {
         let notes = json["notes"].as_array().into_iter().flatten();

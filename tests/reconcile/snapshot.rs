@@ -9,9 +9,9 @@ use undrift::{
     diff::{FieldChange, Shown},
     digest::DigestKey,
     plan::Plan,
-    sandbox::Profile,
+    sandbox::{FaultEffect, InjectedFault, Profile},
     secret::Secret,
-    snapshot::{Offline, Recorder, Snapshot, SnapshotHeader},
+    snapshot::{OfflineTransport, Snapshot, SnapshotHeader, SnapshotRecorder},
 };
 
 use crate::{
@@ -25,12 +25,12 @@ impl World {
         let desired = self.desired();
         let (client, secrets) = self.client_as(self.sandbox.token(), &desired);
         let head = SnapshotHeader {
-            target: self.sandbox.url(),
+            service_address: self.sandbox.url(),
             is_sandbox: true,
             taken_at: "2030-01-01T10:00:00Z".parse().unwrap(),
             key_id: None,
         };
-        let taking = Arc::new(Recorder::new(client, head, secrets.clone(), key));
+        let taking = Arc::new(SnapshotRecorder::new(client, head, secrets.clone(), key));
         let service = ServiceAddress::parse(&self.sandbox.url(), false).unwrap();
         let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
         let (observer, mut settings) = self.connect_by(through, secrets, &desired).await.unwrap();
@@ -57,7 +57,7 @@ impl World {
         let desired = self.desired();
         let (_, secrets) = self.client_as(self.sandbox.token(), &desired);
         let service = ServiceAddress::parse("http://127.0.0.1:9", false).unwrap();
-        let offline = Arc::new(Offline::new(snapshot, key));
+        let offline = Arc::new(OfflineTransport::new(snapshot, key));
         let client = ReadClient::new(service, offline.clone(), secrets.clone(), hasty());
         let (observer, mut settings) = self.connect_by(client, secrets, &desired).await.unwrap();
         let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await.unwrap();
@@ -361,13 +361,35 @@ fn a_refused_token_ends_a_snapshot() {
         world.declare(&[project("acme/shop", json!({"members": []}))]);
         let desired = world.desired();
         let (client, secrets) = world.client_as("a-token-of-nobody-012345", &desired);
-        let head = SnapshotHeader { target: world.sandbox.url(), ..SnapshotHeader::default() };
-        let taking = Arc::new(Recorder::new(client, head, secrets.clone(), None));
+        let head =
+            SnapshotHeader { service_address: world.sandbox.url(), ..SnapshotHeader::default() };
+        let taking = Arc::new(SnapshotRecorder::new(client, head, secrets.clone(), None));
         let service = ServiceAddress::parse(&world.sandbox.url(), false).unwrap();
         let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
         let error = world.connect_by(through, secrets, &desired).await.err().unwrap();
         assert!(error.is_unauthorized(), "{error}");
         assert_eq!(taking.client().request_count(), 1);
+    });
+}
+
+/// A user who could not be looked up is no user that the snapshot lacks: the next one would not help.
+#[test]
+fn a_failed_look_up_of_a_user_keeps_its_reason() {
+    runtime().block_on(async {
+        let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+        let member = json!({"members": [{"user": "bob", "access_level": "developer"}]});
+        world.declare(&[project("acme/shop", member)]);
+        world.sandbox.add_fault(InjectedFault {
+            method: None,
+            path_contains: "/users?".to_owned(),
+            nth: 0,
+            effect: FaultEffect::StatusBefore(403),
+        });
+        let text = world.snapshot().await;
+        assert!(text.contains("user-find of `bob`"), "{text}");
+        let plan = world.plan_from(&text).await;
+        let reasons: Vec<_> = plan.incomplete.iter().map(|part| part.reason.to_string()).collect();
+        assert!(reasons.iter().any(|reason| reason.contains("403")), "{reasons:?}");
     });
 }
 

@@ -17,12 +17,12 @@ use undrift::{
         self, ApiError, Clock, EncodedBody, HttpOptions, HttpTransport, Random, ReadClient,
         SendError, ServiceAddress, Transport, WireRequest, WireResponse, WriteClient,
     },
-    apply::{self, Applied, Apply, Event},
+    apply::{self, Apply, ApplyResult, Event},
     desired::{Acknowledgement, Container, Desired, GroupDeclarations, Roster},
-    manifest::{self, Includes, LoadEnvironment, Loaded},
+    manifest::{self, IncludeRules, LoadEnvironment, LoadedManifests},
     observe::Observer,
     operation::Method,
-    plan::{Extent, Plan, PlanSettings, Policy},
+    plan::{ApprovalPolicy, Extent, Plan, PlanSettings},
     release::Release,
     sandbox::{self, Profile, RunningSandbox, Seed},
     secret::{Secret, Secrets},
@@ -161,7 +161,7 @@ pub(crate) struct World {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) plan: Plan,
-    pub(crate) applied: Option<Applied>,
+    pub(crate) applied: Option<ApplyResult>,
     pub(crate) events: Vec<Event>,
 }
 
@@ -205,13 +205,13 @@ impl World {
         std::fs::write(self.root().join("all.yaml"), text.join("\n---\n")).unwrap();
     }
 
-    pub(crate) fn loaded(&self) -> Loaded {
+    pub(crate) fn loaded(&self) -> LoadedManifests {
         manifest::load(
             &self.root(),
             &LoadEnvironment {
-                folder: self.root(),
+                working_folder: self.root(),
                 today: jiff::civil::date(2030, 1, 1),
-                ..LoadEnvironment::of_process()
+                ..LoadEnvironment::for_process()
             },
         )
     }
@@ -235,7 +235,7 @@ impl World {
         let Some(includes) = self.loaded().includes else {
             return Ok((desired, Roster::default()));
         };
-        let mut roster = observer.read_roster(&includes.roster_request(&desired)).await?;
+        let mut roster = observer.read_roster(&includes.roster_query(&desired)).await?;
         let desired = includes.include_from(desired, &mut roster).unwrap_or_else(|wrong| {
             panic!("{}", wrong.render(undrift::diagnostic::DiagnosticStyle::default()))
         });
@@ -266,7 +266,7 @@ impl World {
         let references: Vec<_> = desired.references().map(|(_, _, reference)| reference).collect();
         secrets.resolve(&references);
         let of_rules = self.loaded().includes;
-        let of_rules = of_rules.iter().flat_map(Includes::referenced_values);
+        let of_rules = of_rules.iter().flat_map(IncludeRules::referenced_values);
         secrets.resolve(of_rules.filter_map(|value| match value {
             Value::Secret(reference) => Some(reference),
             Value::Plain(_) | Value::File(_) => None,
@@ -324,7 +324,7 @@ impl World {
         let containers: Vec<_> = desired.containers.iter().collect();
         let each = async |container: &Container, mut live| {
             let planned =
-                apply::plan_with_answers(observer, container, &mut live, settings).await?;
+                apply::plan_with_extra_facts(observer, container, &mut live, settings).await?;
             plan.lock().unwrap().add(container, planned, live);
             Ok(())
         };
@@ -377,7 +377,7 @@ impl World {
             return Ok(Outcome { plan, applied: None, events: Vec::new() });
         }
         let (approved, _) = plan
-            .approve(Policy::default())
+            .approve(ApprovalPolicy::default())
             .unwrap_or_else(|blocked| panic!("{}: {:#?}", blocked.0, plan.incomplete));
         let writer = WriteClient::new(observer.client().clone());
         let apply = Apply {

@@ -192,9 +192,9 @@ impl Scenario {
         let loaded = manifest::load(
             folder.path(),
             &manifest::LoadEnvironment {
-                folder: folder.path().into(),
+                working_folder: folder.path().into(),
                 today: jiff::civil::date(2030, 1, 1),
-                ..manifest::LoadEnvironment::of_process()
+                ..manifest::LoadEnvironment::for_process()
             },
         );
         let Some(desired) = loaded.desired else {

@@ -354,7 +354,7 @@ impl Wire {
                 Ok(said(*status, &json!({"message": format!("{status} failed")})))
             }
             Fault::Truncated => {
-                Ok(WireResponse { body: Err(BodyError::Cut), ..self.answer(request) })
+                Ok(WireResponse { body: Err(BodyError::Truncated), ..self.answer(request) })
             }
             Fault::Empty => Ok(WireResponse { body: Ok(Bytes::new()), ..self.answer(request) }),
             Fault::Html => Ok(html()),

@@ -19,8 +19,8 @@ use undrift::{
     desired::{Container, Desired},
     export::{self, Excerpt, ExportBuilder},
     kind::CreatedContainers,
-    live::Live,
-    manifest::{self, LoadEnvironment, Options},
+    live::LiveContainer,
+    manifest::{self, LoadEnvironment, LoadOptions},
     observe::Observer,
     plan,
     secret::Secrets,
@@ -95,20 +95,21 @@ async fn export(
     let settings =
         export::ExportSettings::plain(observer.caller().clone(), observer.release().await?);
     let existing = observer.list_existing(&[Glob::for_paths("acme").unwrap()]).await?;
-    if !existing.unmatched.is_empty() || existing.containers.is_empty() {
+    if !existing.unmatched_globs.is_empty() || existing.containers.is_empty() {
         return Ok(Left::nothing(2));
     }
     let containers = existing.containers.into_values();
     let containers: Vec<_> = containers
         .map(|(scope, path)| export::readable_container(scope, path, &settings))
         .collect();
-    let builder = Mutex::new((ExportBuilder::new(settings, existing.deleting), BTreeMap::new()));
-    let each = async |container: &Container, mut live: Live| {
+    let builder =
+        Mutex::new((ExportBuilder::new(settings, existing.pending_deletion), BTreeMap::new()));
+    let each = async |container: &Container, mut live: LiveContainer| {
         let names =
             observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
         let (builder, lives) = &mut *builder.lock().unwrap();
         builder.add(container.scope, &container.path, &live, &names);
-        live.names.extend(names.with_names_found_by_id());
+        live.names.extend(names.with_reverse_lookups());
         lives.insert(container.path.clone(), live);
         Ok(())
     };
@@ -135,7 +136,7 @@ async fn changes(
     observer: &Observer,
     files: &BTreeMap<String, String>,
     secrets: &Arc<Secrets>,
-    lives: Option<BTreeMap<Arc<str>, Live>>,
+    lives: Option<BTreeMap<Arc<str>, LiveContainer>>,
 ) -> Result<Vec<String>, ApiError> {
     let manifests = files
         .iter()
@@ -150,8 +151,8 @@ async fn changes(
     };
     let settings = settings(observer, &desired, secrets);
     let wrong = Mutex::new(Vec::new());
-    let each = async |container: &Container, mut live: Live| {
-        let plan = apply::plan_with_answers(observer, container, &mut live, &settings).await?;
+    let each = async |container: &Container, mut live: LiveContainer| {
+        let plan = apply::plan_with_extra_facts(observer, container, &mut live, &settings).await?;
         let mut wrong = wrong.lock().unwrap();
         wrong.extend(plan.steps.iter().map(|step| step.address.to_string()));
         wrong.extend(plan.problems.iter().map(|p| format!("{}: {}", p.address, p.message)));
@@ -187,9 +188,9 @@ async fn absorb(
     let only = vec![Selector::parse("**").unwrap()];
     let chosen = Selection { only, ..Selection::default() };
     let found = Mutex::new((Vec::new(), Vec::new()));
-    let each = async |container: &Container, mut live: Live| {
+    let each = async |container: &Container, mut live: LiveContainer| {
         let own = desired.containers.iter().find(|own| own.path == container.path).unwrap();
-        let plan = apply::plan_with_answers(&observer, own, &mut live, &settings).await?;
+        let plan = apply::plan_with_extra_facts(&observer, own, &mut live, &settings).await?;
         let names = observer.read_names(ExportBuilder::referenced_ids(own.scope, &live)).await?;
         let said = Excerpt::from_live(own.scope, &own.path, &live, &names, &words);
         let seen = ContainerComparison {
@@ -218,12 +219,12 @@ async fn absorb(
         std::fs::read_to_string(root.join(&**file)).map_err(|error| error.to_string())
     };
     let around = LoadEnvironment {
-        folder: root.to_owned(),
+        working_folder: root.to_owned(),
         today: jiff::civil::date(2030, 1, 1),
-        ..LoadEnvironment::of_process()
+        ..LoadEnvironment::for_process()
     };
     let reload = |texts: &_| {
-        let options = Options { replaced_texts: Some(texts), ..Options::default() };
+        let options = LoadOptions { replaced_texts: Some(texts), ..LoadOptions::default() };
         let loaded = manifest::load_with(root, &around, &options);
         let said = loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default());
         loaded.desired.ok_or(said)

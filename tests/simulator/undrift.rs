@@ -10,10 +10,10 @@ use std::{
 use undrift::{
     address::Selector,
     api::{self, ApiError, ReadClient, ServiceAddress, WriteClient},
-    apply::{self, Applied, Apply, TRUST_DURATION},
+    apply::{self, Apply, ApplyResult, TRUST_DURATION},
     desired::{Acknowledgement, Container},
     observe::Observer,
-    plan::{self, Plan, PlanSettings, Policy},
+    plan::{self, ApprovalPolicy, Plan, PlanSettings},
     report::{
         Canvas, Run, TextStyle,
         json::{JsonReport, Outcomes, Planned, ReportKind},
@@ -35,7 +35,7 @@ pub(crate) struct Ran {
     /// Its plan, if it got that far.
     pub(crate) plan: Option<Plan>,
     /// The result of applying it.
-    pub(crate) applied: Option<Applied>,
+    pub(crate) applied: Option<ApplyResult>,
     /// Its whole output.
     pub(crate) output: String,
 }
@@ -107,7 +107,8 @@ async fn all(
     let plan = Mutex::new(Plan::default());
     let containers: Vec<_> = prepared.desired.containers.iter().collect();
     let each = async |container: &Container, mut live| {
-        let planned = apply::plan_with_answers(&observer, container, &mut live, &settings).await?;
+        let planned =
+            apply::plan_with_extra_facts(&observer, container, &mut live, &settings).await?;
         plan.lock().unwrap().add(container, planned, live);
         Ok(())
     };
@@ -125,7 +126,7 @@ async fn all(
         live: None,
         token: None,
     };
-    ran.output += &terminal::plan(
+    ran.output += &terminal::render_plan(
         Canvas::new(TextStyle::default(), &secrets),
         &plan,
         &told,
@@ -142,7 +143,7 @@ async fn all(
             _ => 0,
         };
     ran.exit = blocked;
-    let approved = plan.approve(Policy::default()).ok().map(|(approved, _)| approved);
+    let approved = plan.approve(ApprovalPolicy::default()).ok().map(|(approved, _)| approved);
     let approved = approved.filter(|approved| approved.steps().next().is_some());
     if let Some(approved) = approved.filter(|_| applies) {
         let writer = WriteClient::new(client.clone());
@@ -155,7 +156,7 @@ async fn all(
             max_containers: 16,
         };
         let applied = apply.run(&approved, |_| ()).await;
-        ran.output += &terminal::applied(&applied, &told, TextStyle::default(), &secrets);
+        ran.output += &terminal::render_applied(&applied, &told, TextStyle::default(), &secrets);
         ran.output += &JsonReport::finished(
             ReportKind::Apply,
             0,

@@ -70,7 +70,7 @@ fn writes(section: Section) -> impl Iterator<Item = Op<Write>> {
 
 /// The operations that read its live entries, where they are no part of the container's object.
 fn reads(section: Section) -> impl Iterator<Item = Op<Read>> {
-    let own = match section.scoped_kind.place {
+    let own = match section.scoped_kind.read_source {
         ReadSource::List(op) | ReadSource::Optional(op) => Some(op),
         ReadSource::Container
         | ReadSource::Object

@@ -55,7 +55,7 @@ fn fields() -> BTreeMap<String, (&'static Spec, bool)> {
     let of_create = attributes_of_create().map(|spec| (spec, true));
     of_settings
         .chain(of_create)
-        .filter(|(spec, _)| !spec.field.is_late())
+        .filter(|(spec, _)| !spec.field.is_newer_than_reference())
         .map(|(spec, create)| (spec.field.sent_name().to_owned(), (spec, create)))
         .collect()
 }
@@ -84,7 +84,7 @@ fn every_attribute_is_a_field_and_every_field_an_attribute() {
     let fields = fields();
     assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), expected);
     let specs = settings().specs().iter().chain(attributes_of_create());
-    assert_eq!(fields.len(), specs.filter(|spec| !spec.field.is_late()).count());
+    assert_eq!(fields.len(), specs.filter(|spec| !spec.field.is_newer_than_reference()).count());
 }
 
 /// Attributes that a create accepts according to the reference, and the service's own code ignores
@@ -123,7 +123,7 @@ fn every_field_is_treated_as_the_reference_says() {
         assert_eq!(since, row["since"], "{name}");
         // An attribute that a later release replaces is not deprecated in this one.
         let modern = field.replaced_by().and_then(|modern| settings().get(modern));
-        let replaced_later = modern.is_some_and(|modern| modern.field.is_late());
+        let replaced_later = modern.is_some_and(|modern| modern.field.is_newer_than_reference());
         let deprecated = spec.schema["deprecated"] == true && !replaced_later;
         assert_eq!(
             field.replaced_by().filter(|_| deprecated).unwrap_or(if deprecated {

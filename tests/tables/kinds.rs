@@ -7,7 +7,7 @@ use undrift::{
     catalogue::{self, all_sections, description::FILES},
     field::{Accepted, Compare, Field, NamedObject, Relations, Scope, Secrecy, WriteRequest},
     kind::{
-        AddressKey, AddressKeyIn, CallContext, FieldSelection, FieldTable, Former, Id,
+        AddressKey, AddressKeyIn, CallContext, FieldSelection, FieldTable, FormerLocation, Id,
         LiveNamespace, Names, NamespaceOwner, Operations, ReadSource, Section, Shape, Spec, Target,
         calls::{CallPurpose, Lifecycle},
         forms, is_readable, plain_text,
@@ -112,22 +112,24 @@ fn every_kind_is_complete() {
         let (container, itself) = catalogue::container(scope);
         assert_eq!(container.shape, Shape::Container);
         assert_eq!((itself.get)("a/b").operation.path, root(scope));
-        assert!(container.looked_at.contains(&itself.path) && container.looked_at.contains(&"id"));
+        assert!(
+            container.looked_at.contains(&itself.path_field) && container.looked_at.contains(&"id")
+        );
     }
     for (at, section) in sections() {
         let (home, table) = (section.scoped_kind, section.table());
-        for name in section.identity.iter().chain(section.required) {
+        for name in section.identity.iter().chain(section.required_fields) {
             assert!(table.get(name).is_some(), "{at}.{name}");
         }
         assert_eq!(section.identity.is_empty(), section.shape != Shape::List, "{at}");
         let below = format!("{}/", root(home.scope));
         let read = |op: Op<Read>| assert!(op.row().path.starts_with(&below), "{at}");
-        match home.place {
+        match home.read_source {
             ReadSource::List(op) | ReadSource::Optional(op) => read(op),
             ReadSource::Container => assert_eq!(section.shape, Shape::Container, "{at}"),
             ReadSource::Object | ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {}
         }
-        let is_list = matches!(home.place, ReadSource::List(_) | ReadSource::ListField(_));
+        let is_list = matches!(home.read_source, ReadSource::List(_) | ReadSource::ListField(_));
         assert_eq!(is_list, section.shape == Shape::List, "{at}");
         assert!(is_list || home.seen_from() <= 40, "{at}: nobody else could see the object");
         if let Some(beside) = catalogue::side_list(section) {
@@ -143,11 +145,13 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         let home = section.scoped_kind;
         let Operations { create, edit, delete, .. } = home.operations;
         let in_path: Vec<_> = home
-            .handle
+            .address_keys
             .iter()
             .filter_map(|handle| match handle.location {
                 AddressKeyIn::Path(name) => Some(name),
-                AddressKeyIn::Query(_) | AddressKeyIn::Added(_) | AddressKeyIn::Named => None,
+                AddressKeyIn::Query(_)
+                | AddressKeyIn::PathOnCreate(_)
+                | AddressKeyIn::References => None,
             })
             .collect();
         let arguments = |op: Op<Write>| -> Vec<_> {
@@ -168,11 +172,12 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         }
         let known: BTreeSet<_> = home.rows.keys.iter().chain(home.rows.other_keys).collect();
         // An entry without an id can only be named.
-        let is_addressed = |handle: &&AddressKey| !matches!(handle.location, AddressKeyIn::Named);
+        let is_addressed =
+            |handle: &&AddressKey| !matches!(handle.location, AddressKeyIn::References);
         // Of two fields that exclude each other, an entry has one.
         let has = |name: &str| section.has_field(&Object::new(), name);
         let is_own = |handle: &&AddressKey| !above.contains(&handle.field) && has(handle.field);
-        for handle in home.handle.iter().filter(is_addressed).filter(is_own) {
+        for handle in home.address_keys.iter().filter(is_addressed).filter(is_own) {
             assert!(known.contains(&handle.field), "{at}: rows without `{}`", handle.field);
         }
         // A copy left by a lost answer must be removable.
@@ -206,7 +211,7 @@ fn every_treatment_is_sound() {
             let Relations { reset_by, not_with, not_before, limits, hidden_by, at_most, .. } =
                 field.relations;
             let named = [reset_by, not_with, not_before, limits, hidden_by, at_most];
-            for other in named.into_iter().flatten().chain(field.relations.switch()) {
+            for other in named.into_iter().flatten().chain(field.relations.switch_field()) {
                 assert!(table.get(other).is_some(), "{section}.{name} names no field `{other}`");
             }
             let has = |list: &Json, null: Json| {
@@ -469,7 +474,7 @@ fn a_write_goes_to_a_container_by_its_id() {
                 let changed: Vec<_> = declared.keys().map(String::as_str).collect();
                 let entry = json!({"id": 5, "name": "x", "key": "x", "environment_scope": "*"});
                 let live = section.read(entry.as_object().unwrap(), FieldSelection::All);
-                let former = Former {
+                let former = FormerLocation {
                     path: "acme/old".into(),
                     is_renamed: true,
                     is_transferred: true,
@@ -541,7 +546,7 @@ fn fields_that_name_other_entries_name_ones_with_ids() {
             let Some(other) = spec.field.relations.names_entries else { continue };
             let other = catalogue::section(section.scoped_kind.scope, other)
                 .unwrap_or_else(|| panic!("{at}"));
-            let mut fields = other.scoped_kind.handle.iter().map(|handle| handle.field);
+            let mut fields = other.scoped_kind.address_keys.iter().map(|handle| handle.field);
             assert!(fields.any(|field| field == "id"), "{at}");
             found += 1;
         }

@@ -30,7 +30,7 @@ fn in_path(row: &Operation) -> BTreeSet<&'static str> {
 fn all_parameters(row: &Operation) -> Vec<&'static Parameter> {
     parameters(row)
         .into_iter()
-        .flat_map(|parameter| std::iter::once(parameter).chain(parameter.value.keys()))
+        .flat_map(|parameter| std::iter::once(parameter).chain(parameter.value_type.keys()))
         .collect()
 }
 
@@ -45,11 +45,11 @@ fn named(row: &Operation, chosen: impl Fn(&Parameter) -> bool) -> Vec<&'static s
 /// The names of the parameters in one place that the reference's release has.
 fn of_reference(id: &str, place: ParameterLocation) -> Vec<&'static str> {
     let is_late = |p: &Parameter| p.since.is_some_and(Release::is_after_reference);
-    named(find(id), |p| p.place == place && !is_late(p))
+    named(find(id), |p| p.location == place && !is_late(p))
 }
 
 fn find(id: &str) -> &'static Operation {
-    operations::find(id).unwrap_or_else(|| panic!("no {id}")).row()
+    operations::find_operation(id).unwrap_or_else(|| panic!("no {id}")).row()
 }
 
 #[test]
@@ -99,9 +99,9 @@ fn every_row_has_a_name_and_a_route_of_its_own_and_reads_only_with_get() {
         let source = row.source == "supporting"
             || ["1, 4.", "2, 4."].iter().any(|chapter| row.source.starts_with(chapter));
         assert!(source, "{}: {}", row.id, row.source);
-        assert_eq!(operations::find(row.id).map(AnyOp::row), Some(row));
+        assert_eq!(operations::find_operation(row.id).map(AnyOp::row), Some(row));
     }
-    assert!(operations::find("project").is_none());
+    assert!(operations::find_operation("project").is_none());
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn paths_and_their_parameters_agree() {
     for row in rows() {
         let stated: Vec<_> = parameters(row)
             .into_iter()
-            .filter(|parameter| parameter.place == ParameterLocation::Path)
+            .filter(|parameter| parameter.location == ParameterLocation::Path)
             .collect();
         assert_eq!(
             stated.iter().map(|parameter| parameter.name).collect::<BTreeSet<_>>(),
@@ -132,26 +132,26 @@ fn every_parameter_is_documented() {
         for parameter in &parameters {
             let at = format!("{} {}", row.id, parameter.name);
             assert!(!parameter.name.is_empty() && parameter.about.ends_with('.'), "{at}");
-            assert!(parameter.value.words().is_none_or(|words| !words.is_empty()), "{at}");
+            assert!(parameter.value_type.words().is_none_or(|words| !words.is_empty()), "{at}");
             assert!(
-                parameter.place != ParameterLocation::Body
+                parameter.location != ParameterLocation::Body
                     || matches!(row.method, Method::Post | Method::Put | Method::Patch),
                 "{at}: a body"
             );
             assert!(
-                parameter.place == ParameterLocation::Body
-                    || !parameter.secret && parameter.value != Type::File,
+                parameter.location == ParameterLocation::Body
+                    || !parameter.secret && parameter.value_type != Type::File,
                 "{at}: shown in logs"
             );
-            assert!(!parameter.secret || parameter.value == Type::Text, "{at}");
+            assert!(!parameter.secret || parameter.value_type == Type::Text, "{at}");
             let replaced = parameter.replaced_by.is_none_or(|name| {
                 parameters.iter().any(|other| other.name == name && !other.deprecated)
             });
             assert!(replaced && (parameter.deprecated || parameter.replaced_by.is_none()), "{at}");
-            if let Type::Object(keys) | Type::Objects(keys) = parameter.value {
+            if let Type::Object(keys) | Type::Objects(keys) = parameter.value_type {
                 assert!(
                     !keys.is_empty()
-                        && keys.iter().all(|key| key.value.keys().is_empty() && !key.required),
+                        && keys.iter().all(|key| key.value_type.keys().is_empty() && !key.required),
                     "{at}"
                 );
             }
@@ -212,7 +212,7 @@ fn required_parameters_are_listed() {
         ("merge-request-note-edit", vec![]),
     ] {
         assert_eq!(
-            named(find(id), |p| p.required && p.place != ParameterLocation::Path),
+            named(find(id), |p| p.required && p.location != ParameterLocation::Path),
             required,
             "{id}"
         );
@@ -221,11 +221,13 @@ fn required_parameters_are_listed() {
     let described = catalogue::registry().described_operations().iter().map(|op| op.row());
     for row in described.clone() {
         let required: BTreeSet<_> =
-            named(row, |p| p.required && p.place != ParameterLocation::Path).into_iter().collect();
+            named(row, |p| p.required && p.location != ParameterLocation::Path)
+                .into_iter()
+                .collect();
         let of = row.fields.filter(|(_, route)| *route == WriteRequest::Create);
         let of = of.map(|((scope, section), _)| catalogue::section(scope, section).unwrap());
         let names = of.into_iter().flat_map(|of| {
-            let all = of.identity.iter().chain(of.required);
+            let all = of.identity.iter().chain(of.required_fields);
             // Of two fields that exclude each other, neither is required.
             let all = all.filter(move |name| of.has_field(&Object::new(), name));
             // The path has what an entry is below.
@@ -237,7 +239,9 @@ fn required_parameters_are_listed() {
     }
     let with: BTreeSet<_> = rows()
         .filter(|row| !described.clone().any(|other| other == *row))
-        .filter(|row| !named(row, |p| p.required && p.place != ParameterLocation::Path).is_empty())
+        .filter(|row| {
+            !named(row, |p| p.required && p.location != ParameterLocation::Path).is_empty()
+        })
         .map(|row| row.id)
         .collect();
     assert_eq!(with.len(), 30, "{with:?}");
@@ -254,7 +258,7 @@ fn lists_of_projects_take_what_the_reference_says() {
         ("fork-list", everywhere),
     ] {
         let names = named(find(id), |p| {
-            p.place == ParameterLocation::Query && !["page", "per_page"].contains(&p.name)
+            p.location == ParameterLocation::Query && !["page", "per_page"].contains(&p.name)
         });
         assert_eq!(names.len(), filters, "{id}: {names:?}");
     }
@@ -262,7 +266,7 @@ fn lists_of_projects_take_what_the_reference_says() {
         parameters(find(id))
             .into_iter()
             .find(|p| p.name == "order_by")
-            .and_then(|p| p.value.words())
+            .and_then(|p| p.value_type.words())
             .unwrap()
             .len()
     };
@@ -320,7 +324,8 @@ fn request_bodies_have_the_fields_of_the_kinds() {
             "webhook"
         ])
     );
-    let files: BTreeSet<_> = rows().flat_map(|row| named(row, |p| p.value == Type::File)).collect();
+    let files: BTreeSet<_> =
+        rows().flat_map(|row| named(row, |p| p.value_type == Type::File)).collect();
     assert_eq!(files, BTreeSet::from(["avatar", "file"]));
 }
 
@@ -378,10 +383,15 @@ fn parameter_rows(page: &mut String, prefix: &str, parameter: &Parameter) {
     } else {
         format!("{prefix}[{}]", parameter.name)
     };
-    let words: Vec<_> =
-        parameter.value.words().into_iter().flatten().map(|word| format!("`{word}`")).collect();
-    let value = if words.is_empty() { parameter.value.to_string() } else { words.join(", ") };
-    let place = match parameter.place {
+    let words: Vec<_> = parameter
+        .value_type
+        .words()
+        .into_iter()
+        .flatten()
+        .map(|word| format!("`{word}`"))
+        .collect();
+    let value = if words.is_empty() { parameter.value_type.to_string() } else { words.join(", ") };
+    let place = match parameter.location {
         ParameterLocation::Path => "path",
         ParameterLocation::Query => "query",
         ParameterLocation::Body => "body",
@@ -391,8 +401,9 @@ fn parameter_rows(page: &mut String, prefix: &str, parameter: &Parameter) {
         "| `{name}`{star} | {place} | {value} | {}{remarks} |\n",
         parameter.about.replace('|', "\\|")
     );
-    let name = if matches!(parameter.value, Type::Objects(_)) { format!("{name}[]") } else { name };
-    parameter.value.keys().iter().for_each(|key| parameter_rows(page, &name, key));
+    let name =
+        if matches!(parameter.value_type, Type::Objects(_)) { format!("{name}[]") } else { name };
+    parameter.value_type.keys().iter().for_each(|key| parameter_rows(page, &name, key));
 }
 
 #[test]

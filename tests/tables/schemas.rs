@@ -7,7 +7,10 @@ use undrift::manifest::schema::{self, DocumentKind};
 use super::corpus::cases;
 
 fn published() -> [(&'static str, Value); 2] {
-    [("manifest.schema.json", schema::manifest()), ("undrift.schema.json", schema::config())]
+    [
+        ("manifest.schema.json", schema::manifest_schema()),
+        ("undrift.schema.json", schema::config_schema()),
+    ]
 }
 
 #[test]
@@ -20,7 +23,7 @@ fn published_schemas_are_schemas() {
 
 #[test]
 fn an_editor_accepts_what_undrift_accepts() {
-    let validator = jsonschema::validator_for(&schema::manifest()).unwrap();
+    let validator = jsonschema::validator_for(&schema::manifest_schema()).unwrap();
     let names = ["good", "good-anchors", "good-group", "good-acknowledge"];
     for case in cases().into_iter().filter(|case| names.contains(&case.name.as_str())) {
         let name = &case.name;
@@ -80,7 +83,7 @@ fn every_field_is_described() {
     for kind in DocumentKind::ALL {
         undescribed(kind.name(), &kind.schema(), &mut found);
     }
-    undescribed("", &schema::config(), &mut found);
+    undescribed("", &schema::config_schema(), &mut found);
     assert_eq!(found, [""; 0]);
 }
 
@@ -106,7 +109,7 @@ fn editors_get_markdown_for_whatever_is_described() {
         found.retain(|path| !path.ends_with("/properties"));
         assert_eq!(found, [""; 0]);
     }
-    let variables = &schema::manifest()["$defs"]["Project"]["settings"]["properties"];
+    let variables = &schema::manifest_schema()["$defs"]["Project"]["settings"]["properties"];
     let field = &variables["tag_list"]["markdownDescription"];
     assert_eq!(field, "The old name of `topics`.\n\n*deprecated: use `topics`.*");
 }

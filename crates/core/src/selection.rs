@@ -56,9 +56,9 @@ impl Selection {
         container_address: &Address,
         moves: &Moves,
     ) -> Option<DeclaredSection> {
-        let address = container_address.section(section.section.section);
+        let address = container_address.section(section.kind.section);
         let is_whole = self.selects_in(&address, moves)
-            && !self.excludes(&address, moves, Selector::touches_section);
+            && !self.excludes(&address, moves, Selector::matches_section);
         if is_whole {
             return Some(section);
         }
@@ -70,9 +70,9 @@ impl Selection {
         (!section.entries.is_empty()).then_some(section)
     }
 
-    /// True if the object at `address`, or a part of it, may be selected.
+    /// True if the object at `address`, or something in it, may be selected.
     pub fn may_select_part(&self, address: &Address, moves: &Moves) -> bool {
-        self.includes(address, moves, Selector::touches_section)
+        self.includes(address, moves, Selector::matches_section)
     }
 
     /// True if `address` is selected.
@@ -85,8 +85,8 @@ impl Selection {
         self.selects_in(&Address::container(moves.declared_path(path)), moves)
     }
 
-    /// True if `address` is selected, also by a former path. A rename neither removes a container
-    /// from the selection nor brings an excluded one into it.
+    /// True if `address` is selected, also by a former path: a rename changes neither the selection nor
+    /// the exclusion of a container.
     pub fn selects_in(&self, address: &Address, moves: &Moves) -> bool {
         self.includes(address, moves, Selector::matches)
     }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::{
         desired::{
-            Declared,
+            DeclaredFields,
             testing::{self, container, shop},
         },
         field::Scope,
@@ -144,7 +144,7 @@ mod tests {
             "hooks": [{"name": "ci", "url": {"env": "HOOK"}}],
         });
         let mut shop = shop(&sections, Unlisted::Delete);
-        shop.create = CreationPolicy::Allowed(Declared::default());
+        shop.create = CreationPolicy::Allowed(DeclaredFields::default());
         let members = json!({"members": [{"user": "alice", "access_level": "owner"}]});
         let group = container(Scope::Group, "acme", &members, Unlisted::Fail);
         Desired { containers: vec![group, shop], ..Desired::default() }
@@ -155,8 +155,8 @@ mod tests {
         Selection { only: parse(only), exclude: parse(exclude) }.select(desired())
     }
 
-    /// The selected part: each container, `+` if it may be created, and each section with its
-    /// policy and entries.
+    /// The selected part as lines: each container, with `+` if it may be created or `-` if it is not
+    /// created because it is only partly selected, and each section with its policy and entries.
     fn shown(desired: &Desired) -> Vec<String> {
         let mut lines = Vec::new();
         for container in &desired.containers {
@@ -167,7 +167,7 @@ mod tests {
             };
             lines.push(format!("{}{create}", container.path));
             for section in &container.sections {
-                let name = section.section.section;
+                let name = section.kind.section;
                 let entries: Vec<_> = section.entries.iter().map(|e| e.key.as_str()).collect();
                 let unlisted = section.unlisted.value;
                 lines.push(format!("{name} {unlisted:?} {}", entries.join(" ")));
@@ -202,7 +202,7 @@ mod tests {
     /// The same for a project that was at `acme/old`.
     fn select_moved(only: &[&str], exclude: &[&str]) -> Vec<String> {
         let mut desired = desired();
-        desired.containers[1].lifecycle.previously = vec![testing::former_path("acme/old")];
+        desired.containers[1].lifecycle.former_paths = vec![testing::former_path("acme/old")];
         desired.moves = Moves::from_containers(&desired.containers).into();
         let parse = |globs: &[&str]| globs.iter().map(|g| Selector::parse(g).unwrap()).collect();
         shown(&Selection { only: parse(only), exclude: parse(exclude) }.select(desired))
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_project_is_selected_by_its_declared_path() {
         let mut group = container(Scope::Group, "acme", &json!({}), Unlisted::Fail);
-        group.lifecycle.previously = vec![testing::former_path("old")];
+        group.lifecycle.former_paths = vec![testing::former_path("old")];
         let moves = Moves::from_containers(&[group]);
         for (only, exclude, selected) in [
             ("acme/**", "x", true),

@@ -15,19 +15,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// Why something could not be read or done. Results are many and causes are few, so it takes only
-/// the room of a pointer.
+/// The reason why something could not be read or done. It is boxed, because results are many and
+/// causes are few.
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent, bound(deserialize = "'de: 'static"))]
-pub struct Cause(Box<Parts>);
+pub struct Cause(Box<CauseParts>);
 
 /// Why something could not be read or done.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
-pub struct Parts {
-    /// What happened: a fragment that can stand alone.
+pub struct CauseParts {
+    /// The message: a fragment that can stand alone.
     pub message: Cow<'static, str>,
     /// The id of the operation that failed.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
@@ -43,7 +43,7 @@ pub struct Parts {
     pub help: Option<Cow<'static, str>>,
     /// Whether another run may succeed without any correction.
     pub transient: bool,
-    /// Why the service does not show a section, if it shows the rest of the container.
+    /// The reason why the service does not show a section, if it shows the rest of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<Withheld>,
     /// The request in the message, as `METHOD path`.
@@ -51,8 +51,8 @@ pub struct Parts {
     pub request: String,
 }
 
-/// Why the service does not show a section, although it shows the rest of the container. Only that
-/// section is left out then.
+/// The reason why the service does not show a section, although it shows the rest of the container.
+/// Then only that section is left out.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -66,33 +66,33 @@ pub enum Withheld {
     Refused,
 }
 
-/// The schema of its parts; a derived one would refer to them.
+/// The schema of the parts; a derived schema would refer to a second type.
 impl JsonSchema for Cause {
     fn schema_name() -> Cow<'static, str> {
         "Cause".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Parts::json_schema(generator)
+        CauseParts::json_schema(generator)
     }
 }
 
 impl Deref for Cause {
-    type Target = Parts;
+    type Target = CauseParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &CauseParts {
         &self.0
     }
 }
 
 impl DerefMut for Cause {
-    fn deref_mut(&mut self) -> &mut Parts {
+    fn deref_mut(&mut self) -> &mut CauseParts {
         &mut self.0
     }
 }
 
-impl From<Parts> for Cause {
-    fn from(parts: Parts) -> Self {
+impl From<CauseParts> for Cause {
+    fn from(parts: CauseParts) -> Self {
         Self(Box::new(parts))
     }
 }
@@ -100,18 +100,18 @@ impl From<Parts> for Cause {
 impl Cause {
     /// A cause found by undrift itself. It stays until somebody corrects it.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
-        Parts { message: message.into(), ..Parts::default() }.into()
+        CauseParts { message: message.into(), ..CauseParts::default() }.into()
     }
 
-    /// Marks it as transient.
-    pub fn transient(mut self) -> Self {
+    /// Marks the cause as transient.
+    pub fn mark_transient(mut self) -> Self {
         self.transient = true;
         self
     }
 
-    /// Marks it as the reason why only one section is not shown.
-    pub fn withheld(mut self, why: Withheld) -> Self {
-        self.withheld = Some(why);
+    /// Marks the cause as the reason why only one section is not shown.
+    pub fn mark_withheld(mut self, reason: Withheld) -> Self {
+        self.withheld = Some(reason);
         self
     }
 
@@ -121,7 +121,7 @@ impl Cause {
         self
     }
 
-    /// Adds what it led to.
+    /// Adds a consequence to the message.
     pub fn with_consequence(mut self, consequence: impl fmt::Display) -> Self {
         self.message = format!("{}; {consequence}", self.message).into();
         self

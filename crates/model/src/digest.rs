@@ -1,8 +1,8 @@
 //! Digests of values, to compare an old with a current value without storing it.
 //!
-//! JSON is digested in its canonical form, with sorted keys and no white space, so that equal
-//! values have equal digests. Sensitive values are digested under a key: otherwise a short secret
-//! could be found from its digest by trying a list of words.
+//! The digest of JSON is the digest of its canonical form, with sorted keys and no white space, so
+//! equal values have equal digests. Sensitive values are digested with a key: otherwise a short
+//! secret could be found from its digest by trying a list of words.
 
 use hmac::{Hmac, Mac as _};
 use sha2::{Digest as _, Sha256};
@@ -28,7 +28,7 @@ impl DigestKey {
         }
     }
 
-    /// Identifies the key. To find a key from its id, one must try all keys.
+    /// An id of the key. The id does not reveal the key.
     pub fn id(&self) -> String {
         self.digest(&Json::Null)
     }
@@ -41,7 +41,7 @@ impl DigestKey {
     }
 }
 
-/// The SHA-256 of `text`, to find equal ones among many without keeping them.
+/// The SHA-256 of `text`, to detect equal texts without storing them.
 pub fn text_digest(text: &str) -> [u8; 32] {
     Sha256::digest(text).into()
 }

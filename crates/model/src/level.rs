@@ -1,5 +1,4 @@
-//! Levels of access: words in manifests and plans, numbers in requests and responses (reference 1,
-//! 2.1).
+//! Levels of access: words in manifests and plans, numbers in requests and responses.
 
 use std::borrow::Cow;
 
@@ -19,7 +18,7 @@ pub struct AccessLevel {
     description: &'static str,
 }
 
-/// The level of members who get no access from it alone.
+/// The level of members without any permission.
 pub const MINIMAL: u8 = 5;
 /// The lowest level that may push.
 pub const DEVELOPER: u8 = 30;
@@ -94,9 +93,9 @@ impl JsonSchema for AccessLevel {
 /// The schema of a level in a rule. It may also be nobody or administrators.
 pub fn rule_level_schema() -> Schema {
     let [nobody, admin] = RULE_ONLY_LEVELS;
-    let pushing =
+    let push_levels =
         LEVELS.into_iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number));
-    let levels: Vec<_> = [nobody].into_iter().chain(pushing).chain([admin]).collect();
+    let levels: Vec<_> = [nobody].into_iter().chain(push_levels).chain([admin]).collect();
     level_schema(&levels, &["maintainer".into(), 40.into()])
 }
 
@@ -104,7 +103,7 @@ pub fn rule_level_schema() -> Schema {
 /// cannot ignore case, so each letter lists both cases.
 fn level_schema(levels: &[AccessLevel], examples: &[Json]) -> Schema {
     let patterns: Vec<String> =
-        levels.iter().map(|level| level.word.chars().map(either_case).collect()).collect();
+        levels.iter().map(|level| level.word.chars().map(either_case_pattern).collect()).collect();
     let words: Vec<_> = levels.iter().map(|level| level.word).collect();
     let descriptions: Vec<_> = levels.iter().map(|level| level.description).collect();
     let numbers: Vec<_> = levels.iter().map(|level| level.number).collect();
@@ -118,7 +117,7 @@ fn level_schema(levels: &[AccessLevel], examples: &[Json]) -> Schema {
     })
 }
 
-fn either_case(c: char) -> String {
+fn either_case_pattern(c: char) -> String {
     if c.is_ascii_lowercase() { format!("[{}{c}]", c.to_ascii_uppercase()) } else { c.into() }
 }
 

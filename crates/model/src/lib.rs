@@ -1,5 +1,5 @@
-//! What undrift manages and how it talks about it: values, secrets, addresses, faults with their places,
-//! the kinds of objects with their fields, and the operations of the service. Nothing here does IO.
+//! The model of undrift: values, secrets, addresses, diagnostics with their locations, the kinds of
+//! objects with their fields, and the operations of the service. Nothing here does IO.
 //!
 //! | layer | modules | contents |
 //! |---|---|---|

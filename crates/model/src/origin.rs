@@ -1,6 +1,6 @@
-//! Where a declared value comes from: file, line, column and layer.
+//! The origin of a declared value: file, line, column and layer.
 //!
-//! An origin follows every field into the plan, into messages and into reports.
+//! Every field keeps its origin in the plan, in messages and in reports.
 
 use std::{cmp::Ordering, fmt, ops::Deref, sync::Arc};
 
@@ -24,14 +24,15 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// The kinds of the documents that are rules for others.
-    pub const RULES: [&str; 2] = ["Defaults", "Profile"];
+    /// The kinds of the documents that are rules for other documents.
+    pub const RULE_KINDS: [&str; 2] = ["Defaults", "Profile"];
 
-    /// Every layer, in their order.
+    /// Every layer, from the lowest to the highest.
     pub const ALL: [Self; 4] = [Self::Defaults, Self::Profile, Self::Group, Self::Project];
 }
 
-/// A place in a manifest. Those of one file and layer share these two: a run has millions.
+/// A location in a manifest. Origins of one file and layer share the file and layer, because a run
+/// has millions of origins.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "WrittenOrigin", into = "WrittenOrigin")]
 pub struct Origin {
@@ -43,7 +44,7 @@ pub struct Origin {
     pub column: u32,
 }
 
-/// The values of a layer in a file.
+/// A file and a layer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FileLayer {
     /// The file as seen from the working directory, with `/` between its parts.
@@ -79,7 +80,7 @@ impl From<Origin> for WrittenOrigin {
 }
 
 impl Origin {
-    /// A place in `file`.
+    /// A location in `file`.
     pub fn new(file: impl Into<Arc<str>>, line: u32, column: u32, layer: Layer) -> Self {
         Self { within: Arc::new(FileLayer { file: file.into(), layer }), line, column }
     }

@@ -1,4 +1,4 @@
-//! Intentional bugs, for a test that the simulator finds them.
+//! Intentional bugs, for a test which proves that the simulator finds them.
 //!
 //! Each is a plausible mistake, at the place where it would be made. They exist only with the
 //! feature `planted`, which only that test switches on.
@@ -8,7 +8,7 @@
 pub enum Bug {
     /// A create request whose response was lost is sent again at once.
     RepeatCreates,
-    /// A create request that could make a duplicate is sent again after the first look.
+    /// A create request that could make a duplicate is sent again after the first read.
     ResendEarly,
     /// A write whose response was lost counts as done.
     LostIsDone,
@@ -24,7 +24,7 @@ pub enum Bug {
     ArchiveUnverified,
     /// Writes are not read back.
     SkipReadBack,
-    /// Live values that an edit repeats never become too old.
+    /// Live values that an edit repeats never count as stale.
     KeepStaleValues,
     /// An edit repeats nothing.
     RepeatNothing,
@@ -74,7 +74,7 @@ impl Bug {
         false
     }
 
-    /// Does `work` with the bug planted on this thread.
+    /// Runs `work` with the bug planted on this thread.
     #[cfg(feature = "planted")]
     pub fn during<T>(self, work: impl FnOnce() -> T) -> T {
         PLANTED.set(Some(self));

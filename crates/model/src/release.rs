@@ -1,9 +1,9 @@
-//! Releases of the service: which release a field needs, and what is known of the release of the
+//! Releases of the service: the release that a field needs, and the detected release of the
 //! service.
 
 pub use undrift_release::{REFERENCE, Release, time_zone};
 
-/// The release of the service, as far as it is known.
+/// The release of the service, if it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DetectedRelease {
     /// Not requested yet.
@@ -23,7 +23,7 @@ impl DetectedRelease {
 
     /// True if the release of the service is known and at least `release`.
     pub fn is_at_least(self, release: Release) -> bool {
-        matches!(self, Self::Known(release_found) if release_found >= release)
+        matches!(self, Self::Known(detected) if detected >= release)
     }
 }
 

@@ -1,4 +1,4 @@
-//! JSON schemas of types, in the form for people and editors.
+//! JSON schemas of types, in a form for people and editors.
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde_json::{Value, json};
@@ -24,20 +24,21 @@ pub fn schema_of<T: JsonSchema>() -> Schema {
         .into_root_schema_for::<T>()
 }
 
-/// `schema` with an id for other schemas and programs. The id is not a URL to fetch.
+/// Adds an id to `schema`, for references by other schemas and programs. The id is not a URL to
+/// fetch.
 pub fn with_id(name: &str, version: u32, schema: Value) -> Value {
     let id = ("$id".to_owned(), json!(format!("urn:undrift:schema:{name}:{version}")));
     match schema {
-        Value::Object(mut rest) => {
-            let dialect = rest.shift_remove_entry("$schema");
-            dialect.into_iter().chain([id]).chain(rest).collect()
+        Value::Object(mut object) => {
+            let dialect = object.shift_remove_entry("$schema");
+            dialect.into_iter().chain([id]).chain(object).collect()
         }
         other => other,
     }
 }
 
-/// `Option<T>` means that a field may be left out, not that it may be `null`. An enum with described
-/// variants stays an enum.
+/// Simplifies a schema. `Option<T>` means that a field may be omitted, not that it may be `null`.
+/// An enum with described variants stays an enum.
 fn simplify(schema: &mut Schema) {
     // Removes the line breaks of doc comments, and the width of integers: the range is in the
     // schema.

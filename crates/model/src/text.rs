@@ -1,5 +1,5 @@
-//! Texts for people: escaped, counted, compared, stripped of credentials. Texts for URLs:
-//! percent-encoded. Words for machines.
+//! Formats texts for people (escaping, counting, comparing, masking), for URLs (percent-encoding)
+//! and for machines (words).
 //!
 //! Names, values and messages come from manifests and the service; both may be hostile. All output
 //! passes [`escape`] or [`escape_lines`]. Output that may contain secrets also passes
@@ -15,11 +15,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_e
 use serde::Serializer;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Replaces text that must not be shown.
+/// The replacement for text that must not be shown.
 pub const MASK: &str = "***";
 
-/// `text` on one line: characters that could move the cursor, change colours, reorder or hide text
-/// become visible escapes.
+/// Returns `text` on one line: characters that could move the cursor, change colours, reorder or
+/// hide text become visible escapes.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_unless(text, |_| false)
 }
@@ -53,14 +53,15 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// True if `text` looks like the name of a field. Other text may be anything, such as a secret
-/// without its quotes.
-pub fn is_name(text: &str) -> bool {
+/// True if `text` looks like the name of a field. Any other text could be a secret without its
+/// quotes.
+pub fn looks_like_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// The question "did you mean" with the candidate that is most similar to `name`, if one is similar.
+/// The question "did you mean" with the candidate that is most similar to `name`, if any is
+/// similar.
 pub fn did_you_mean<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
@@ -78,17 +79,17 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     }
     let name = snake_case(name);
     let length = name.chars().count();
-    let limit = (length / 3).max(1);
+    let max_errors = (length / 3).max(1);
     let candidates = candidates.into_iter().inspect(|_| crate::steps::step());
     let candidates = candidates.filter(|candidate| candidate.len() <= MAX_LENGTH);
     let rated_candidates = candidates.filter_map(|candidate| {
         let other = snake_case(candidate);
         // The difference in length is a lower bound for the errors, and much faster to compute.
-        if other.chars().count().abs_diff(length) > limit {
+        if other.chars().count().abs_diff(length) > max_errors {
             return None;
         }
         let error_count = strsim::osa_distance(&name, &other);
-        (error_count <= limit && has_similar_words(&name, &other))
+        (error_count <= max_errors && has_similar_words(&name, &other))
             .then_some((error_count, candidate))
     });
     rated_candidates.min_by_key(|(errors, _)| *errors).map(|(_, candidate)| candidate)
@@ -97,8 +98,9 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
 /// True if two names have a different number of words, or if each pair of words is similar.
 fn has_similar_words(name: &str, other: &str) -> bool {
     name.split('_').count() != other.split('_').count()
-        || name.split('_').zip(other.split('_')).all(|(a, b): (&str, &str)| {
-            strsim::osa_distance(a, b) <= (a.len().max(b.len()) / 2).max(1)
+        || name.split('_').zip(other.split('_')).all(|(name_word, other_word): (&str, &str)| {
+            strsim::osa_distance(name_word, other_word)
+                <= (name_word.len().max(other_word.len()) / 2).max(1)
         })
 }
 
@@ -127,12 +129,12 @@ pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str>
     matches.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// The candidate that `name` may have been meant to be, if there is only one.
+/// The only candidate that `name` may mean; `None` if there are several.
 pub fn likely_candidate<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
     if let [only] = likely_candidates(name, candidates)[..] { Some(only) } else { None }
 }
 
-/// True if each of `words` is in `others`, and at least one of them is not an abbreviation.
+/// True if each of `words` is in `others`, and at least one of them is longer than an abbreviation.
 fn are_words_within(words: &[String], others: &[String]) -> bool {
     words.iter().any(|word| word.len() > 2)
         && words.iter().all(|word| others.iter().any(|other| is_same_word(word, other)))
@@ -206,7 +208,7 @@ pub fn join_words<S: AsRef<str>>(words: &[S]) -> String {
 fn join_with<S: AsRef<str>>(words: &[S], conjunction: &str) -> String {
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
     match words.split_last() {
-        Some((last, most @ [_, ..])) => format!("{} {conjunction} {last}", most.join(", ")),
+        Some((last, others @ [_, ..])) => format!("{} {conjunction} {last}", others.join(", ")),
         _ => words.concat(),
     }
 }
@@ -216,7 +218,7 @@ pub fn list_names(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ")
 }
 
-/// As [`list_names`], but lists only the first ten, and the number of the others.
+/// Like [`list_names`], but lists only the first ten, and the number of the others.
 pub fn list_first(names: &[&str]) -> String {
     const MAX_LISTED: usize = 10;
     match names.get(MAX_LISTED..) {
@@ -242,15 +244,15 @@ pub fn url_without_user(url: &str) -> String {
 pub fn normal_url(url: &str) -> String {
     let Some(parsed) = parse_url(url) else { return url.to_owned() };
     let mut normal = String::new();
-    let mut rest = parsed.as_str();
-    while let Some(at) = rest.find('%') {
-        normal.push_str(&rest[..at]);
-        let hex = rest
+    let mut unread = parsed.as_str();
+    while let Some(at) = unread.find('%') {
+        normal.push_str(&unread[..at]);
+        let hex = unread
             .get(at + 1..at + 3)
             .filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let Some(code) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) else {
             normal.push('%');
-            rest = &rest[at + 1..];
+            unread = &unread[at + 1..];
             continue;
         };
         let c = char::from(code);
@@ -259,12 +261,12 @@ pub fn normal_url(url: &str) -> String {
         } else {
             normal.push_str(&format!("%{code:02X}"));
         }
-        rest = &rest[at + 3..];
+        unread = &unread[at + 3..];
     }
-    normal + rest
+    normal + unread
 }
 
-/// Returns `None` for text that is not a URL. A URL with `*` in its host is a pattern; its normal form
+/// Parses a URL; `None` for other text. A URL with `*` in its host is a pattern, whose normal form
 /// would match other URLs.
 fn parse_url(url: &str) -> Option<url::Url> {
     let parsed = url::Url::parse(url).ok()?;
@@ -285,7 +287,7 @@ pub fn merge_ranges(mut ranges: Vec<Range<usize>>, merges_touching: bool) -> Vec
     ranges
 }
 
-/// `text` with each of `ranges` (ordered, not overlapping, on character boundaries) replaced by
+/// Replaces each of `ranges` (ordered, not overlapping, on character boundaries) in `text` by
 /// `mark`.
 pub fn replace_ranges<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) -> Cow<'t, str> {
     if ranges.is_empty() {
@@ -300,19 +302,20 @@ pub fn replace_ranges<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) ->
     Cow::Owned(marked + &text[copied_end..])
 }
 
-/// As [`replace_ranges`], with [`MASK`].
+/// Like [`replace_ranges`], with [`MASK`].
 pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
     replace_ranges(text, ranges, MASK)
 }
 
-/// The characters that are encoded in a path segment or query part: all but the unreserved ones
+/// The characters that are encoded in a path segment or query part: all except the unreserved ones
 /// (RFC 3986).
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const ENCODED_CHARS: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// `text` as one path segment or query part: everything except the unreserved characters of RFC
 /// 3986 is percent-encoded.
 pub fn encode(text: &str) -> PercentEncode<'_> {
-    utf8_percent_encode(text, ENCODED)
+    utf8_percent_encode(text, ENCODED_CHARS)
 }
 
 /// Serializes a word of a machine format, such as a code, as the variant of an enum. Variants are
@@ -324,16 +327,16 @@ pub fn word<S: Serializer>(word: &&'static str, serializer: S) -> Result<S::Ok, 
     serializer.serialize_unit_variant("Word", 0, word)
 }
 
-/// As [`word`], for an optional word.
+/// Like [`word`], for an optional word.
 ///
 /// # Errors
 /// Those of `serializer`.
 pub fn word_if_any<S: Serializer>(
-    one: &Option<&'static str>,
+    optional_word: &Option<&'static str>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    match one {
-        Some(one) => word(one, serializer),
+    match optional_word {
+        Some(some_word) => word(some_word, serializer),
         None => serializer.serialize_none(),
     }
 }
@@ -356,10 +359,10 @@ pub fn wrap_lines(text: &str, max_width: usize) -> String {
     lines.join("\n")
 }
 
-/// The values for the names in braces of a text.
-pub type Words<'w> = &'w [(&'w str, &'w dyn fmt::Display)];
+/// The values of the placeholders in braces in a text, by name.
+pub type PlaceholderValues<'w> = &'w [(&'w str, &'w dyn fmt::Display)];
 
-/// The [`Words`] of a text, as in `words![noun, path = group.path]`.
+/// The [`PlaceholderValues`] of a text, as in `words![noun, path = group.path]`.
 #[macro_export]
 macro_rules! words {
     (@value $name:ident) => { $name };
@@ -369,18 +372,18 @@ macro_rules! words {
     };
 }
 
-/// Replaces each placeholder `{name}` in `text` with its word.
-pub fn fill(text: &str, words: Words<'_>) -> String {
+/// Replaces each placeholder `{name}` in `text` by its value.
+pub fn fill(text: &str, values: PlaceholderValues<'_>) -> String {
     let mut parts = text.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let replacement = part.split_once('}').and_then(|(name, rest)| {
-            let (_, word) = words.iter().find(|(placeholder, _)| *placeholder == name)?;
-            Some((word, rest))
+            let (_, value) = values.iter().find(|(placeholder, _)| *placeholder == name)?;
+            Some((value, rest))
         });
-        // Writing to a text does not fail.
+        // Writing to a `String` cannot fail.
         let _ = match replacement {
-            Some((word, rest)) => write!(filled, "{word}{rest}"),
+            Some((value, rest)) => write!(filled, "{value}{rest}"),
             None => write!(filled, "{{{part}"),
         };
     }

@@ -1,8 +1,8 @@
 //! Values of manifests and requests.
 //!
 //! A value in a manifest is plain data, a reference to a secret, or a file to upload. Secrets stay
-//! references until a request is sent, so values can be shown, compared and stored safely. A field
-//! that is left out is not managed; `null` is a value.
+//! references until a request is sent, so values can be shown, compared and stored safely. An
+//! omitted field is not managed; `null` is a value.
 
 use std::{fmt, ops::Index};
 
@@ -26,7 +26,7 @@ pub fn text<'o>(object: &'o Object, name: &str) -> Option<&'o str> {
     object.get(name)?.as_str()
 }
 
-/// The items of the list `name` of `object`; none if it is no list.
+/// The items of the list `name` of `object`; empty if it is not a list.
 pub fn items<'o>(
     object: &'o Object,
     name: &str,
@@ -41,20 +41,21 @@ pub fn plain_text(value: &Json) -> String {
 
 /// The approximate number of bytes of `object` as JSON.
 pub fn object_size(object: &Object) -> usize {
-    object.iter().map(|(key, value)| key.len() + 3 + size(value)).sum::<usize>() + 2
+    object.iter().map(|(key, value)| key.len() + 3 + json_size(value)).sum::<usize>() + 2
 }
 
-fn size(value: &Json) -> usize {
+fn json_size(value: &Json) -> usize {
     match value {
         Json::Null | Json::Bool(_) | Json::Number(_) => 5,
         Json::String(text) => text.len() + 3,
-        Json::Array(items) => items.iter().map(size).sum::<usize>() + 2,
+        Json::Array(items) => items.iter().map(json_size).sum::<usize>() + 2,
         Json::Object(object) => object_size(object),
     }
 }
 
-/// Sets `value` below the `names` in `json`. What is no mapping on the way becomes one.
-pub fn set_below(mut json: &mut Json, names: &[String], value: Json) {
+/// Sets `value` in `json` at the path `names`. Values on the path that are not mappings become
+/// mappings.
+pub fn set_nested(mut json: &mut Json, names: &[String], value: Json) {
     for name in names {
         if !json.is_object() {
             *json = Json::Object(Object::new());
@@ -64,15 +65,15 @@ pub fn set_below(mut json: &mut Json, names: &[String], value: Json) {
     *json = value;
 }
 
-/// All texts in `value`, with the names in mappings.
+/// All texts in `value`, including the keys of mappings.
 pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
-    let mut pending = vec![(None, value)];
+    let mut unvisited = vec![(None, value)];
     let parts = std::iter::from_fn(move || {
-        let (name, value) = pending.pop()?;
+        let (name, value) = unvisited.pop()?;
         match value {
-            Json::Array(items) => pending.extend(items.iter().rev().map(|item| (None, item))),
+            Json::Array(items) => unvisited.extend(items.iter().rev().map(|item| (None, item))),
             Json::Object(fields) => {
-                pending.extend(fields.iter().rev().map(|(name, value)| (Some(&**name), value)));
+                unvisited.extend(fields.iter().rev().map(|(name, value)| (Some(&**name), value)));
             }
             _ => {}
         }
@@ -81,8 +82,8 @@ pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
     parts.flatten().flatten()
 }
 
-/// Values by name, in the order of their names. They are few, and plans keep and copy many of them:
-/// a tree would take a kilobyte for one value.
+/// Values by name, ordered by name. A sorted list instead of a tree: the values are few, plans keep
+/// and copy many of them, and a tree takes a kilobyte for one value.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(String, Value)>);
 
@@ -154,8 +155,8 @@ impl Fields {
     }
 
     /// Keeps the values for which `is_kept` is true.
-    pub fn retain(&mut self, mut is_wanted: impl FnMut(&str, &Value) -> bool) {
-        self.0.retain(|(name, value)| is_wanted(name, value));
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&str, &Value) -> bool) {
+        self.0.retain(|(name, value)| is_kept(name, value));
     }
 
     /// Frees unused capacity.
@@ -206,9 +207,9 @@ impl Extend<(String, Value)> for Fields {
 
 impl FromIterator<(String, Value)> for Fields {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(fields: I) -> Self {
-        let mut all = Self::new();
-        all.extend(fields);
-        all
+        let mut sorted = Self::new();
+        sorted.extend(fields);
+        sorted
     }
 }
 

@@ -1,7 +1,7 @@
 //! Releases of the service, such as 18.2, and names of time zones: the facts that undrift and its
 //! sandbox share.
 //!
-//! A feature without a release of its own belongs to [`REFERENCE`], the release that the reference
+//! A feature without an explicit release belongs to [`REFERENCE`], the release that the reference
 //! describes.
 
 pub mod time_zone;

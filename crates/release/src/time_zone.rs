@@ -1,6 +1,6 @@
 //! Time zones by name, as the service accepts them.
 
-/// The names in the time zone database, one per line; after an empty line, shorter names for some
+/// The names in the time zone database, one per line; then an empty line, and short names for some
 /// of them.
 const NAMES: &str = include_str!("time-zones.txt");
 
@@ -9,8 +9,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.lines().filter(|name| !name.is_empty())
 }
 
-/// True if a text names a time zone, case-sensitive: `UTC`, `Europe/Berlin`, `Pacific Time (US &
-/// Canada)`, or `+02:00`.
+/// True if `text` is the name of a time zone (case-sensitive), such as `UTC`, `Europe/Berlin` or
+/// `Pacific Time (US & Canada)`, or an offset such as `+02:00`.
 #[must_use]
 pub fn is_valid(text: &str) -> bool {
     let offset = text.strip_prefix(['+', '-']).and_then(|offset| offset.split_once(':'));

@@ -24,8 +24,8 @@ fn not_listed_error(key: &str) -> ErrorResponse {
     policy_error(key, &["is not included in the list"])
 }
 
-/// Changes the keys of the policy in the call. `name_regex_delete` in the reference is the same as
-/// `name_regex`.
+/// Changes the keys of `policy` that `value` contains. The reference calls `name_regex`
+/// `name_regex_delete`.
 pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     let Value::Object(policy_params) = value else {
         return if value.is_null() { Ok(()) } else { Err(ErrorResponse::invalid(name)) };
@@ -67,8 +67,8 @@ pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Resul
     })
 }
 
-/// Adds the next run to the policy: one cadence after this time, also if it is disabled. Months
-/// have 30 days.
+/// Adds the time of the next run to the policy, even if the policy is disabled: `time` plus the
+/// cadence. A month counts as 30 days.
 pub(super) fn with_next_run(mut policy: Value, time: Timestamp) -> Value {
     let days = match policy["cadence"].as_str() {
         Some("7d") => 7,

@@ -19,6 +19,7 @@
 
 mod access;
 mod answer;
+mod attribute_value;
 mod attributes;
 mod body;
 mod call;

@@ -15,7 +15,7 @@ use undrift_release::Release;
 /// hold from this release on. The release in which they really changed is not known.
 pub const OBSERVED_RELEASE: Release = Release::new(18, 9);
 
-/// The ways in which a service differs from the faithful one, which is the default.
+/// The differences from a faithful service. The default has none.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// The release. Setting it does not change the dialects; [`Profile::with_release`] sets both.
@@ -82,7 +82,7 @@ pub struct Profile {
     pub put_clears_expiry: bool,
     /// Removing the last owner is 400 instead of 403.
     pub last_owner_bad_request: bool,
-    /// `owner` of a project has the three fields of the reference (1, 2.8) and no others.
+    /// `owner` of a project has only the three fields of the reference (1, 2.8).
     pub owner_in_brief: bool,
     /// Errors of forks, push rules and deploy keys have the bodies of releases after 16.
     pub later_errors: bool,
@@ -185,21 +185,21 @@ pub struct InjectedFault {
 pub enum FaultEffect {
     /// The connection is closed; nothing was done.
     DropBefore,
-    /// The call is carried out, then the connection is closed without an answer.
+    /// The call is executed, then the connection is closed without an answer.
     CommitThenDrop,
     /// This status with an error body; nothing was done.
     StatusBefore(u16),
     /// 400 as if another call had just created the same topic; nothing was done.
     SameTopic,
-    /// The call is carried out, then answered with this status and an error body.
+    /// The call is executed, then answered with this status and an error body.
     StatusAfter(u16),
     /// 429 with this `Retry-After`, if any; nothing was done.
     TooManyRequests(Option<String>),
     /// A page of HTML with 200, as from a proxy; nothing was done.
     Html200,
-    /// The call is carried out, and the connection is closed in the middle of its answer.
+    /// The call is executed, and the connection is closed in the middle of its answer.
     Truncate,
-    /// The call is carried out, and its answer keeps the status but loses the body.
+    /// The call is executed, and its answer keeps the status but loses the body.
     EmptyBody,
     /// 302 to this address; nothing was done.
     Redirect(String),

@@ -29,7 +29,7 @@ pub struct Seed {
     pub groups: Vec<SeedGroup>,
     /// Projects.
     pub projects: Vec<SeedProject>,
-    /// Runners: nothing else creates one.
+    /// Runners. Only a seed can create them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runners: Vec<SeedRunner>,
 }

@@ -1,23 +1,24 @@
-//! Checks the attributes in a call and converts them to their stored form.
+//! Checks the attributes in a call and stores them.
 //!
-//! Rules for a single attribute are rows of [`attributes`]; this module applies them. Rules that
-//! connect two attributes are here.
+//! Rules for a single attribute are rows of [`attributes`]. Rules that connect two attributes are here.
 
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::answer::{ErrorResponse, FieldErrors, Result, length_error, refuse_if};
+use super::answer::{ErrorResponse, FieldErrors, Result, refuse_if};
+use super::attribute_value::{
+    check_claims, is_null, normalize_topics, parse_value, value_for_null,
+};
 use super::attributes::{
-    self, ATTRIBUTE_TABLE, Attribute, Bounds, DELETE_PIPELINES_AFTER, Edition, OnNull,
-    PACKAGES_ENABLED, PACKAGES_LEVEL, PUBLIC_LEVELS, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE,
-    ValueKind, WriteRoute,
+    self, ATTRIBUTE_TABLE, Attribute, DELETE_PIPELINES_AFTER, Edition, OnNull, PACKAGES_ENABLED,
+    PACKAGES_LEVEL, PUBLIC_LEVELS, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE, ValueKind,
+    WriteRoute,
 };
 use super::cleanup_policy;
-use super::params::{Need, Params, read_allowed_integer, read_flag, read_integer, read_text};
+use super::params::{Need, Params, read_flag};
 use super::profile::Profile;
-use super::re2;
 use undrift_release::Release;
 
 /// The caller's rights to set attributes, with the data that the checks need.
@@ -38,19 +39,19 @@ pub(crate) struct Rights<'a> {
 
 /// The attributes of a project created at this time.
 pub(crate) fn new_project_attributes(time: Timestamp) -> Map<String, Value> {
-    let mut presets = Map::new();
+    let mut default_values = Map::new();
     for attribute in
         attributes::project_attributes().filter(|attribute| has_stored_value(attribute))
     {
-        let preset = match attribute.kind {
+        let default_value = match attribute.kind {
             ValueKind::CleanupPolicy => {
                 cleanup_policy::with_next_run(attribute.preset.clone(), time)
             }
             _ => attribute.preset.clone(),
         };
-        presets.insert(attribute.name.to_owned(), preset);
+        default_values.insert(attribute.name.to_owned(), default_value);
     }
-    presets
+    default_values
 }
 
 /// True if the attribute is stored. Aliases of other attributes are not.
@@ -333,150 +334,11 @@ fn not_null_violation(relation: &str, column: &str) -> ErrorResponse {
     ErrorResponse::field("base", text)
 }
 
-/// True if a value counts as null. Except for texts, an empty text does.
-fn is_null(attribute: &Attribute, value: &Value) -> bool {
-    let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
-    match attribute.kind {
-        ValueKind::Flag | ValueKind::Number(..) => value.is_null() || is_blank,
-        ValueKind::OneOf(_) => {
-            value.is_null() || (is_blank && attribute.on_null == OnNull::BlankUnsaved)
-        }
-        _ => false,
-    }
-}
-
-/// The value to store for null; `None` if null changes nothing.
-fn value_for_null(attribute: &Attribute, value: &Value) -> Result<Option<Value>> {
-    match attribute.on_null {
-        OnNull::Unsaved | OnNull::BlankUnsaved => Err(ErrorResponse::not_saved()),
-        OnNull::Above(inherited_value) if !value.is_null() => Ok(Some(inherited_value.into())),
-        OnNull::Stored | OnNull::Above(_) => Ok(Some(Value::Null)),
-        OnNull::Kept => Ok(None),
-        OnNull::Preset => Ok(Some(attribute.preset.clone())),
-        OnNull::False => Ok(Some(false.into())),
-        OnNull::Last => Ok(match attribute.kind {
-            ValueKind::OneOf(values) => values.last().map(|value| (*value).into()),
-            _ => None,
-        }),
-        OnNull::Refused => Err(ErrorResponse::empty_parameter(attribute.name)),
-        OnNull::Unlisted => {
-            Err(ErrorResponse::field(attribute.name_in_errors(), "is not included in the list"))
-        }
-    }
-}
-
-/// The checked value of a single attribute; `None` if null changes nothing.
-pub(crate) fn parse_value(
-    attribute: &Attribute,
-    name: &str,
-    value: &Value,
-) -> Result<Option<Value>> {
-    Ok(match attribute.kind {
-        ValueKind::Flag
-        | ValueKind::TwinOf(_)
-        | ValueKind::AliasOf(_)
-        | ValueKind::OppositeOf(_) => read_flag(name, value)?.map(Value::Bool),
-        ValueKind::Text(max_length)
-        | ValueKind::Pattern(max_length)
-        | ValueKind::File(max_length)
-        | ValueKind::Name(max_length) => match (attribute.kind, read_text(name, value)?) {
-            (ValueKind::Name(_), None) => None,
-            (ValueKind::Name(_), Some(text)) if text.is_empty() => None,
-            (ValueKind::Text(_), None) => Some(attribute.preset.clone()),
-            (_, None) => Some(Value::Null),
-            (_, Some(text)) => Some(check_text(attribute, text, max_length)?),
-        },
-        ValueKind::Number(bounds) | ValueKind::Count(bounds) => match read_integer(name, value)? {
-            Some(number) => Some(check_bounds(attribute, number, bounds)?),
-            None => matches!(attribute.kind, ValueKind::Count(_)).then_some(Value::Null),
-        },
-        ValueKind::OneOf(values) => match read_text(name, value)? {
-            Some(text) if !values.contains(&text.as_str()) => {
-                return Err(ErrorResponse::no_valid_value(name));
-            }
-            text => text.map(Value::from),
-        },
-        ValueKind::Choice(values) => {
-            read_allowed_integer(name, value, |number| values.contains(&number))?.map(Value::from)
-        }
-        ValueKind::Topics
-        | ValueKind::CleanupPolicy
-        | ValueKind::Claims(_)
-        | ValueKind::Elsewhere => None,
-    })
-}
-
-/// Checks the bounds of a number.
-fn check_bounds(attribute: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
-    let Bounds { least, most, complaint } = bounds;
-    if (least..=most).contains(&number) {
-        return Ok(number.into());
-    }
-    let text = match complaint {
-        Some(complaint) => complaint.to_owned(),
-        None if number < least => format!("must be greater than or equal to {least}"),
-        None => format!("must be less than or equal to {most}"),
-    };
-    // A duration cannot be negative, so the service adds a second message.
-    if attribute.name == "build_timeout" && number < 0 {
-        let base_text = "Maximum job timeout has a value which could not be accepted";
-        let body = json!({ "base": [base_text], attribute.name_in_errors(): [text] });
-        return Err(ErrorResponse::bad_request_message(body));
-    }
-    Err(ErrorResponse::field(attribute.name_in_errors(), text))
-}
-
-/// Checks the syntax of a text, and that it has at most `max_length` characters.
-fn check_text(attribute: &Attribute, text: String, max_length: usize) -> Result<Value> {
-    let leaves_repository = text.starts_with('/') || text.contains("..");
-    let error = match attribute.kind {
-        ValueKind::Pattern(_) => re2::syntax_error(&text),
-        ValueKind::File(_) => leaves_repository
-            .then(|| "cannot include leading slash or directory traversal.".to_owned()),
-        _ => None,
-    };
-    match error.or_else(|| length_error(&text, max_length)) {
-        Some(error) => Err(ErrorResponse::field(attribute.name_in_errors(), error)),
-        None => Ok(text.into()),
-    }
-}
-
-/// Checks the parts of a token's subject. The first must be the path of the project.
-fn check_claims(
-    attribute: &Attribute,
-    claims: Vec<String>,
-    allowed_claims: &[&str],
-) -> Result<Value> {
-    let (field, mut errors) = (attribute.name_in_errors(), FieldErrors::default());
-    errors.add_if(claims.is_empty(), field, "is too short (minimum is 1 character)");
-    let has_path_first = claims.first().is_some_and(|first| first == "project_path");
-    let order_text = "project_path must be the first element of the sub claim";
-    errors.add_if(!has_path_first, field, order_text);
-    for claim in claims.iter().filter(|word| !allowed_claims.contains(&word.as_str())) {
-        errors.add(field, format!("{claim} is not an allowed sub claim component"));
-    }
-    errors.into_result()?;
-    Ok(claims.into())
-}
-
-/// Splits texts at commas into topics, sorts them and removes duplicates. `None` if a topic is too long
-/// or not ASCII.
-fn normalize_topics(requested_topics: &[String]) -> Option<Value> {
-    let mut topics: Vec<&str> = requested_topics
-        .iter()
-        .flat_map(|text| text.split(','))
-        .map(str::trim)
-        .filter(|word| !word.is_empty())
-        .collect();
-    topics.sort_unstable();
-    topics.dedup();
-    let are_valid = topics.iter().all(|word| word.is_ascii() && word.len() <= 255);
-    are_valid.then(|| topics.into())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
+
+    use serde_json::json;
 
     use super::*;
     use crate::AttributeTier;
@@ -549,8 +411,8 @@ mod tests {
             ValueKind::Claims(_) => json!(["project_path", "ref"]),
             ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => json!(false),
             ValueKind::OneOf(values) => {
-                let preset = attribute.preset.clone();
-                json!(values.iter().find(|value| preset != **value))
+                let default_value = attribute.preset.clone();
+                json!(values.iter().find(|value| default_value != **value))
             }
             ValueKind::Choice(values) => json!(values.last()),
             ValueKind::Topics => json!(["b", "a"]),

@@ -5,9 +5,9 @@ use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::answer::{ErrorResponse, Result};
+use super::attribute_value::parse_value;
 use super::attributes::{ATTRIBUTE_TABLE, Attribute, ValueKind, WriteRoute};
 use super::call::Call;
-use super::settings;
 
 /// The settings of one type of object.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl StoredSettings {
             self.existing_attributes(call).filter(|attribute| attribute.is_accepted_on(route))
         {
             let Some(value) = call.params.get(attribute.name) else { continue };
-            match settings::parse_value(attribute, attribute.name, value) {
+            match parse_value(attribute, attribute.name, value) {
                 Err(failure) if failure.body.get("error").is_some() => return Err(failure),
                 _ => {}
             }
@@ -124,7 +124,7 @@ impl StoredSettings {
         for attribute in accepted_attributes {
             let Some(value) = call.params.get(attribute.name) else { continue };
             let is_preset_empty = attribute.preset.is_null() || attribute.preset == "";
-            match (attribute.kind, settings::parse_value(attribute, attribute.name, value)?) {
+            match (attribute.kind, parse_value(attribute, attribute.name, value)?) {
                 (ValueKind::OppositeOf(target), Some(is_on)) => {
                     values.insert(target.to_owned(), (is_on == false).into());
                 }

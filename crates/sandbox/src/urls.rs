@@ -5,7 +5,7 @@ use std::net::IpAddr;
 /// The hosts that a URL may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UrlTargets<'a> {
-    /// Anywhere, as for a URL that only browsers follow.
+    /// Any host. For URLs that only browsers open.
     Anywhere,
     /// Hosts outside this machine and its network, because the service itself sends requests to the URL. The
     /// service's own URL, which is this value, is also allowed.

@@ -1,4 +1,4 @@
-//! For build scripts: converts tables from YAML to JSON, which the program reads ten times faster.
+//! Converts tables from YAML to JSON in build scripts. The program reads JSON ten times faster.
 #![expect(clippy::print_stdout, reason = "a build script tells cargo what it read by printing it")]
 
 use std::{
@@ -6,10 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Writes each table `src/NAME.yaml` of the package that is built as `tables/NAME.json` of its `OUT_DIR`.
+/// Converts each table `src/NAME.yaml` of the package being built to `tables/NAME.json` in its
+/// `OUT_DIR`.
 ///
 /// # Errors
-/// If a file cannot be read or written, or is no YAML.
+/// If a file cannot be read or written, or is not YAML.
 pub fn convert_all(names: &[&str]) -> io::Result<()> {
     names.iter().try_for_each(|name| convert_table(name).map(drop))
 }
@@ -34,17 +35,18 @@ pub fn convert(file: &Path) -> io::Result<PathBuf> {
     let mut content: serde_yaml::Value =
         serde_yaml::from_str(&fs::read_to_string(file)?).map_err(add_file_name)?;
     content.apply_merge().map_err(add_file_name)?;
-    let table = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables");
-    let table =
-        table.join(file.strip_prefix(package_root().join("src")).unwrap()).with_extension("json");
-    fs::create_dir_all(table.parent().unwrap())?;
-    fs::write(&table, serde_json::to_string(&content)?)?;
-    Ok(table)
+    let tables_folder = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables");
+    let output = tables_folder
+        .join(file.strip_prefix(package_root().join("src")).unwrap())
+        .with_extension("json");
+    fs::create_dir_all(output.parent().unwrap())?;
+    fs::write(&output, serde_json::to_string(&content)?)?;
+    Ok(output)
 }
 
-/// Converts the table `src/NAME.yaml` of texts, and writes a constant for each row as `tables/NAME.rs`. With a
-/// `length`, short rows end with empty texts. The text number `code` is the code of the message, and must have a page
-/// in the folder `pages`.
+/// Converts the table `src/NAME.yaml` of texts, and writes a constant for each row to
+/// `tables/NAME.rs`. With a `length`, short rows are filled with empty texts. The text at
+/// `code_index` is the code of the message, which must have a page in the folder `pages`.
 ///
 /// # Errors
 /// As [`convert_all`], or if a code has no page.
@@ -54,7 +56,7 @@ pub fn convert(file: &Path) -> io::Result<PathBuf> {
 pub fn convert_texts(
     name: &str,
     length: Option<usize>,
-    code: usize,
+    code_index: usize,
     pages: &Path,
 ) -> io::Result<()> {
     let table = convert_table(name)?;
@@ -63,7 +65,7 @@ pub fn convert_texts(
     let mut constants = String::new();
     for (name, row) in rows {
         let mut texts: Vec<String> = serde_json::from_value(row)?;
-        let page = pages.join(&texts[code]).with_extension("md");
+        let page = pages.join(&texts[code_index]).with_extension("md");
         fs::metadata(&page)
             .map_err(|error| io::Error::other(format!("{}: {error}", page.display())))?;
         let length = length.unwrap_or(texts.len());
@@ -77,7 +79,7 @@ pub fn convert_texts(
     fs::write(table.with_extension("rs"), constants)
 }
 
-/// The folder of the package that is built.
+/// The folder of the package being built.
 ///
 /// # Panics
 /// If it is not called by a build script.

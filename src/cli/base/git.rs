@@ -1,9 +1,9 @@
-//! Reads a commit through the `git` program, and nothing else of a repository.
+//! Reads the manifests of a commit through the `git` program.
 //!
-//! No working tree, index or reference is changed, nothing is fetched, and no shell is used. Programs
-//! that a repository's configuration can start are switched off. Git gets only the environment
-//! variables that it needs: no token, and none that names another repository. The module `repository`
-//! finds the repository; git may not search for another one.
+//! It changes no working tree, index or reference, fetches nothing, and uses no shell. Programs that
+//! the configuration of a repository can start are disabled. Git gets only the environment variables
+//! that it needs: no token, and none that names another repository. The module `repository` finds the
+//! repository; git must not search for another one.
 
 use std::{
     ffi::OsStr,
@@ -21,7 +21,7 @@ use crate::{
     text::escape,
 };
 
-/// A failure to read a commit: what happened, and what to do about it.
+/// A failure to read a commit, with advice for the user.
 pub(super) fn git_failure(message: impl Display, help: impl Into<String>) -> CommandError {
     CommandError::usage(message).help(help)
 }
@@ -41,7 +41,7 @@ const PASSED_VARIABLES: [&str; 6] =
 
 /// Settings that keep a repository's configuration from running a program or using the network, and
 /// keep files that only look like a repository from being used. Git warns of ambiguous names.
-const SETTINGS: [&str; 6] = [
+const GIT_SETTINGS: [&str; 6] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "protocol.allow=never",
@@ -50,7 +50,7 @@ const SETTINGS: [&str; 6] = [
     "core.quotePath=false",
 ];
 
-/// What to do if there can be no base.
+/// The advice if no base can be used.
 const WITHOUT_BASE: &str = "pass `--base none` to go without a base";
 
 /// The repository of a folder.
@@ -71,27 +71,29 @@ struct Blob {
 impl GitRepository {
     /// The repository of `folder`. Fails if files of a branch could decide which repository that is.
     pub(super) fn find(folder: &Path) -> Result<Self, CommandError> {
-        let shown = escape(&folder.to_string_lossy()).into_owned();
-        let outside = || {
+        let shown_folder = escape(&folder.to_string_lossy()).into_owned();
+        let outside_failure = || {
             git_failure(
-                format!("`{shown}` is not in the working tree of a Git repository"),
+                format!("`{shown_folder}` is not in the working tree of a Git repository"),
                 "run undrift in the clone, or pass `--base none`",
             )
         };
-        let resolved = ResolvedFolder::resolve(folder).map_err(|_| outside())?;
-        let repository = Self::find_containing(&resolved.folder).ok_or_else(outside)?;
-        let output = repository.run(["rev-parse", "--git-dir"])?;
+        let resolved = ResolvedFolder::resolve(folder).map_err(|_| outside_failure())?;
+        let repository = Self::find_containing(&resolved.folder).ok_or_else(outside_failure)?;
+        let output = repository.run_git(["rev-parse", "--git-dir"])?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr);
             let has_other_owner =
                 message.contains("safe.directory") || message.contains("dubious ownership");
             return Err(if has_other_owner {
                 git_failure(
-                    format!("git refuses `{shown}`, because another user owns the repository"),
+                    format!(
+                        "git refuses `{shown_folder}`, because another user owns the repository"
+                    ),
                     "run `git config --global --add safe.directory FOLDER` with its folder, or pass `--base none`",
                 )
             } else {
-                outside()
+                outside_failure()
             });
         }
         for link in &resolved.links {
@@ -105,36 +107,38 @@ impl GitRepository {
         }
         if is_tracked(&repository.root)? {
             return Err(git_failure(
-                format!("`{shown}` is in a submodule, and a branch decides of which repository"),
+                format!(
+                    "`{shown_folder}` is in a submodule, and a branch decides of which repository"
+                ),
                 "run undrift in a clone of that repository alone, or pass `--base none`",
             ));
         }
         Ok(repository)
     }
 
-    /// The repository of a folder without links.
+    /// The repository that contains `folder`, a path without symbolic links.
     fn find_containing(folder: &Path) -> Option<Self> {
         let root = repository_root(folder)?;
-        let inner = folder.strip_prefix(root).ok()?;
-        let parts: Vec<_> = inner.iter().map(|part| part.to_string_lossy()).collect();
+        let relative_path = folder.strip_prefix(root).ok()?;
+        let parts: Vec<_> = relative_path.iter().map(|part| part.to_string_lossy()).collect();
         Some(Self { root: root.to_owned(), prefix: parts.join("/") })
     }
 
     /// The id of the commit that `revision` names.
-    pub(super) fn commit(&self, revision: &str) -> Result<String, CommandError> {
-        let shown = escape(revision);
+    pub(super) fn resolve_commit(&self, revision: &str) -> Result<String, CommandError> {
+        let shown_revision = escape(revision);
         if revision.starts_with('-') || revision.chars().any(char::is_control) {
             return Err(git_failure(
-                format!("`{shown}` is not a commit, branch or tag"),
+                format!("`{shown_revision}` is not a commit, branch or tag"),
                 "name one as `git log` takes it, such as `main` or `HEAD~1`",
             ));
         }
         let commit_expression = format!("{revision}^{{commit}}");
         let arguments = ["rev-parse", "--verify", "--end-of-options", &commit_expression];
-        let output = self.run(arguments)?;
+        let output = self.run_git(arguments)?;
         if String::from_utf8_lossy(&output.stderr).contains("is ambiguous") {
             return Err(git_failure(
-                format!("`{shown}` names several branches, tags or commits"),
+                format!("`{shown_revision}` names several branches, tags or commits"),
                 "name one in full, such as `refs/heads/main` or `refs/remotes/origin/main`",
             ));
         }
@@ -142,22 +146,22 @@ impl GitRepository {
         if output.status.success() && id.len() >= 40 && id.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Ok(id);
         }
-        let shallow_output = self.run(["rev-parse", "--is-shallow-repository"])?;
+        let shallow_output = self.run_git(["rev-parse", "--is-shallow-repository"])?;
         Err(if shallow_output.stdout.starts_with(b"true") {
             git_failure(
-                format!("this clone is shallow and does not have `{shown}`"),
+                format!("this clone is shallow and does not have `{shown_revision}`"),
                 "clone the whole history (`GIT_DEPTH: 0` in the job), or run `git fetch --deepen=100`",
             )
         } else {
             git_failure(
-                format!("this repository has no commit `{shown}`"),
+                format!("this repository has no commit `{shown_revision}`"),
                 "fetch it first, or name a commit, branch or tag that is there",
             )
         })
     }
 
-    /// Returns those of `names` that are files in `commit`.
-    pub(super) fn files(
+    /// Returns the `names` that are files in `commit`.
+    pub(super) fn list_files(
         &self,
         commit: &str,
         names: &[String],
@@ -170,7 +174,7 @@ impl GitRepository {
 
     /// Writes the manifests of `commit` at `path`, a folder or a file, below `folder`, at the same
     /// relative paths. Returns how many there are.
-    pub(super) fn export(
+    pub(super) fn export_manifests(
         &self,
         commit: &str,
         path: &str,
@@ -181,14 +185,14 @@ impl GitRepository {
             arguments.extend(["--", path]);
         }
         let blobs = self.list_blobs(&arguments, is_manifest)?;
-        let bytes = blobs.iter().fold(0, |sum: u64, blob| sum.saturating_add(blob.size));
-        if blobs.len() > MAX_FILES || bytes > MAX_TOTAL_BYTES {
+        let total_bytes = blobs.iter().fold(0, |sum: u64, blob| sum.saturating_add(blob.size));
+        if blobs.len() > MAX_FILES || total_bytes > MAX_TOTAL_BYTES {
             return Err(git_failure(
                 format!("the base has more than {MAX_FILES} manifests, or 256 MiB of them"),
                 "name a folder that contains only the manifests",
             ));
         }
-        self.write(&blobs, folder)?;
+        self.write_blobs(&blobs, folder)?;
         Ok(blobs.len())
     }
 
@@ -198,11 +202,11 @@ impl GitRepository {
         let path_arguments: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
         let commit_list = ["ls-tree", "-r", "-z", "--full-tree", commit];
         let index_list = ["ls-files", "-z", "--stage"];
-        for entry in [&commit_list[..], &index_list]
+        for entries in [&commit_list[..], &index_list]
             .iter()
             .map(|list| self.list_entries(&[list, path_arguments].concat()))
         {
-            if let Some(entry) = entry?.iter().find(|entry| entry.starts_with("160000 ")) {
+            if let Some(entry) = entries?.iter().find(|entry| entry.starts_with("160000 ")) {
                 let path = entry.split_once('\t').map_or("", |(_, path)| path);
                 return Err(git_failure(
                     format!("`{}` is a submodule, which no base contains", escape(path)),
@@ -215,17 +219,17 @@ impl GitRepository {
         // The path of another repository ends with a slash.
         let mut clones = untracked.iter().filter(|path| path.ends_with('/'));
         if let Some(clone) = clones.find(|clone| !is_hidden(Path::new(clone))) {
-            let shown = escape(clone);
+            let shown_clone = escape(clone);
             return Err(git_failure(
-                format!("`{shown}` is another repository, which no base contains"),
+                format!("`{shown_clone}` is another repository, which no base contains"),
                 format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
             ));
         }
         let ignored = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
         for file in self.list_entries(&[&ignored, path_arguments].concat())? {
-            let inner = Path::new(&file).strip_prefix(path);
-            let is_reserved =
-                inner.is_ok_and(|inner| RESERVED_FILES.iter().any(|name| inner == *name));
+            let relative_path = Path::new(&file).strip_prefix(path);
+            let is_reserved = relative_path
+                .is_ok_and(|relative| RESERVED_FILES.iter().any(|name| relative == *name));
             if is_manifest(Path::new(&file)) && !is_reserved {
                 return Err(git_failure(
                     format!("git ignores the manifest `{}`, so no base has it", escape(&file)),
@@ -238,7 +242,7 @@ impl GitRepository {
 
     /// The entries of a list from git.
     fn list_entries<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, CommandError> {
-        let output = self.run(arguments)?;
+        let output = self.run_git(arguments)?;
         if !output.status.success() {
             return Err(unreadable_base(&output.stderr));
         }
@@ -246,7 +250,7 @@ impl GitRepository {
         Ok(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
     }
 
-    /// The regular files in a list that `accepts` admits.
+    /// The regular files in a list from git whose path `accepts` allows.
     fn list_blobs(
         &self,
         arguments: &[&str],
@@ -267,8 +271,8 @@ impl GitRepository {
     }
 
     /// Writes the content of `blobs` below `folder`.
-    fn write(&self, blobs: &[Blob], folder: &Path) -> Result<(), CommandError> {
-        let mut command = self.command(["cat-file", "--batch"]);
+    fn write_blobs(&self, blobs: &[Blob], folder: &Path) -> Result<(), CommandError> {
+        let mut command = self.git_command(["cat-file", "--batch"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut git = command.spawn().map_err(|error| cannot_run(&error))?;
         let (Some(mut requests), Some(answers)) = (git.stdin.take(), git.stdout.take()) else {
@@ -279,7 +283,7 @@ impl GitRepository {
         // the answers show it.
         let request_thread = thread::spawn(move || drop(requests.write_all(ids.as_bytes())));
         let mut answers = BufReader::new(answers);
-        let written = blobs.iter().try_for_each(|blob| {
+        let result = blobs.iter().try_for_each(|blob| {
             let target = folder.join(&blob.path);
             let text = read_blob(&mut answers, blob)?;
             std::fs::create_dir_all(target.parent().unwrap_or(folder))?;
@@ -287,18 +291,18 @@ impl GitRepository {
         });
         drop(answers);
         let _ = (request_thread.join(), git.wait());
-        written.map_err(|error| cannot_read(&error))
+        result.map_err(|error| cannot_read(&error))
     }
 
-    fn run<A: AsRef<OsStr>>(
+    fn run_git<A: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = A>,
     ) -> Result<Output, CommandError> {
-        let mut command = self.command(arguments);
+        let mut command = self.git_command(arguments);
         command.stdin(Stdio::null()).output().map_err(|error| cannot_run(&error))
     }
 
-    fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
+    fn git_command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new("git");
         command.env_clear();
         for name in PASSED_VARIABLES {
@@ -316,7 +320,7 @@ impl GitRepository {
             .arg("-C")
             .arg(&self.root)
             .args(["--no-pager", "--literal-pathspecs"]);
-        for setting in SETTINGS {
+        for setting in GIT_SETTINGS {
             command.args(["-c", setting]);
         }
         command.args(arguments);
@@ -324,15 +328,15 @@ impl GitRepository {
     }
 }
 
-/// True if the repository around a link, or around another repository, tracks it: then a branch
-/// could choose its target.
+/// True if an outer repository tracks `path`, a symbolic link or a repository. A branch of the outer
+/// one could then choose its target.
 fn is_tracked(path: &Path) -> Result<bool, CommandError> {
-    let Some(outer) = path.parent().and_then(GitRepository::find_containing) else {
+    let Some(outer_repository) = path.parent().and_then(GitRepository::find_containing) else {
         return Ok(false);
     };
-    let Ok(inner) = path.strip_prefix(&outer.root) else { return Ok(false) };
-    let list = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), inner.as_os_str()];
-    Ok(!outer.list_entries(&list)?.is_empty())
+    let Ok(relative_path) = path.strip_prefix(&outer_repository.root) else { return Ok(false) };
+    let list = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), relative_path.as_os_str()];
+    Ok(!outer_repository.list_entries(&list)?.is_empty())
 }
 
 /// True if a file may be a manifest or `undrift.yaml`; hidden files are neither.
@@ -345,11 +349,11 @@ fn is_hidden(path: &Path) -> bool {
     path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// Reads the next answer of `git cat-file --batch`, which must be that for `blob`.
+/// Reads the next answer of `git cat-file --batch`, which must be the content of `blob`.
 fn read_blob(reader: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<u8>> {
-    let mut head = String::new();
-    reader.take(256).read_line(&mut head)?;
-    if head.trim_end() != format!("{} blob {}", blob.id, blob.size) {
+    let mut header = String::new();
+    reader.take(256).read_line(&mut header)?;
+    if header.trim_end() != format!("{} blob {}", blob.id, blob.size) {
         return Err(std::io::Error::other("an object of the commit is missing"));
     }
     let mut text = Vec::new();
@@ -361,7 +365,7 @@ fn read_blob(reader: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result
     Ok(text)
 }
 
-/// The fault if git cannot list a commit.
+/// The failure if git cannot list a commit.
 fn unreadable_base(message: &[u8]) -> CommandError {
     let message = String::from_utf8_lossy(message);
     let first_line = message.lines().next().unwrap_or("no reason given");

@@ -1,9 +1,9 @@
 //! The base of a branch: its commit, and the declarations of the manifests there.
 //!
-//! `--base` names it. For `plan`, variables of the CI job also do, because they only change how a
-//! plan is shown. `apply` excludes drift if there is a base, which must be requested explicitly.
-//! Variables may be wrong, so a base from them that cannot be used only causes a warning. A base
-//! that was requested explicitly must exist.
+//! The option `--base` names it. `plan` also accepts the base from variables of the CI job, because it
+//! only changes how the plan is shown. `apply` excludes drift if there is a base, so it accepts only
+//! the option. Variables may be wrong: if their base cannot be used, `plan` only warns. A base from
+//! the option must exist.
 
 mod git;
 mod repository;
@@ -16,7 +16,9 @@ use super::{CommandError, Environment, RunContext};
 use crate::{
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FilePaths, Severity},
-    manifest::{self, Config, Includes, LoadEnvironment, Loaded, Options, folder_of},
+    manifest::{
+        self, Config, IncludeRules, LoadEnvironment, LoadOptions, LoadedManifests, folder_of,
+    },
     text::escape,
 };
 use git::{GitRepository, git_failure};
@@ -30,13 +32,13 @@ pub(in crate::cli) struct BaseArgs {
     pub(in crate::cli) base: Option<String>,
 }
 
-/// The word for no base.
+/// The value of `--base` for no base.
 const NO_BASE: &str = "none";
-/// The base of a merge request's diff, in its pipelines.
-const MERGE_REQUEST_BASE: &str = "CI_MERGE_REQUEST_DIFF_BASE_SHA";
-/// The commit of the branch before the push that started the pipeline; zeros if there is none.
-/// Outside the default branch it is of little use: it is the previous push.
-const PUSH_BASE: &str = "CI_COMMIT_BEFORE_SHA";
+/// The variable with the base of the diff, in pipelines of a merge request.
+const MERGE_REQUEST_BASE_VARIABLE: &str = "CI_MERGE_REQUEST_DIFF_BASE_SHA";
+/// The variable with the commit of the branch before the push that started the pipeline; zeros if
+/// there is none. It is used only on the default branch: elsewhere it is merely the previous push.
+const PUSH_BASE_VARIABLE: &str = "CI_COMMIT_BEFORE_SHA";
 
 /// A requested base.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,16 +61,19 @@ impl BaseArgs {
             return self.explicit_base();
         }
         let branch = env.get("CI_COMMIT_BRANCH");
-        let is_default = branch.is_some() && branch == env.get("CI_DEFAULT_BRANCH");
-        let push_base = Some(PUSH_BASE).filter(|_| is_default);
-        [Some(MERGE_REQUEST_BASE), push_base].into_iter().flatten().find_map(|variable| {
-            let revision = env.get(variable).filter(|id| id.bytes().any(|byte| byte != b'0'))?;
-            Some(BaseRequest { revision: revision.to_owned(), variable: Some(variable) })
-        })
+        let is_default_branch = branch.is_some() && branch == env.get("CI_DEFAULT_BRANCH");
+        let push_variable = Some(PUSH_BASE_VARIABLE).filter(|_| is_default_branch);
+        [Some(MERGE_REQUEST_BASE_VARIABLE), push_variable].into_iter().flatten().find_map(
+            |variable| {
+                let revision =
+                    env.get(variable).filter(|id| id.bytes().any(|byte| byte != b'0'))?;
+                Some(BaseRequest { revision: revision.to_owned(), variable: Some(variable) })
+            },
+        )
     }
 }
 
-/// The base that was found.
+/// A base and its manifests.
 pub(in crate::cli) struct ResolvedBase {
     /// The revision as named.
     pub(in crate::cli) revision: String,
@@ -82,7 +87,7 @@ pub(in crate::cli) struct BaseContent {
     /// Their declarations.
     pub(in crate::cli) desired: Desired,
     /// Their rules with `undeclared: include`.
-    pub(in crate::cli) includes: Option<Includes>,
+    pub(in crate::cli) includes: Option<IncludeRules>,
     /// Their `undrift.yaml`.
     pub(in crate::cli) config: Config,
     /// Their faults: warnings.
@@ -94,20 +99,21 @@ pub(in crate::cli) struct BaseContent {
 }
 
 impl BaseRequest {
-    /// Reads the manifests of `named` at this base. If it comes from a variable and cannot be used,
-    /// there is only a warning; the same for a base with faults, for a plan.
+    /// Reads the folder or file `manifests` as it is at this base. If a variable names the base and it
+    /// cannot be used, only warns. Also only warns if its manifests have faults, unless
+    /// `must_be_usable`.
     ///
     /// # Errors
-    /// If the command line names a base that cannot be used; with `must_be_usable`, also if it has
-    /// faults.
-    pub(in crate::cli) fn read(
+    /// If the command line names a base that cannot be used; with `must_be_usable`, also if its
+    /// manifests have faults.
+    pub(in crate::cli) fn resolve(
         self,
-        named: &Path,
-        surroundings: &LoadEnvironment,
+        manifests: &Path,
+        load_environment: &LoadEnvironment,
         must_be_usable: bool,
         cx: &RunContext,
     ) -> Result<ResolvedBase, CommandError> {
-        let (content, fault) = match self.load_content(named, surroundings, cx) {
+        let (content, fault) = match self.load_content(manifests, load_environment, cx) {
             Ok(Ok(content)) => (Some(content), None),
             Ok(Err(fault)) => (None, Some((fault, must_be_usable))),
             Err(fault) => (None, Some((fault, self.variable.is_none()))),
@@ -126,22 +132,22 @@ impl BaseRequest {
         Ok(ResolvedBase { revision: self.revision, content })
     }
 
-    /// Loads the manifests at the base, or returns their first fault.
+    /// Loads the manifests at the base. The inner error is their first fault.
     fn load_content(
         &self,
-        named: &Path,
-        surroundings: &LoadEnvironment,
+        manifests: &Path,
+        load_environment: &LoadEnvironment,
         cx: &RunContext,
     ) -> Result<Result<BaseContent, CommandError>, CommandError> {
-        let repository = GitRepository::find(folder_of(named))?;
-        let commit = repository.commit(&self.revision)?;
-        let root = find_root(&repository, &commit, named)?;
+        let repository = GitRepository::find(folder_of(manifests))?;
+        let commit = repository.resolve_commit(&self.revision)?;
+        let root = find_root(&repository, &commit, manifests)?;
         repository.check_all_manifests(&commit, &root)?;
         let folder = private_folder().map_err(|error| {
             let message = format!("cannot make a temporary folder: {error}");
             git_failure(message, "make sure that there is room in it")
         })?;
-        if repository.export(&commit, &root, folder.path())? == 0 {
+        if repository.export_manifests(&commit, &root, folder.path())? == 0 {
             cx.output.eprint(&format!(
                 "note: `{}` has no manifests in `{}`, so all of them count as changes of this branch\n",
                 escape(&self.revision),
@@ -149,40 +155,42 @@ impl BaseRequest {
             ));
             return Ok(Ok(BaseContent::default()));
         }
-        let surroundings =
-            LoadEnvironment { folder: folder.path().to_owned(), ..surroundings.clone() };
-        let options = Options { allows_missing_files: true, ..Options::default() };
-        let loaded = manifest::load_with(&folder.path().join(&root), &surroundings, &options);
+        let base_environment = LoadEnvironment {
+            working_folder: folder.path().to_owned(),
+            ..load_environment.clone()
+        };
+        let options = LoadOptions { allows_missing_files: true, ..LoadOptions::default() };
+        let loaded = manifest::load_with(&folder.path().join(&root), &base_environment, &options);
         Ok(into_content(loaded, folder))
     }
 }
 
 /// The manifests `loaded` from `folder`, or their first fault.
-fn into_content(loaded: Loaded, folder: TempDir) -> Result<BaseContent, CommandError> {
+fn into_content(loaded: LoadedManifests, folder: TempDir) -> Result<BaseContent, CommandError> {
     let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
         let first = faults.into_iter().find(|fault| fault.severity == Severity::Error);
-        let text = first.map(one_line).unwrap_or_default();
+        let text = first.map(fault_sentence).unwrap_or_default();
         let message = format!("its manifests have faults; the first is {text}");
         let help = "name a base whose manifests pass `undrift check`, or pass `--base none`";
         return Err(git_failure(message, help));
     };
-    let Loaded { includes, config, diagnostics, .. } = loaded;
+    let LoadedManifests { includes, config, diagnostics, .. } = loaded;
     Ok(BaseContent { desired, includes, config, diagnostics, paths, _files: Some(folder) })
 }
 
 /// A fault on one line, with its file.
-fn one_line(fault: &Diagnostic) -> String {
+fn fault_sentence(fault: &Diagnostic) -> String {
     let message = escape(&fault.message);
-    match &fault.place {
+    match &fault.location {
         Some(place) => format!("in `{}`: {message}", escape(&place.file)),
         None => message.into_owned(),
     }
 }
 
 /// The root of the manifests at `commit`: the nearest folder upwards with an `undrift.yaml`, or
-/// else the named one. Relative to the repository, without a `/` at the end.
+/// else `manifests` itself. The path is relative to the repository, without a `/` at the end.
 fn find_root(
     repository: &GitRepository,
     commit: &str,
@@ -195,8 +203,9 @@ fn find_root(
     }
     let configs: Vec<_> =
         folders.iter().map(|folder| join_path(folder, manifest::config::FILE)).collect();
-    let existing = repository.files(commit, &configs)?;
-    if let Some((root, _)) = folders.iter().zip(&configs).find(|(_, file)| existing.contains(file))
+    let existing_configs = repository.list_files(commit, &configs)?;
+    if let Some((root, _)) =
+        folders.iter().zip(&configs).find(|(_, file)| existing_configs.contains(file))
     {
         return Ok((*root).to_owned());
     }
@@ -217,7 +226,7 @@ fn private_folder() -> std::io::Result<TempDir> {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     let folder = builder.tempdir()?;
-    // The end of the search for an `undrift.yaml`: files in folders above are not used.
+    // Ends the search for `undrift.yaml` here, so that files in parent folders are not used.
     std::fs::create_dir(folder.path().join(".git"))?;
     Ok(folder)
 }

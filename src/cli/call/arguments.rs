@@ -25,7 +25,7 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// A value with the service's name for the parameter.
+/// A parsed argument.
 struct Arg {
     parameter: &'static Parameter,
     /// The key, for a parameter that is an object.
@@ -33,10 +33,10 @@ struct Arg {
     value: Value,
 }
 
-/// The request for `op` with `arguments`.
+/// The request for `operation` with `arguments`.
 ///
 /// # Errors
-/// All their faults; none quotes a possible secret.
+/// All faults of the arguments; none quotes a possible secret.
 pub(super) fn request_for<E: Copy>(
     operation: Op<E>,
     arguments: &[String],
@@ -57,15 +57,15 @@ pub(super) fn request_for<E: Copy>(
     if faults.is_empty() { Ok(build_request(operation, parsed_args)) } else { Err(faults) }
 }
 
-/// Deprecated arguments, and what to use instead.
+/// Warnings about deprecated arguments, with their replacements.
 pub(super) fn deprecation_warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
-    let given: BTreeSet<_> = arguments
+    let given_names: BTreeSet<_> = arguments
         .iter()
         .filter_map(|argument| Some(split_name(argument.split_once('=')?.0).0))
         .collect();
     let parameters = parameters(row).into_iter();
     let deprecated =
-        parameters.filter(|parameter| parameter.deprecated && given.contains(parameter.name));
+        parameters.filter(|parameter| parameter.deprecated && given_names.contains(parameter.name));
     deprecated
         .map(|Parameter { name, replaced_by, .. }| match replaced_by {
             Some(other) => format!("`{name}` is deprecated: use `{other}`"),
@@ -74,7 +74,7 @@ pub(super) fn deprecation_warnings(row: &Operation, arguments: &[String]) -> Vec
         .collect()
 }
 
-/// Adds a value; values of a list are joined.
+/// Adds an argument. Values of the same list parameter are joined.
 fn add_argument(parsed_args: &mut Vec<Arg>, new_arg: Arg) -> Result<(), CommandError> {
     let Some(old_arg) = parsed_args
         .iter_mut()
@@ -84,8 +84,8 @@ fn add_argument(parsed_args: &mut Vec<Arg>, new_arg: Arg) -> Result<(), CommandE
         return Ok(());
     };
     match (&mut old_arg.value, new_arg.value) {
-        (Value::Plain(Json::Array(items)), Value::Plain(Json::Array(more))) => {
-            items.extend(more);
+        (Value::Plain(Json::Array(items)), Value::Plain(Json::Array(new_items))) => {
+            items.extend(new_items);
             Ok(())
         }
         _ => Err(CommandError::usage(format!("`{}` is given twice", new_arg.parameter.name))
@@ -93,26 +93,26 @@ fn add_argument(parsed_args: &mut Vec<Arg>, new_arg: Arg) -> Result<(), CommandE
     }
 }
 
-/// Required parameters that are missing.
+/// A fault for each required parameter that is missing.
 fn find_missing(
     row: &Operation,
     parameters: &[&'static Parameter],
-    given: &[Arg],
+    parsed_args: &[Arg],
 ) -> Vec<CommandError> {
-    let given: BTreeSet<_> = given.iter().map(|arg| arg.parameter.name).collect();
+    let given_names: BTreeSet<_> = parsed_args.iter().map(|arg| arg.parameter.name).collect();
     let mut missing_names: Vec<_> = parameters
         .iter()
-        .filter(|parameter| parameter.required && !given.contains(parameter.name))
+        .filter(|parameter| parameter.required && !given_names.contains(parameter.name))
         .map(|parameter| format!("`{}`", parameter.name))
         .collect();
-    if !row.one_of.is_empty() && !row.one_of.iter().any(|name| given.contains(name)) {
+    if !row.one_of.is_empty() && !row.one_of.iter().any(|name| given_names.contains(name)) {
         missing_names.push(alternatives(row.one_of));
     }
     let mut faults: Vec<_> = missing_names
         .iter()
         .map(|what| CommandError::usage(format!("`{}` needs {what}", row.id)).help(see_help(row)))
         .collect();
-    if given.contains("per_page") && !given.contains("page") {
+    if given_names.contains("per_page") && !given_names.contains("page") {
         faults.push(
             CommandError::usage("`per_page` goes with `page`")
                 .help("leave both out to read the whole list"),
@@ -142,14 +142,14 @@ fn parse_argument(
         let suggestion = did_you_mean(name, parameters.iter().map(|parameter| parameter.name));
         return Err(fault.help(suggestion.unwrap_or_else(|| see_help(row))));
     };
-    let (value_parameter, key) = match (parameter.value, key) {
+    let (value_parameter, key) = match (parameter.value_type, key) {
         (Type::Object(keys), Some(key)) => (find_key(parameter, keys, key)?, Some(key.to_owned())),
         (Type::Map, Some(key)) if !key.is_empty() => (parameter, Some(key.to_owned())),
         (Type::Object(_) | Type::Map, _) => {
             let fault = CommandError::usage(format!("`{name}` needs a key"));
             return Err(fault.help(format!("write `{name}[KEY]=VALUE`")));
         }
-        (value, Some("")) if value.is_list() => (parameter, None),
+        (value_type, Some("")) if value_type.is_list() => (parameter, None),
         (_, Some(_)) => return Err(CommandError::usage(format!("`{name}` has no keys"))),
         (_, None) => (parameter, None),
     };
@@ -157,11 +157,11 @@ fn parse_argument(
 }
 
 /// Splits `name[key]` or `name.key`.
-fn split_name(written: &str) -> (&str, Option<&str>) {
-    if let Some((name, key)) = written.strip_suffix(']').and_then(|rest| rest.split_once('[')) {
+fn split_name(name_text: &str) -> (&str, Option<&str>) {
+    if let Some((name, key)) = name_text.strip_suffix(']').and_then(|rest| rest.split_once('[')) {
         return (name, Some(key));
     }
-    written.split_once('.').map_or((written, None), |(name, key)| (name, Some(key)))
+    name_text.split_once('.').map_or((name_text, None), |(name, key)| (name, Some(key)))
 }
 
 fn find_key(
@@ -177,17 +177,23 @@ fn find_key(
     })
 }
 
-/// The value in `text` for a parameter that is written as `written`.
-fn parse_value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, CommandError> {
+/// Parses the value `text` of a parameter; `written` is the name in the argument, with its key.
+fn parse_value(
+    parameter: &Parameter,
+    argument_name: &str,
+    text: &str,
+) -> Result<Value, CommandError> {
     let reference = match text.strip_prefix('@') {
         None => None,
-        Some(rest) if rest.starts_with('@') => return parse_literal(parameter, written, rest),
-        Some(rest) => match rest.split_once(':') {
+        Some(literal) if literal.starts_with('@') => {
+            return parse_literal(parameter, argument_name, literal);
+        }
+        Some(reference_text) => match reference_text.split_once(':') {
             Some(("env", name)) if !name.is_empty() => Some(Reference::Env(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Some(Reference::File(path.to_owned())),
             _ => {
                 let fault = CommandError::usage(format!(
-                    "the `@` in `{written}` must be followed by `env:` or `file:`"
+                    "the `@` in `{argument_name}` must be followed by `env:` or `file:`"
                 ));
                 return Err(fault.help(
                     "write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`",
@@ -195,51 +201,56 @@ fn parse_value(parameter: &Parameter, written: &str, text: &str) -> Result<Value
             }
         },
     };
-    match (parameter.value, reference) {
-        (_, None) => parse_literal(parameter, written, text),
-        (_, Some(_)) if parameter.place != ParameterLocation::Body => {
+    match (parameter.value_type, reference) {
+        (_, None) => parse_literal(parameter, argument_name, text),
+        (_, Some(_)) if parameter.location != ParameterLocation::Body => {
             let fault = CommandError::usage(format!(
-                "`{written}` is part of the URL, which logs show, so it must not be a secret"
+                "`{argument_name}` is part of the URL, which logs show, so it must not be a secret"
             ));
             Err(fault.help("write the value itself"))
         }
         (Type::File, Some(Reference::File(path))) => Ok(Value::File(path)),
-        (Type::File, Some(Reference::Env(_))) => Err(not_a_file(written)),
+        (Type::File, Some(Reference::Env(_))) => Err(not_a_file(argument_name)),
         (Type::Text, Some(reference)) => Ok(Value::Secret(reference)),
-        (other, Some(_)) => {
-            Err(CommandError::usage(format!("`{written}` must be a {other}, not a reference"))
-                .help("write the value itself"))
-        }
+        (other, Some(_)) => Err(CommandError::usage(format!(
+            "`{argument_name}` must be a {other}, not a reference"
+        ))
+        .help("write the value itself")),
     }
 }
 
-fn not_a_file(written: &str) -> CommandError {
-    CommandError::usage(format!("`{written}` takes a file"))
-        .help(format!("write `{written}=@file:PATH`"))
+fn not_a_file(argument_name: &str) -> CommandError {
+    CommandError::usage(format!("`{argument_name}` takes a file"))
+        .help(format!("write `{argument_name}=@file:PATH`"))
 }
 
-/// A value from the argument itself.
-fn parse_literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, CommandError> {
+/// Parses a value that is not a reference.
+fn parse_literal(
+    parameter: &Parameter,
+    argument_name: &str,
+    text: &str,
+) -> Result<Value, CommandError> {
     // An empty text clears the value, and is neither a secret nor a file.
     if parameter.secret && !text.is_empty() {
         let fault = CommandError::usage(format!(
-            "`{written}` is a secret, and everybody on this machine can see the command line"
+            "`{argument_name}` is a secret, and everybody on this machine can see the command line"
         ));
-        return Err(fault.help(format!("write `{written}=@env:NAME` or `{written}=@file:PATH`")));
+        return Err(fault
+            .help(format!("write `{argument_name}=@env:NAME` or `{argument_name}=@file:PATH`")));
     }
-    if parameter.value == Type::File && (!text.is_empty() || parameter.required) {
-        return Err(not_a_file(written));
+    if parameter.value_type == Type::File && (!text.is_empty() || parameter.required) {
+        return Err(not_a_file(argument_name));
     }
     // An empty segment, `.` or `..` would lead to another path.
-    if parameter.place == ParameterLocation::Path && matches!(text, "" | "." | "..") {
+    if parameter.location == ParameterLocation::Path && matches!(text, "" | "." | "..") {
         return Err(CommandError::usage(format!(
-            "`{text}` is not allowed as `{written}` in a path"
+            "`{text}` is not allowed as `{argument_name}` in a path"
         )));
     }
-    match parse_plain(parameter.value, text) {
+    match parse_plain(parameter.value_type, text) {
         Ok(json) => Ok(Value::Plain(json)),
         Err(fault) => {
-            let error = fault.error.map(|error| anyhow::anyhow!("`{written}` {error}"));
+            let error = fault.error.map(|error| anyhow::anyhow!("`{argument_name}` {error}"));
             Err(CommandError { error, ..fault })
         }
     }
@@ -248,17 +259,17 @@ fn parse_literal(parameter: &Parameter, written: &str, text: &str) -> Result<Val
 /// Converts a text to a value of a type.
 ///
 /// # Errors
-/// The end of a message that starts with the name.
-fn parse_plain(kind: Type, text: &str) -> Result<Json, CommandError> {
-    let item = match kind {
+/// The rest of a message that begins with the name of the argument.
+fn parse_plain(value_type: Type, text: &str) -> Result<Json, CommandError> {
+    let item_type = match value_type {
         Type::Words(words) => Type::Word(words),
         Type::Integers => Type::Integer,
         _ => Type::Text,
     };
-    match kind {
+    match value_type {
         Type::Words(_) | Type::Integers | Type::Texts => {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-            items.map(|text| parse_plain(item, text)).collect()
+            items.map(|text| parse_plain(item_type, text)).collect()
         }
         Type::Word(words) => parse_word(words, text),
         Type::Integer => text
@@ -291,12 +302,12 @@ fn parse_plain(kind: Type, text: &str) -> Result<Json, CommandError> {
 
 /// Parses objects as JSON; the service checks the values of their keys.
 fn parse_objects(keys: &[Parameter], text: &str) -> Result<Json, CommandError> {
-    let list: Vec<Object> = serde_json::from_str(text).map_err(|_| {
+    let objects: Vec<Object> = serde_json::from_str(text).map_err(|_| {
         CommandError::usage("must be a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
     })?;
     let names: Vec<_> = keys.iter().map(|key| key.name).collect();
-    match list.iter().flat_map(Object::keys).find(|name| !names.contains(&name.as_str())) {
-        None => Ok(list.into_iter().map(Json::Object).collect()),
+    match objects.iter().flat_map(Object::keys).find(|name| !names.contains(&name.as_str())) {
+        None => Ok(objects.into_iter().map(Json::Object).collect()),
         Some(name) => Err(CommandError::usage(format!("has no key `{name}`"))
             .help(format!("it has {}", alternatives(&names)))),
     }
@@ -316,8 +327,8 @@ fn parse_level(text: &str) -> Result<Json, CommandError> {
     if text == "0" || text.eq_ignore_ascii_case(NO_ACCESS) {
         return Ok(0.into());
     }
-    let written = text.parse::<u8>().map_or_else(|_| Json::from(text), Json::from);
-    AccessLevel::parse(&written).map(|level| level.number.into()).ok_or_else(|| {
+    let level_value = text.parse::<u8>().map_or_else(|_| Json::from(text), Json::from);
+    AccessLevel::parse(&level_value).map(|level| level.number.into()).ok_or_else(|| {
         let words: Vec<_> =
             std::iter::once(NO_ACCESS).chain(LEVELS.iter().map(|level| level.word)).collect();
         CommandError::usage(format!("must be a level ({}), not `{text}`", alternatives(&words)))
@@ -328,7 +339,7 @@ fn build_request<E: Copy>(operation: Op<E>, parsed_args: Vec<Arg>) -> Request<E>
     let mut request = operation.request();
     let mut body = BTreeMap::new();
     for Arg { parameter, key, value } in parsed_args {
-        match parameter.place {
+        match parameter.location {
             ParameterLocation::Path => request = request.arg(parameter.name, url_text(&value)),
             ParameterLocation::Query => {
                 let key = key.map_or_else(String::new, |key| format!("[{key}]"));
@@ -351,21 +362,21 @@ fn build_request<E: Copy>(operation: Op<E>, parsed_args: Vec<Arg>) -> Request<E>
     if body.is_empty() { request } else { request.fields(body.into_iter().collect()) }
 }
 
-/// A value in the form of a path or a query; several are separated by commas.
+/// The value as text for a path or a query; the items of a list are separated by commas.
 fn url_text(value: &Value) -> String {
     match value.plain() {
-        Some(Json::Array(items)) => items.iter().map(bare_text).collect::<Vec<_>>().join(","),
-        Some(json) => bare_text(json),
+        Some(Json::Array(items)) => items.iter().map(unquoted_text).collect::<Vec<_>>().join(","),
+        Some(json) => unquoted_text(json),
         None => String::new(),
     }
 }
 
-fn bare_text(json: &Json) -> String {
+fn unquoted_text(json: &Json) -> String {
     json.as_str().map_or_else(|| json.to_string(), str::to_owned)
 }
 
 /// The references in a request that must be resolved before it is sent.
-pub(super) fn references<E>(request: &Request<E>) -> BTreeSet<&Reference> {
+pub(super) fn secret_references<E>(request: &Request<E>) -> BTreeSet<&Reference> {
     let values = request.body_fields().into_iter().flat_map(Fields::values);
     let references = values.filter_map(|value| match value {
         Value::Secret(reference) => Some(reference),

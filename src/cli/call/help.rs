@@ -38,7 +38,7 @@ pub(super) fn list_text() -> String {
     text
 }
 
-/// One operation with all its parameters.
+/// The help of one operation, with all its parameters.
 pub(super) fn operation_text(operation: AnyOp) -> String {
     let row = operation.row();
     let mut text = format!(
@@ -68,10 +68,10 @@ pub(super) fn operation_text(operation: AnyOp) -> String {
 /// A parameter's name, value and meaning; an object has a line for each key.
 fn parameter_lines(parameter: &Parameter) -> Vec<(String, String, String)> {
     let name = parameter.name;
-    let item_suffix = if matches!(parameter.value, Type::Objects(_)) { "[]" } else { "" };
+    let item_suffix = if matches!(parameter.value_type, Type::Objects(_)) { "[]" } else { "" };
     let key_suffix =
-        if matches!(parameter.value, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
-    let keys = parameter.value.keys();
+        if matches!(parameter.value_type, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
+    let keys = parameter.value_type.keys();
     let keys =
         keys.iter().map(|key| parameter_line(format!("{name}{item_suffix}[{}]", key.name), key));
     std::iter::once(parameter_line(format!("{name}{key_suffix}"), parameter)).chain(keys).collect()
@@ -79,14 +79,18 @@ fn parameter_lines(parameter: &Parameter) -> Vec<(String, String, String)> {
 
 fn parameter_line(name: String, parameter: &Parameter) -> (String, String, String) {
     let mut description = parameter.about.to_owned();
-    if let Some(words) = parameter.value.words() {
+    if let Some(words) = parameter.value_type.words() {
         description = format!("{} ({})", description.trim_end_matches('.'), words.join(", "));
     }
     let remarks = parameter_remarks(parameter);
     if !remarks.is_empty() {
         description += &format!(" [{}]", remarks.join("; "));
     }
-    (name + if parameter.required { "*" } else { "" }, parameter.value.to_string(), description)
+    (
+        name + if parameter.required { "*" } else { "" },
+        parameter.value_type.to_string(),
+        description,
+    )
 }
 
 #[cfg(test)]

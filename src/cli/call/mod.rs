@@ -16,8 +16,8 @@ use crate::{
     api::{ApiError, ReadClient, WriteClient},
     catalogue::operations,
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
-    page::Rows,
-    report::{Keys, Redacted, json::escape_unsafe},
+    page::EntryKeys,
+    report::{KeyMeaning, Redacted, json::escape_unsafe},
     secret::{Secrets, judge},
     text::{MASK, escape, nearest},
     value::{Json, Object, Value},
@@ -39,13 +39,13 @@ pub(super) struct Args {
     /// Print help; after an operation, its parameters
     #[arg(short, long)]
     help: bool,
-    /// Do not ask before something is changed
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
     /// Read this page of a list, instead of all of them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     page: Option<u32>,
-    /// How many objects the page has, 100 at most
+    /// Number of objects on the page, at most 100
     #[arg(long, value_name = "N", requires = "page", value_parser = clap::value_parser!(u32).range(1..=100))]
     per_page: Option<u32>,
     /// Format of the answer
@@ -105,7 +105,7 @@ fn general_help() -> String {
 }
 
 fn find_operation(id: &str) -> Result<AnyOp, CommandError> {
-    operations::find(id).ok_or_else(|| {
+    operations::find_operation(id).ok_or_else(|| {
         let failure = CommandError::usage(format!("unknown operation `{id}`"));
         match nearest_id(id) {
             Some(near) => failure.help(format!("did you mean `{near}`?")),
@@ -120,13 +120,13 @@ fn nearest_id(requested_id: &str) -> Option<&'static str> {
     let ids: Vec<_> = operations::all_operations()
         .map(|operation| operation.row().id.replace('-', "_"))
         .collect();
-    let near = nearest(requested_id, ids.iter().map(String::as_str))?;
+    let nearest_word = nearest(requested_id, ids.iter().map(String::as_str))?;
     operations::all_operations()
         .map(|operation| operation.row().id)
-        .find(|id| id.replace('-', "_") == near)
+        .find(|id| id.replace('-', "_") == nearest_word)
 }
 
-/// The request for the arguments. Reports all their faults.
+/// Parses the arguments into a request, and prints all their faults.
 fn parse_request<E: Copy>(
     operation: Op<E>,
     args: &Args,
@@ -149,7 +149,7 @@ fn parse_request<E: Copy>(
 /// the service's own.
 ///
 /// # Errors
-/// If any of these is wrong or missing. Nothing has been sent then.
+/// If any of these is wrong or missing. Nothing is sent in this case.
 async fn open_connection<E: Copy>(
     operation: Op<E>,
     args: &Args,
@@ -159,18 +159,19 @@ async fn open_connection<E: Copy>(
     let (endpoint, config) =
         args.connect.find_endpoint_and_config(args.config.as_deref(), cx).await?;
     let hosts = config.service.import_hosts.names().into_iter();
-    let request = hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
-    let mut secrets = endpoint.secrets();
-    secrets.resolve(arguments::references(&request));
-    if let Some(failure) = find_unusable(&request, &secrets) {
+    let request = hosts
+        .fold(request, |request, (host, service_name)| request.rename_segment(host, &service_name));
+    let mut secrets = endpoint.command_line_secrets();
+    secrets.resolve(arguments::secret_references(&request));
+    if let Some(failure) = find_unusable_secret(&request, &secrets) {
         return Err(failure);
     }
-    let client = args.connect.client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
+    let client = args.connect.create_client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
     Ok((client, request))
 }
 
-/// The reason why a secret or a file of the request cannot be used. Nothing is sent then.
-fn find_unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<CommandError> {
+/// The failure if a secret or a file of the request cannot be used. Nothing is sent in this case.
+fn find_unusable_secret<E>(request: &Request<E>, secrets: &Secrets) -> Option<CommandError> {
     let missing = secrets.missing().next().map(|(_, reason)| reason.clone());
     let missing = missing.or_else(|| {
         request.body_fields()?.values().find_map(|value| match value {
@@ -192,7 +193,7 @@ async fn send_read(
         let answer = client.get_optional(request, &[]).await;
         answer.map(|answer| answer.map_or(Json::Null, |answer| answer.body))
     } else if row.filtered_after_paging {
-        let objects = client.list_visible(request, Rows::with_id(&[])).await;
+        let objects = client.list_visible(request, EntryKeys::with_id(&[])).await;
         objects.map(|objects| objects.into_iter().map(Json::Object).collect())
     } else {
         let objects = client.list(request).await;
@@ -223,8 +224,8 @@ async fn send_write(
     Ok(Exit::Success)
 }
 
-/// The failure of a call; `refusal_exit` is the exit code if the service refuses something that is
-/// allowed in general.
+/// The failure of a call; `refusal_exit` is the exit if the service refuses the request for another
+/// reason than a missing permission.
 fn call_failure(error: ApiError, refusal_exit: Exit) -> CommandError {
     let is_in_doubt = error.in_doubt_since().is_some();
     let exit = Exit::from_request(&error, refusal_exit);
@@ -247,7 +248,7 @@ fn print_answer(
         mask_answer(row, &mut answer);
     }
     let secrets = cx.output.secrets();
-    let shown_secrets = args.show_secrets.then(|| secrets.showing_credentials());
+    let shown_secrets = args.show_secrets.then(|| secrets.with_visible_credentials());
     let secrets = shown_secrets.as_ref().unwrap_or(&secrets);
     let lines = match (args.out, &answer) {
         (AnswerFormat::Ndjson, Json::Array(items)) => items.as_slice(),
@@ -255,8 +256,8 @@ fn print_answer(
     };
     let mut text = String::new();
     for line in lines {
-        // The keys are names used by the service.
-        let line = Redacted::new(line, Keys::Words, secrets);
+        // The keys are field names of the service, never data.
+        let line = Redacted::new(line, KeyMeaning::Words, secrets);
         let line = match args.out {
             AnswerFormat::Ndjson => serde_json::to_string(&line),
             AnswerFormat::Json => serde_json::to_string_pretty(&line),

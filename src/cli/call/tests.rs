@@ -18,14 +18,14 @@ use crate::{
     },
 };
 
-fn words(arguments: &[&str]) -> Vec<String> {
+fn owned_arguments(arguments: &[&str]) -> Vec<String> {
     arguments.iter().map(|&argument| argument.to_owned()).collect()
 }
 
 /// The target and the body of a request, or all faults of the arguments; the body has the form
 /// stored in plans.
-fn built<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json), Vec<String>> {
-    let request = request_for(op, &words(arguments)).map_err(|faults| {
+fn build_request<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json), Vec<String>> {
+    let request = request_for(op, &owned_arguments(arguments)).map_err(|faults| {
         faults
             .into_iter()
             .map(|fault| {
@@ -51,11 +51,19 @@ fn built<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json), Vec<S
 #[test]
 fn arguments_become_the_path_the_query_and_the_body() {
     let table = [
-        (built(PROJECT_GET, &["id=acme/shop"]), "/projects/acme%2Fshop", json!(null)),
-        (built(PROJECT_GET, &["id=7", "license=true"]), "/projects/7?license=true", json!(null)),
-        (built(STARRED_PROJECTS, &["user_id=007"]), "/users/007/starred_projects", json!(null)),
+        (build_request(PROJECT_GET, &["id=acme/shop"]), "/projects/acme%2Fshop", json!(null)),
         (
-            built(
+            build_request(PROJECT_GET, &["id=7", "license=true"]),
+            "/projects/7?license=true",
+            json!(null),
+        ),
+        (
+            build_request(STARRED_PROJECTS, &["user_id=007"]),
+            "/users/007/starred_projects",
+            json!(null),
+        ),
+        (
+            build_request(
                 PROTECTED_BRANCH_UPDATE,
                 &["id=7", "name=a/b", r#"allowed_to_push=[{"id": 1, "_destroy": true}]"#],
             ),
@@ -63,12 +71,12 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!({"allowed_to_push": [{"id": 1, "_destroy": true}]}),
         ),
         (
-            built(FORK_LIST, &["id=7", "min_access_level=Developer"]),
+            build_request(FORK_LIST, &["id=7", "min_access_level=Developer"]),
             "/projects/7/forks?min_access_level=30",
             json!(null),
         ),
         (
-            built(
+            build_request(
                 PROJECT_LIST,
                 &["custom_attributes[a b]=c=d", "custom_attributes.x=y", "order_by=name"],
             ),
@@ -76,7 +84,7 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!(null),
         ),
         (
-            built(
+            build_request(
                 PROJECT_LIST,
                 &["last_activity_after=2024-01-31T00:00:00Z", "page=2", "per_page=5"],
             ),
@@ -84,22 +92,22 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!(null),
         ),
         (
-            built(MEMBER_LIST, &["id=7", "user_ids=1,2", "user_ids[]=3"]),
+            build_request(MEMBER_LIST, &["id=7", "user_ids=1,2", "user_ids[]=3"]),
             "/projects/7/members?user_ids=1%2C2%2C3",
             json!(null),
         ),
         (
-            built(VARIABLE_GET, &["id=7", "key=A", "filter[environment_scope]=prod/*"]),
+            build_request(VARIABLE_GET, &["id=7", "key=A", "filter[environment_scope]=prod/*"]),
             "/projects/7/variables/A?filter%5Benvironment_scope%5D=prod%2F%2A",
             json!(null),
         ),
         (
-            built(VARIABLE_DELETE, &["id=7", "key=A", "filter.environment_scope=*"]),
+            build_request(VARIABLE_DELETE, &["id=7", "key=A", "filter.environment_scope=*"]),
             "/projects/7/variables/A?filter%5Benvironment_scope%5D=%2A",
             json!(null),
         ),
         (
-            built(
+            build_request(
                 VARIABLE_CREATE,
                 &["id=7", "key=A", "value=@env:TOKEN", "masked=true", "variable_type=file"],
             ),
@@ -107,12 +115,12 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!({"key": "A", "value": {"secret": {"env": "TOKEN"}}, "masked": true, "variable_type": "file"}),
         ),
         (
-            built(VARIABLE_UPDATE, &["id=7", "key=A", "value=@@home"]),
+            build_request(VARIABLE_UPDATE, &["id=7", "key=A", "value=@@home"]),
             "/projects/7/variables/A",
             json!({"value": "@home"}),
         ),
         (
-            built(
+            build_request(
                 HOOK_CREATE,
                 &[
                     "id=7",
@@ -125,12 +133,15 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!({"url": "https://ci.example.org", "token": {"secret": {"file": "/run/token"}}, "push_events": false}),
         ),
         (
-            built(MEMBER_UPDATE, &["id=7", "user_id=9", "access_level=no_access", "expires_at="]),
+            build_request(
+                MEMBER_UPDATE,
+                &["id=7", "user_id=9", "access_level=no_access", "expires_at="],
+            ),
             "/projects/7/members/9",
             json!({"access_level": 0, "expires_at": ""}),
         ),
         (
-            built(
+            build_request(
                 GROUP_MEMBER_CREATE,
                 &[
                     "id=acme",
@@ -144,12 +155,12 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!({"user_id": "1,2", "access_level": 40, "tasks_to_be_done": ["ci", "code"], "tasks_project_id": 3}),
         ),
         (
-            built(MEMBER_DELETE, &["id=7", "user_id=9", "unassign_issuables=true"]),
+            build_request(MEMBER_DELETE, &["id=7", "user_id=9", "unassign_issuables=true"]),
             "/projects/7/members/9?unassign_issuables=true",
             json!(null),
         ),
         (
-            built(
+            build_request(
                 PROJECT_CREATE,
                 &[
                     "path=shop",
@@ -163,7 +174,7 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!({"path": "shop", "namespace_id": 3, "topics": ["a", "b", "c"], "initialize_with_readme": true}),
         ),
         (
-            built(
+            build_request(
                 PROJECT_UPDATE,
                 &[
                     "id=7",
@@ -176,17 +187,17 @@ fn arguments_become_the_path_the_query_and_the_body() {
             json!({"container_expiration_policy_attributes": {"enabled": true, "keep_n": 5}, "topics": []}),
         ),
         (
-            built(PROJECT_UPDATE, &["id=7", "avatar=@file:a.png"]),
+            build_request(PROJECT_UPDATE, &["id=7", "avatar=@file:a.png"]),
             "/projects/7",
             json!({"avatar": {"file": "a.png"}}),
         ),
         (
-            built(PROJECT_UPDATE, &["id=7", "avatar=", "import_url="]),
+            build_request(PROJECT_UPDATE, &["id=7", "avatar=", "import_url="]),
             "/projects/7",
             json!({"avatar": "", "import_url": ""}),
         ),
         (
-            built(
+            build_request(
                 IMPORT_EXTGIT,
                 &[
                     "personal_access_token=@env:T",
@@ -202,17 +213,19 @@ fn arguments_become_the_path_the_query_and_the_body() {
             }),
         ),
     ];
-    for (built, target, body) in table {
-        assert_eq!(built, Ok((target.to_owned(), body)));
+    for (result, target, body) in table {
+        assert_eq!(result, Ok((target.to_owned(), body)));
     }
 }
 
 #[test]
 fn faults_of_arguments_are_reported_with_hints() {
-    let variable = |argument| built(VARIABLE_CREATE, &["id=7", "key=A", "value=x", argument]);
-    let edit = |argument| built(PROJECT_UPDATE, &["id=7", argument]);
-    let list = |argument| built(PROJECT_LIST, &[argument]);
-    let protect = |argument| built(PROTECTED_BRANCH_CREATE, &["id=7", "name=main", argument]);
+    let variable =
+        |argument| build_request(VARIABLE_CREATE, &["id=7", "key=A", "value=x", argument]);
+    let edit = |argument| build_request(PROJECT_UPDATE, &["id=7", argument]);
+    let list = |argument| build_request(PROJECT_LIST, &[argument]);
+    let protect =
+        |argument| build_request(PROTECTED_BRANCH_CREATE, &["id=7", "name=main", argument]);
     let table = [
         (
             protect("allowed_to_push=30"),
@@ -273,20 +286,23 @@ fn faults_of_arguments_are_reported_with_hints() {
             "the `@` in `protected` must be followed by `env:` or `file:`; write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`",
         ),
         (
-            built(PROJECT_GET, &[]),
+            build_request(PROJECT_GET, &[]),
             "`project-get` needs `id`; `undrift call project-get --help` explains what it takes",
         ),
-        (built(PROJECT_GET, &["id="]), "`` is not allowed as `id` in a path"),
-        (built(PROJECT_GET, &["id=.."]), "`..` is not allowed as `id` in a path"),
+        (build_request(PROJECT_GET, &["id="]), "`` is not allowed as `id` in a path"),
+        (build_request(PROJECT_GET, &["id=.."]), "`..` is not allowed as `id` in a path"),
         (
-            built(PROJECT_GET, &["id=@env:ID"]),
+            build_request(PROJECT_GET, &["id=@env:ID"]),
             "`id` is part of the URL, which logs show, so it must not be a secret; write the value itself",
         ),
         (
-            built(PROJECT_CREATE, &["visibility=private"]),
+            build_request(PROJECT_CREATE, &["visibility=private"]),
             "`project-create` needs `name` or `path`; `undrift call project-create --help` explains what it takes",
         ),
-        (built(PROJECT_UPLOAD, &["id=7", "file="]), "`file` takes a file; write `file=@file:PATH`"),
+        (
+            build_request(PROJECT_UPLOAD, &["id=7", "file="]),
+            "`file` takes a file; write `file=@file:PATH`",
+        ),
         (list("per_page=5"), "`per_page` goes with `page`; leave both out to read the whole list"),
         (
             list("last_activity_after=2024-01-31"),
@@ -301,23 +317,26 @@ fn faults_of_arguments_are_reported_with_hints() {
             "`min_access_level` must be a level (`no_access`, `minimal_access`, `guest`, `planner`, `reporter`, `security_manager`, `developer`, `maintainer` or `owner`), not `35`",
         ),
         (
-            built(MEMBER_UPDATE, &["id=7", "user_id=9", "access_level=5", "expires_at=2024-02-30"]),
+            build_request(
+                MEMBER_UPDATE,
+                &["id=7", "user_id=9", "access_level=5", "expires_at=2024-02-30"],
+            ),
             "`expires_at` must be a date such as `2099-01-31`, not `2024-02-30`",
         ),
         (
-            built(MEMBER_LIST, &["id=7", "user_ids=1,a"]),
+            build_request(MEMBER_LIST, &["id=7", "user_ids=1,a"]),
             "`user_ids` must be a whole number, not `a`",
         ),
     ];
-    for (built, message) in table {
-        assert_eq!(built, Err(vec![message.to_owned()]));
+    for (result, message) in table {
+        assert_eq!(result, Err(vec![message.to_owned()]));
     }
 }
 
 #[test]
 fn deprecated_arguments_are_reported() {
     let warnings = |op: Op<Write>, arguments: &[&str]| {
-        arguments::deprecation_warnings(op.row(), &words(arguments))
+        arguments::deprecation_warnings(op.row(), &owned_arguments(arguments))
     };
     assert_eq!(
         warnings(
@@ -335,17 +354,18 @@ fn deprecated_arguments_are_reported() {
 
 #[test]
 fn all_faults_of_arguments_are_reported_at_once() {
-    let faults = built(HOOK_CREATE, &["id=7", "tokn=canary", "token=canary", "push_events=maybe"])
-        .unwrap_err();
+    let faults =
+        build_request(HOOK_CREATE, &["id=7", "tokn=canary", "token=canary", "push_events=maybe"])
+            .unwrap_err();
     assert_eq!(faults.len(), 3, "{faults:?}");
     assert!(!faults.concat().contains("canary"), "{faults:?}");
-    assert_eq!(built(HOOK_CREATE, &[]).unwrap_err().len(), 2);
+    assert_eq!(build_request(HOOK_CREATE, &[]).unwrap_err().len(), 2);
 }
 
 #[test]
 fn every_operation_can_be_called_with_what_it_requires() {
     for op in crate::catalogue::operations::all_operations() {
-        let sample = |parameter: &&operation::Parameter| match parameter.value {
+        let sample = |parameter: &&operation::Parameter| match parameter.value_type {
             operation::Type::Word(words) => format!("{}={}", parameter.name, words[0]),
             operation::Type::File => format!("{}=@file:x", parameter.name),
             operation::Type::Objects(_) => format!("{}=[]", parameter.name),
@@ -353,18 +373,18 @@ fn every_operation_can_be_called_with_what_it_requires() {
             _ => format!("{}=40", parameter.name),
         };
         let row = op.row();
-        let needed = |parameter: &&operation::Parameter| {
+        let is_needed = |parameter: &&operation::Parameter| {
             parameter.required || row.one_of.contains(&parameter.name)
         };
         let arguments: Vec<_> = crate::catalogue::operations::parameters(row)
             .into_iter()
-            .filter(needed)
+            .filter(is_needed)
             .map(|p| sample(&p))
             .collect();
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         let (target, _) = match op {
-            AnyOp::Read(op) => built(op, &arguments),
-            AnyOp::Write(op) => built(op, &arguments),
+            AnyOp::Read(op) => build_request(op, &arguments),
+            AnyOp::Write(op) => build_request(op, &arguments),
         }
         .unwrap_or_else(|faults| panic!("{}: {faults:?}", row.id));
         assert!(!target.contains(':'), "{target}");
@@ -380,10 +400,10 @@ fn external_hosts_get_the_names_of_the_service() {
         "extserver_project=p",
         "extserver_repo=extserver_r",
     ];
-    let request = request_for(IMPORT_EXTSERVER, &words(&arguments))
+    let request = request_for(IMPORT_EXTSERVER, &owned_arguments(&arguments))
         .unwrap()
-        .rename("extgit", "a")
-        .rename("extserver", "own_host");
+        .rename_segment("extgit", "a")
+        .rename_segment("extserver", "own_host");
     assert_eq!(request.path(), "/import/own_host");
     let names: Vec<_> = request.body_fields().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
@@ -401,31 +421,31 @@ fn external_hosts_get_the_names_of_the_service() {
 
 #[test]
 fn secrets_in_answers_are_hidden() {
-    let shown = |row: &Operation, mut answer: Json| {
+    let masked = |row: &Operation, mut answer: Json| {
         mask_answer(row, &mut answer);
         answer
     };
     let project = json!({"runners_token": "canary", "value": "v", "forked": {"import_url": "https://u:canary@h/x"}});
     assert_eq!(
-        shown(PROJECT_GET.row(), project),
+        masked(PROJECT_GET.row(), project),
         json!({"runners_token": "***", "value": "v", "forked": {"import_url": "https://***@h/x"}})
     );
     assert_eq!(
-        shown(VARIABLE_GET.row(), json!([{"key": "A", "value": "canary"}])),
+        masked(VARIABLE_GET.row(), json!([{"key": "A", "value": "canary"}])),
         json!([{"key": "A", "value": "***"}])
     );
     let variable = |value| json!({"key": "A", "variable_type": "env_var", "value": value});
     assert_eq!(
-        shown(PROJECT_GET.row(), json!({"id": 3, "variables": [variable("canary")]})),
+        masked(PROJECT_GET.row(), json!({"id": 3, "variables": [variable("canary")]})),
         json!({"id": 3, "variables": [variable("***")]}),
         "as of a pipeline schedule"
     );
     assert_eq!(
-        shown(HOOK_CREATE.row(), json!({"url": "https://h/x?token=canary"})),
+        masked(HOOK_CREATE.row(), json!({"url": "https://h/x?token=canary"})),
         json!({"url": "https://h/x?token=***"})
     );
     assert_eq!(
-        shown(PROJECT_GET.row(), json!({"runners_token": null})),
+        masked(PROJECT_GET.row(), json!({"runners_token": null})),
         json!({"runners_token": null})
     );
 }

@@ -20,14 +20,14 @@ use crate::{
     text::{count, escape},
 };
 
-/// Where to look for the project of the merge request, after `--project`. The merge-request job of
-/// a fork runs in another project.
-const PROJECT_NAMES: [&str; 2] = ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"];
-/// Where to look for the number of the merge request, after `--merge-request`.
+/// The variables with the project of the merge request, in order; `--project` comes before them. The
+/// merge-request job of a fork runs in another project.
+const PROJECT_VARIABLES: [&str; 2] = ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"];
+/// The variable with the number of the merge request; `--merge-request` comes before it.
 const NUMBER_NAME: &str = "CI_MERGE_REQUEST_IID";
 /// The variable with the job's own token.
-const JOB_TOKEN_NAME: &str = "CI_JOB_TOKEN";
-/// A character of UTF-8 has at most four bytes.
+const JOB_TOKEN_VARIABLE: &str = "CI_JOB_TOKEN";
+/// The maximum size of a report; a character of UTF-8 has at most four bytes.
 const MAX_REPORT_BYTES: u64 = 4 * MAX_BODY_CHARS as u64;
 
 const TOKEN_HELP: &str = "use a project access token with the role Reporter and the scope `api`";
@@ -58,9 +58,10 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let (marker, texts) = read_reports(&args.report)?;
     let (endpoint, config) =
         args.connect.find_endpoint_and_config(args.config.as_deref(), cx).await?;
-    let secrets = Arc::new(endpoint.secrets());
-    let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets), &cx.output)?;
-    refuse_token(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
+    let secrets = Arc::new(endpoint.command_line_secrets());
+    let client =
+        args.connect.create_client(&endpoint, &config, Arc::clone(&secrets), &cx.output)?;
+    refuse_token_misuse(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
     let observer = Observer::connect(client).await?;
     let writer = WriteClient::new(observer.client().clone());
     let body = texts.concat();
@@ -82,7 +83,7 @@ impl Args {
                 return Err(CommandError::usage("`--project` is empty"));
             }
             Some(project) => Some(project.clone()),
-            None => job_number(env, &PROJECT_NAMES)?.map(|id| id.to_string()),
+            None => job_number(env, &PROJECT_VARIABLES)?.map(|id| id.to_string()),
         };
         match (project, merge_request) {
             (Some(project), Some(merge_request)) => Ok(MergeRequestRef { project, merge_request }),
@@ -97,13 +98,16 @@ impl Args {
 
 /// The id or number in the first of these variables of the job, which anybody may have set.
 fn job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>, CommandError> {
-    let Some((name, value)) = env.first_of(names) else { return Ok(None) };
+    let Some((name, value)) = env.first_set(names) else { return Ok(None) };
     let is_number = value.chars().all(|c| c.is_ascii_digit());
     let number = value.parse().ok().filter(|number| is_number && *number > 0);
     number.map(Some).ok_or_else(|| {
-        let shown: String = value.chars().take(40).collect();
-        CommandError::usage(format!("{name} must be a number from 1, not `{}`", escape(&shown)))
-            .help("pass `--project` and `--merge-request` instead")
+        let shortened_value: String = value.chars().take(40).collect();
+        CommandError::usage(format!(
+            "{name} must be a number from 1, not `{}`",
+            escape(&shortened_value)
+        ))
+        .help("pass `--project` and `--merge-request` instead")
     })
 }
 
@@ -130,7 +134,7 @@ fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), CommandError
     Ok((marker, texts))
 }
 
-/// The failure if `what` is too long for a comment.
+/// The failure if the text described by `what` is too long for a comment.
 fn too_long(what: &str) -> CommandError {
     CommandError::usage(format!(
         "{what}: more than {MAX_BODY_CHARS} characters, the maximum of a comment"
@@ -139,40 +143,40 @@ fn too_long(what: &str) -> CommandError {
 
 /// The marker and the text of the report in `path`.
 fn read_report(path: &Path) -> Result<(Marker, String), CommandError> {
-    let shown = path.display();
+    let shown_path = path.display();
     let bytes = input::read_bytes(path, MAX_REPORT_BYTES)
         .map_err(|error| input::cannot_read(path, &error))?;
     if bytes.len() as u64 > MAX_REPORT_BYTES {
-        return Err(too_long(&format!("`{shown}`")));
+        return Err(too_long(&format!("`{shown_path}`")));
     }
     let body = String::from_utf8(bytes)
-        .map_err(|_| CommandError::usage(format!("`{shown}` is not UTF-8 text")))?;
+        .map_err(|_| CommandError::usage(format!("`{shown_path}` is not UTF-8 text")))?;
     if body.chars().count() > MAX_BODY_CHARS {
-        return Err(too_long(&format!("`{shown}`")));
+        return Err(too_long(&format!("`{shown_path}`")));
     }
     let Some(marker) = Marker::from_text(&body) else {
         let failure = CommandError::usage(format!(
-            "`{shown}` is not a report for a comment: its first line is not a marker"
+            "`{shown_path}` is not a report for a comment: its first line is not a marker"
         ));
         return Err(failure.help("make it with `undrift plan --out markdown=FILE`"));
     };
-    if let Some(line) = body.lines().position(is_command) {
+    if let Some(line) = body.lines().position(is_quick_action) {
         let line = line + 1;
         let failure = CommandError::usage(format!(
-            "`{shown}`:{line}: a line must not begin with a slash: the service would carry it out as a command"
+            "`{shown_path}`:{line}: a line must not begin with a slash: the service would carry it out as a command"
         ));
         return Err(failure);
     }
     Ok((marker, body))
 }
 
-/// True if the service may execute a line as a command, such as `/merge`.
-fn is_command(line: &str) -> bool {
+/// True if the service may execute the line as a quick action, such as `/merge`.
+fn is_quick_action(line: &str) -> bool {
     line.strip_prefix('/').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 /// Refuses a report that contains the token, and the token of a job, which cannot comment.
-fn refuse_token(
+fn refuse_token_misuse(
     paths: &[PathBuf],
     texts: &[String],
     endpoint: &Endpoint,
@@ -184,9 +188,9 @@ fn refuse_token(
         let path = path.display();
         return Err(CommandError::usage(format!("`{path}` holds the token; it is not sent")));
     }
-    if env.get(JOB_TOKEN_NAME) == Some(endpoint.token.expose()) {
-        let text = anyhow::anyhow!("the job's own token (CI_JOB_TOKEN) may not write comments");
-        return Err(CommandError::new(Exit::Denied, text).help(TOKEN_HELP));
+    if env.get(JOB_TOKEN_VARIABLE) == Some(endpoint.token.expose()) {
+        let error = anyhow::anyhow!("the job's own token (CI_JOB_TOKEN) may not write comments");
+        return Err(CommandError::new(Exit::Denied, error).help(TOKEN_HELP));
     }
     Ok(())
 }

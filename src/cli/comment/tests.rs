@@ -19,20 +19,21 @@ fn args(project: Option<&str>, merge_request: Option<u64>) -> Args {
 
 #[test]
 fn the_job_names_the_merge_request_unless_an_option_does() {
-    let (of, in_project) = (("CI_MERGE_REQUEST_PROJECT_ID", "12"), ("CI_PROJECT_ID", "34"));
+    let (merge_request_project, job_project) =
+        (("CI_MERGE_REQUEST_PROJECT_ID", "12"), ("CI_PROJECT_ID", "34"));
     let number = ("CI_MERGE_REQUEST_IID", "7");
     for (project, merge_request, job, expected) in [
-        (None, None, vec![of, in_project, number], Ok(("12", 7))),
-        (None, None, vec![in_project, number], Ok(("34", 7))),
-        (None, Some(8), vec![of, number], Ok(("12", 8))),
-        (Some("acme/shop"), Some(8), vec![of, number], Ok(("acme/shop", 8))),
-        (Some(" "), Some(8), vec![of, number], Err(3)),
-        (None, None, vec![of, in_project], Err(3)),
+        (None, None, vec![merge_request_project, job_project, number], Ok(("12", 7))),
+        (None, None, vec![job_project, number], Ok(("34", 7))),
+        (None, Some(8), vec![merge_request_project, number], Ok(("12", 8))),
+        (Some("acme/shop"), Some(8), vec![merge_request_project, number], Ok(("acme/shop", 8))),
+        (Some(" "), Some(8), vec![merge_request_project, number], Err(3)),
+        (None, None, vec![merge_request_project, job_project], Err(3)),
         (None, None, vec![number], Err(3)),
         (None, Some(8), vec![], Err(3)),
     ] {
-        let found = args(project, merge_request).target(&env(&job));
-        let found = found.map_err(|failure| failure.exit.code());
+        let target = args(project, merge_request).target(&env(&job));
+        let found = target.map_err(|failure| failure.exit.code());
         let expected = expected.map(|(project, merge_request)| MergeRequestRef {
             project: project.to_owned(),
             merge_request,

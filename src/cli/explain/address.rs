@@ -7,9 +7,9 @@ use crate::{
     address::{Glob, Selector},
     catalogue,
     cli::{CommandError, CommandResult, Exit, RunContext, SessionArgs, SessionBuilder},
-    desired::{Container, Declared, Desired},
+    desired::{Container, DeclaredFields, Desired},
     kind::{Section, Shape},
-    manifest::{self, Options, schema},
+    manifest::{self, LoadOptions, schema},
     report::terminal::explain::{self, Subject},
     text::{did_you_mean, list_names},
 };
@@ -19,12 +19,12 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let (path, inner_address) = args
         .subject
         .split_once('#')
-        .map_or((&*args.subject, None), |(path, rest)| (path, Some(rest)));
+        .map_or((&*args.subject, None), |(path, inner)| (path, Some(inner)));
     let glob = Glob::for_paths(path).map_err(CommandError::usage)?;
     let loaded = manifest::load_with(
         &args.dir,
-        &cx.surroundings(&args.access.allow_env)?,
-        &Options { traced_globs: &[glob], ..Options::default() },
+        &cx.load_environment(&args.access.allow_env)?,
+        &LoadOptions { traced_globs: &[glob], ..LoadOptions::default() },
     );
     let Some(desired) = &loaded.desired else {
         return Err(cx.report_unusable("the manifests", loaded.diagnostics));
@@ -34,7 +34,8 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let trace = trace.ok_or_else(|| undeclared_failure(path, desired))?;
     let (style, secrets) = (cx.output.style, cx.output.secrets());
     let documentation = describe_field(&subject);
-    let text = explain::declared(&subject, trace, documentation.as_ref(), style, &secrets);
+    let text =
+        explain::explain_declaration(&subject, trace, documentation.as_ref(), style, &secrets);
     if !args.access.connect.has_address(&cx.env) {
         cx.output.print(&text)?;
         return Ok(Exit::Success);
@@ -47,7 +48,8 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let session = SessionBuilder::new(&session_args).open(cx).await?;
     let (plan, live) = session.inspect().await?;
     let session_secrets = &session.settings.secrets;
-    let live = explain::live(&subject, &plan, &live, &session.run, style, session_secrets);
+    let live =
+        explain::explain_live_state(&subject, &plan, &live, &session.run, style, session_secrets);
     cx.output.print(&format!("{text}\n{live}"))?;
     Ok(Exit::first_of([
         Exit::Usage.only_if(!plan.problems.is_empty()),
@@ -55,35 +57,36 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     ]))
 }
 
-/// The documentation of the field that `subject` names; `None` if it names none.
+/// The documentation of the field in `subject`; `None` if `subject` has no field.
 fn describe_field(subject: &Subject<'_>) -> Option<schema::NameDescription> {
-    let kind = subject.container.scope.document();
+    let kind = subject.container.scope.document_kind();
     let field = (!subject.field.is_empty()).then(|| subject.field.join("."))?;
     schema::describe_name(&format!("{kind} {}.{field}", subject.section?.section))
         .into_iter()
         .next()
 }
 
-/// The declaration at `path`, narrowed to `inner_address` (the text after the `#`) if there is one.
+/// The declaration at `path`, or its part at `inner_address`, the text after the `#`.
 fn find_subject<'d>(
     desired: &'d Desired,
     path: &str,
     inner_address: Option<&str>,
 ) -> Result<Subject<'d>, CommandError> {
     let container = desired.container(path).ok_or_else(|| undeclared_failure(path, desired))?;
-    let Some(rest) = inner_address else {
+    let Some(section_address) = inner_address else {
         return Ok(Subject { container, section: None, entry: None, field: Vec::new() });
     };
-    let (name, address_in_section) =
-        rest.split_once('/').map_or((rest, None), |(name, within)| (name, Some(within)));
+    let (name, address_in_section) = section_address
+        .split_once('/')
+        .map_or((section_address, None), |(name, inner)| (name, Some(inner)));
     let section = catalogue::section(container.scope, name);
     let Some(section) = section.filter(|section| is_declared(container, *section)) else {
-        let declared: Vec<_> = container.section_names().collect();
+        let section_names: Vec<_> = container.section_names().collect();
         let noun = container.scope.noun();
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
-        let failure = suggest_similar(CommandError::usage(message), name, declared);
-        let known = catalogue::sections(container.scope).map(|section| section.section);
-        let help = failure.help.or_else(|| did_you_mean(name, known));
+        let failure = suggest_similar(CommandError::usage(message), name, section_names);
+        let all_section_names = catalogue::sections(container.scope).map(|section| section.section);
+        let help = failure.help.or_else(|| did_you_mean(name, all_section_names));
         return Err(CommandError { help, ..failure });
     };
     let (entry, field) = match (section.shape, address_in_section) {
@@ -92,11 +95,13 @@ fn find_subject<'d>(
             let (key, fields, field) = find_entry(container, section, entry_address)?;
             (Some((key, fields)), field)
         }
-        (Shape::Container, within) => (container.create.all_fields().map(|f| ("", f)), within),
-        (Shape::Mapping | Shape::Switch, within) => {
-            let declared = container.section(section.section);
-            let entry = declared.and_then(|declared| declared.entries.first());
-            (entry.map(|entry| ("", &entry.fields)), within)
+        (Shape::Container, field_address) => {
+            (container.create.create_fields().map(|f| ("", f)), field_address)
+        }
+        (Shape::Mapping | Shape::Switch, field_address) => {
+            let declared_section = container.section(section.section);
+            let entry = declared_section.and_then(|declared| declared.entries.first());
+            (entry.map(|entry| ("", &entry.fields)), field_address)
         }
     };
     let field = match (field, entry) {
@@ -109,20 +114,20 @@ fn find_subject<'d>(
 /// True if `container` declares something in `section`.
 fn is_declared(container: &Container, section: Section) -> bool {
     match section.shape {
-        Shape::Container => container.create.all_fields().is_some(),
+        Shape::Container => container.create.create_fields().is_some(),
         _ => container.section(section.section).is_some(),
     }
 }
 
-/// Finds the list entry at the given address. The address may end with the name of a field; returns
-/// the key, the fields, and that name.
+/// Finds the list entry at the given address, `KEY` or `KEY/FIELD`. Returns the key of the entry, its
+/// declared fields, and the name of the field, if the address has one.
 fn find_entry<'d, 'w>(
     container: &'d Container,
     section: Section,
-    within: &'w str,
-) -> Result<(&'d str, &'d Declared, Option<&'w str>), CommandError> {
-    let declared = container.section(section.section);
-    let entries = declared.map_or(&[][..], |declared| &declared.entries);
+    entry_address: &'w str,
+) -> Result<(&'d str, &'d DeclaredFields, Option<&'w str>), CommandError> {
+    let declared_section = container.section(section.section);
+    let entries = declared_section.map_or(&[][..], |declared| &declared.entries);
     let address = container.address().section(section.section);
     let prefix_length = format!("{address}/").len();
     // The user may write the plain key, or the escaped form that a plan shows.
@@ -131,31 +136,31 @@ fn find_entry<'d, 'w>(
             entry.key == text || address.entry(&*entry.key).to_string()[prefix_length..] == *text
         })
     };
-    let entry_and_field = find(within).map(|entry| (entry, None)).or_else(|| {
-        let (text, field) = within.rsplit_once('/')?;
+    let entry_and_field = find(entry_address).map(|entry| (entry, None)).or_else(|| {
+        let (text, field) = entry_address.rsplit_once('/')?;
         Some((find(text)?, Some(field)))
     });
     entry_and_field.map(|(entry, field)| (entry.key.as_str(), &entry.fields, field)).ok_or_else(
         || {
-            let message = format!("`{address}` declares no {} `{within}`", section.noun);
+            let message = format!("`{address}` declares no {} `{entry_address}`", section.noun);
             suggest_similar(
                 CommandError::usage(message),
-                within,
+                entry_address,
                 entries.iter().map(|entry| entry.key.as_str()),
             )
         },
     )
 }
 
-/// Splits `written` into the names that lead to a declared field. Returns an error if the field is not
-/// declared.
+/// Splits a field path such as `settings.cadence` into its names: the declared field, then the keys
+/// inside its value. Returns an error if the field is not declared.
 fn find_field(
     section: Section,
-    fields: &Declared,
-    written: &str,
+    fields: &DeclaredFields,
+    field_path: &str,
 ) -> Result<Vec<String>, CommandError> {
     // The names of flattened fields contain dots.
-    let name = fields.keys().find(|name| match written.strip_prefix(name) {
+    let name = fields.keys().find(|name| match field_path.strip_prefix(name) {
         Some("") => true,
         Some(rest) if rest.starts_with('.') => {
             let pointer = rest.replace('.', "/");
@@ -166,10 +171,10 @@ fn find_field(
         _ => false,
     });
     let Some(name) = name else {
-        let message = format!("`{written}` of `{}` is not declared there", section.section);
-        return Err(suggest_similar(CommandError::usage(message), written, fields.keys()));
+        let message = format!("`{field_path}` of `{}` is not declared there", section.section);
+        return Err(suggest_similar(CommandError::usage(message), field_path, fields.keys()));
     };
-    let nested_names = written[name.len()..].split('.').filter(|name| !name.is_empty());
+    let nested_names = field_path[name.len()..].split('.').filter(|name| !name.is_empty());
     Ok(std::iter::once(name).chain(nested_names).map(str::to_owned).collect())
 }
 
@@ -179,14 +184,14 @@ fn undeclared_failure(path: &str, desired: &Desired) -> CommandError {
     suggest_similar(failure, path, desired.containers.iter().map(|container| &*container.path))
 }
 
-/// Adds a hint: the name that is most similar to `written`, else some of `names`.
+/// Adds help: the most similar one of `names`, or the first of them if none is similar.
 fn suggest_similar<'n>(
     failure: CommandError,
-    written: &str,
+    wrong_name: &str,
     names: impl IntoIterator<Item = &'n str>,
 ) -> CommandError {
     let names: BTreeSet<_> = names.into_iter().collect();
-    let help = did_you_mean(written, names.iter().copied()).or_else(|| {
+    let help = did_you_mean(wrong_name, names.iter().copied()).or_else(|| {
         let first_names: Vec<_> = names.iter().copied().take(8).collect();
         (!first_names.is_empty())
             .then(|| format!("declared, among others: {}", list_names(&first_names)))

@@ -14,12 +14,12 @@ use crate::{
     text::{alternatives, did_you_mean},
 };
 
-const ALLOW_HELP: &str = "Let manifests use only matching environment variables; may be repeated \
+const ALLOW_ENV_HELP: &str = "Let manifests use only matching environment variables; may be repeated \
     [env: UNDRIFT_ALLOW_ENV]";
 
 /// The options of `explain`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = include_str!("../help/explain.txt"), mut_arg("allow_env", |arg| arg.help(ALLOW_HELP)))]
+#[command(after_help = include_str!("../help/explain.txt"), mut_arg("allow_env", |arg| arg.help(ALLOW_ENV_HELP)))]
 pub(super) struct Args {
     /// Address of something that is declared (PATH#SECTION/ENTRY/FIELD or a part of it), name of a
     /// field, section, kind or guard, key of `undrift.yaml`, code of a message, or exit code
@@ -39,26 +39,31 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     }
     let style = cx.output.style;
     let mut fields = schema::describe_name(subject);
-    if let ([], [one]) = (&fields[..], &schema::names_ending_in(subject)[..]) {
-        fields = schema::describe_name(one);
+    if let ([], [full_name]) = (&fields[..], &schema::names_ending_in(subject)[..]) {
+        fields = schema::describe_name(full_name);
     }
-    let code = explain::explain_code(subject, style);
-    let field = (!fields.is_empty()).then(|| explain::explain_fields(&fields, style));
-    // Some words are both a code and a field.
-    // `exit code 4`, `exit 4` or `4`.
+    let code_text = explain::explain_code(subject, style);
+    let field_text = (!fields.is_empty()).then(|| explain::explain_fields(&fields, style));
+    // An exit code is written as `exit code 4`, `exit 4` or `4`. A word may have several meanings, for
+    // example a code and a field; all of them are explained.
     let number = subject.to_lowercase().replace([' ', '-'], "");
     let number = number.trim_start_matches("exit").trim_start_matches("code");
-    let exit = number.parse().ok().and_then(Exit::from_code).map(|_| EXIT_CODES_HELP.to_owned());
-    let texts: Vec<_> =
-        code.into_iter().chain(explain_guard(subject)).chain(field).chain(exit).collect();
+    let exit_text =
+        number.parse().ok().and_then(Exit::from_code).map(|_| EXIT_CODES_HELP.to_owned());
+    let texts: Vec<_> = code_text
+        .into_iter()
+        .chain(explain_guard(subject))
+        .chain(field_text)
+        .chain(exit_text)
+        .collect();
     if !texts.is_empty() {
         cx.output.print(&texts.join("\n"))?;
         return Ok(Exit::Success);
     }
     // The path of a top-level group looks like any other word.
-    let loaded = manifest::load(&args.dir, &cx.surroundings(&args.access.allow_env)?);
-    let mut declared = loaded.desired.iter().flat_map(|desired| &desired.containers);
-    if declared.any(|container| container.path.eq_ignore_ascii_case(subject)) {
+    let loaded = manifest::load(&args.dir, &cx.load_environment(&args.access.allow_env)?);
+    let mut containers = loaded.desired.iter().flat_map(|desired| &desired.containers);
+    if containers.any(|container| container.path.eq_ignore_ascii_case(subject)) {
         return address::run(&args, cx).await;
     }
     Err(unknown_name(subject))
@@ -73,9 +78,9 @@ fn explain_guard(name: &str) -> Option<String> {
     Some(format!("{name}, a guard: what it refuses needs {instruction}\n  {meaning}\n"))
 }
 
-/// The failure if nothing is called `subject`, with similar names.
+/// The failure if `subject` has no meaning, with similar names.
 fn unknown_name(subject: &str) -> CommandError {
-    const OTHERWISE: &str =
+    const GENERAL_HELP: &str =
         "name a field such as `settings.merge_method`, or the code in the brackets of a message";
     let failure = CommandError::usage(format!("unknown name `{subject}`"));
     let candidates = schema::names_ending_in(subject);
@@ -88,5 +93,5 @@ fn unknown_name(subject: &str) -> CommandError {
     let last_segments = names.iter().filter_map(|name| Some(name.rsplit_once('.')?.1));
     let names = names.iter().map(String::as_str).chain(guards.iter().map(String::as_str));
     let suggestion = did_you_mean(subject, codes.chain(names).chain(last_segments));
-    failure.help(suggestion.unwrap_or_else(|| OTHERWISE.to_owned()))
+    failure.help(suggestion.unwrap_or_else(|| GENERAL_HELP.to_owned()))
 }

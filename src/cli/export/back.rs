@@ -1,6 +1,6 @@
-//! Checks the manifests before they are written: they must be valid, and a plan for them must have no
-//! steps with the live state just read. So users do not find a fault of the export only when a plan
-//! changes live values.
+//! Checks the manifests before they are written: they must be valid, and a plan for them, with the live
+//! state just read, must have no steps. Otherwise a fault of the export would change live values with
+//! the next apply.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::{
 ///
 /// # Errors
 /// If all further requests would fail too.
-pub(super) async fn verify(
+pub(super) async fn verify_export(
     export: &Export,
-    mut lives: LiveStates,
+    mut live_states: LiveStates,
     observer: &Observer,
     config: &Config,
     cx: &RunContext,
@@ -33,7 +33,7 @@ pub(super) async fn verify(
         file.path.ends_with(".yaml") && !RESERVED_FILES.contains(&file.path.as_str())
     });
     let texts = files.map(|file| (file.path.as_str().into(), file.text.clone()));
-    let today = LoadEnvironment::of_process().today;
+    let today = LoadEnvironment::for_process().today;
     let desired = match manifest::load_texts(texts, today, config) {
         Ok(desired) => desired,
         Err(diagnostics) => {
@@ -51,8 +51,8 @@ pub(super) async fn verify(
     };
     let mut faults = Vec::new();
     for container in &desired.containers {
-        let Some(live) = lives.get_mut(&container.path) else { continue };
-        let plan = apply::plan_with_answers(observer, container, live, &settings).await?;
+        let Some(live) = live_states.get_mut(&container.path) else { continue };
+        let plan = apply::plan_with_extra_facts(observer, container, live, &settings).await?;
         let steps = plan.steps.iter().chain(&plan.watched).map(|step| &step.address);
         faults.extend(steps.map(|address| format!("a plan would change `{address}`")));
         let problems = plan.problems.iter();

@@ -12,13 +12,13 @@ use crate::{
     manifest::RESERVED_FILES,
 };
 
-/// The schema for editors, in some folder of the repository.
+/// The path of the schema for editors, from a folder of the repository.
 const SCHEMA_PATH: &str = "schemas/manifest.schema.json";
 
 /// Refuses the folder `root` if it is not empty. Hidden files, such as `.git`, do not count.
 ///
 /// # Errors
-/// If there is something in it.
+/// If it is not empty, or cannot be read.
 pub(super) fn check_empty(root: &Path) -> Result<(), CommandError> {
     let names = match fs::read_dir(root) {
         Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>(),
@@ -51,10 +51,14 @@ pub(super) fn write_export(
         write_files::FileEdit { path, old_text: None, new_text: modeline + &file.text }
     });
     let mut files: Vec<_> = files.collect();
-    let count = export.files.iter().filter(|file| file.path.ends_with(".yaml")).count();
+    let manifest_count = export.files.iter().filter(|file| file.path.ends_with(".yaml")).count();
     if !export.secrets.is_empty() {
         let path = root.join("secrets.env.example");
-        files.push(write_files::FileEdit { path, old_text: None, new_text: example_text(export) });
+        files.push(write_files::FileEdit {
+            path,
+            old_text: None,
+            new_text: secrets_example_text(export),
+        });
     }
     if let Some(file) = secrets {
         write_secrets(file, export).map_err(|error| cannot_write(file, &error))?;
@@ -63,17 +67,17 @@ pub(super) fn write_export(
     if let (Err(_), Some(file)) = (&result, secrets) {
         let _ = fs::remove_file(file);
     }
-    result.map(|()| count)
+    result.map(|()| manifest_count)
 }
 
-/// The first line of a new manifest at `path`, for editors, if the schema is beside it or above it in
-/// its repository.
+/// The first line of a new manifest at `path`, which names its schema for editors. Empty if neither its
+/// folder nor a parent folder in its repository has the schema.
 pub(super) fn modeline(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut folders = path.ancestors().skip(1);
-    let top = folders.clone().position(|folder| folder.join(".git").exists());
-    let schema = folders.position(|folder| folder.join(SCHEMA_PATH).is_file());
-    match schema.filter(|steps| top.is_some_and(|top| *steps <= top)) {
+    let root_steps = folders.clone().position(|folder| folder.join(".git").exists());
+    let schema_steps = folders.position(|folder| folder.join(SCHEMA_PATH).is_file());
+    match schema_steps.filter(|steps| root_steps.is_some_and(|max_steps| *steps <= max_steps)) {
         Some(steps_up) => {
             format!("# yaml-language-server: $schema={}{SCHEMA_PATH}\n", "../".repeat(steps_up))
         }
@@ -81,18 +85,18 @@ pub(super) fn modeline(path: &Path) -> String {
     }
 }
 
-/// The variables to set before applying.
-fn example_text(export: &Export) -> String {
+/// A file with the variables to set before applying, without values.
+fn secrets_example_text(export: &Export) -> String {
     let names = export.secrets.keys().map(|name| format!("{name}=''\n"));
     let names = names.collect::<String>();
     format!("# Values of the references in the manifests.\n{names}")
 }
 
-/// Refuses a file for secrets that is among the manifests or exists.
+/// Refuses a file for secrets that is in the folder of manifests or exists.
 ///
 /// # Errors
-/// Why it cannot be used.
-pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), CommandError> {
+/// If it cannot be used.
+pub(super) fn check_secrets_file(file: &Path, folder: &Path) -> Result<(), CommandError> {
     let [parent, folder] = [parent_folder(file), folder].map(|path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.canonicalize().unwrap_or(path)
@@ -119,7 +123,7 @@ fn write_secrets(file: &Path, export: &Export) -> io::Result<()> {
             format!("{name}='{}'\n", value.expose().replace('\'', r"'\''"))
         };
     }
-    // Nobody else can read a temporary file.
+    // Only the owner can read a temporary file.
     let mut temporary_file = tempfile::NamedTempFile::new_in(parent_folder(file))?;
     temporary_file.write_all(text.as_bytes())?;
     temporary_file.as_file().sync_all()?;

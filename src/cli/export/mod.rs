@@ -1,8 +1,8 @@
 //! `undrift export`: writes the live state as manifests for which a plan has no steps.
 //!
-//! It finds the groups and projects below the given paths and reads them as a plan does. Before it
-//! writes, it has read everything and has checked the manifests with a plan. [`crate::export`] decides
-//! about the content of the files; `folder` writes all of them, or none.
+//! It finds the groups and projects below the given paths and reads them as a plan does. It writes
+//! only after it has read everything and checked the manifests with a plan. [`crate::export`] decides
+//! the content of the files; `folder` writes all of them, or none.
 
 mod back;
 mod folder;
@@ -25,9 +25,9 @@ use crate::{
     diagnostic::Diagnostics,
     export::{self, Export, ExportBuilder, ExportSettings, SecretHandling},
     field::Scope,
-    live::Live,
+    live::LiveContainer,
     manifest::{
-        Config, LoadEnvironment, Manages,
+        Config, LoadEnvironment, ManagedPaths,
         config::{self, FILE},
     },
     observe::{ExistingContainers, Observer},
@@ -39,20 +39,20 @@ use crate::{
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = include_str!("../help/export.txt"))]
 pub(super) struct Args {
-    /// Group or project to export, with all that is in it: a path, or a glob over paths
+    /// Group or project to export, with everything in it: a path, or a glob over paths
     #[arg(value_name = "PATHGLOB", required = true, value_parser = Glob::for_paths)]
     paths: Vec<Glob>,
     /// Folder to write into; must be empty, unless `--update` is given
     #[arg(short, long, value_name = "DIR")]
     dir: PathBuf,
-    /// Add to the manifests in the folder what they lack; what differs is shown, and not written
+    /// Add missing objects to the manifests in the folder; show differences without writing them
     #[arg(long, conflicts_with_all = ["all", "create", "no_defaults", "rehearse", "secrets"])]
     update: bool,
-    /// Write what could be read, and exit with 0 if only refused sections and what no manifest can
-    /// say are left out, with 10 if something else is missing
+    /// Write what could be read; exit with 0 if only refused sections and unsupported fields are
+    /// missing, otherwise with 10
     #[arg(long)]
     partial: bool,
-    /// Write also what the service does by itself, and empty sections
+    /// Also write defaults of the service, and empty sections
     #[arg(long)]
     all: bool,
     /// Write each project in full, without `Defaults`, profiles and `paths` for what several have
@@ -65,15 +65,15 @@ pub(super) struct Args {
     /// Mark new documents as compared and reported, never written (`watch: true`); implies `--all`
     #[arg(long)]
     watch: bool,
-    /// What to do about secret values: leave them out (plain), leave out all values of variables
-    /// (none), or refer to environment variables (env)
+    /// Secret values: leave them out (plain), leave out all values of variables (none), or write
+    /// references to environment variables (env)
     #[arg(long, value_name = "HOW", default_value = "plain", hide_possible_values = true, value_parser = values())]
     values: SecretHandling,
     /// With `--values env`, write the values into this file, which only its owner can read
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
-    /// With `--values env`, write also what the sandbox needs to be given the same: users, branches
-    /// and stand-ins for secrets; implies `--create`
+    /// With `--values env`, also write data for a rehearsal in the sandbox: users, branches and
+    /// placeholders for secrets; implies `--create`
     #[arg(long)]
     rehearse: bool,
     /// Include only these sections, separated by commas
@@ -90,7 +90,7 @@ pub(super) struct Args {
     connect: ConnectArgs,
 }
 
-/// What to do about secret values.
+/// Parses the value of `--values`.
 fn values() -> impl TypedValueParser<Value = SecretHandling> {
     PossibleValuesParser::new(["plain", "none", "env"]).map(|name| match &*name {
         "none" => SecretHandling::None,
@@ -101,12 +101,12 @@ fn values() -> impl TypedValueParser<Value = SecretHandling> {
 
 impl Args {
     /// Refuses options that contradict each other, before anything is read.
-    fn check(&self) -> Result<(), CommandError> {
+    fn check_options(&self) -> Result<(), CommandError> {
         let names: Vec<_> = catalogue::all_sections().map(|section| section.section).collect();
         if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
             let failure = CommandError::usage(format!("unknown section `{}`", escape(name)));
-            let near = did_you_mean(name, names.iter().copied());
-            return Err(failure.help(near.unwrap_or_else(|| {
+            let suggestion = did_you_mean(name, names.iter().copied());
+            return Err(failure.help(suggestion.unwrap_or_else(|| {
                 "`undrift schema` and docs/reference/fields.md list all sections".into()
             })));
         }
@@ -114,8 +114,9 @@ impl Args {
             let failure = CommandError::usage("`--values env` cannot be combined with `--update`");
             return Err(failure.help("export into an empty folder to get references"));
         }
-        let without_values = [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
-        if let Some((option, _)) = without_values.into_iter().find(|(_, is_given)| *is_given)
+        let dependent_options =
+            [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
+        if let Some((option, _)) = dependent_options.into_iter().find(|(_, is_given)| *is_given)
             && self.values != SecretHandling::Env
         {
             let failure = CommandError::usage(format!("`{option}` needs `--values env`"));
@@ -124,11 +125,11 @@ impl Args {
         Ok(())
     }
 
-    /// Reads the settings of an export into a folder whose manifests may declare only what `manages` allows.
+    /// Collects the settings of an export. `manages` limits the paths that its manifests may declare.
     async fn read_settings(
         &self,
         observer: &Observer,
-        manages: Option<&Manages>,
+        manages: Option<&ManagedPaths>,
     ) -> Result<ExportSettings, CommandError> {
         let release = observer.release().await?;
         Ok(ExportSettings {
@@ -149,14 +150,14 @@ impl Args {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
-    args.check()?;
-    let empty_check = folder::check_empty(&args.dir);
-    if args.update && empty_check.is_err() {
+    args.check_options()?;
+    let empty_result = folder::check_empty(&args.dir);
+    if args.update && empty_result.is_err() {
         return update::run(&args, cx).await;
     }
-    empty_check?;
+    empty_result?;
     if let Some(file) = &args.secrets {
-        folder::check_secrets(file, &args.dir)?;
+        folder::check_secrets_file(file, &args.dir)?;
     }
     let manages = find_manages(&args.dir, cx)?;
     let (endpoint, config) = args.connect.find_endpoint_and_config(None, cx).await?;
@@ -167,18 +168,18 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
 }
 
 /// The live state of each group and project, by path.
-type LiveStates = BTreeMap<Arc<str>, Live>;
+type LiveStates = BTreeMap<Arc<str>, LiveContainer>;
 
-/// Reads everything; each step needs the results of the one before. The result is complete, or
-/// names what is missing.
+/// Reads all groups and projects, and builds and checks their manifests. Everything that is missing in
+/// the result was reported.
 async fn read_export(
     args: &Args,
     endpoint: &Endpoint,
-    (config, manages): (&Config, Option<&Manages>),
+    (config, manages): (&Config, Option<&ManagedPaths>),
     cx: &RunContext,
 ) -> Result<(Export, Exit), CommandError> {
-    let secrets = Arc::new(endpoint.secrets());
-    let client = args.connect.client(endpoint, config, secrets, &cx.output)?;
+    let secrets = Arc::new(endpoint.command_line_secrets());
+    let client = args.connect.create_client(endpoint, config, secrets, &cx.output)?;
     let observer = Observer::connect(client).await?;
     let settings = args.read_settings(&observer, manages).await?;
     let existing = find_existing(args, &settings, &observer, cx).await?;
@@ -191,39 +192,39 @@ async fn read_export(
     }
     let progress = Progress::for_reading(containers.iter(), observer.client(), &cx.output);
     let collected =
-        RefCell::new((ExportBuilder::new(settings, existing.deleting), LiveStates::new()));
-    let add_container = async |container: &Container, mut live: Live| {
+        RefCell::new((ExportBuilder::new(settings, existing.pending_deletion), LiveStates::new()));
+    let add_container = async |container: &Container, mut live: LiveContainer| {
         let names =
             observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
-        let (builder, lives) = &mut *collected.borrow_mut();
+        let (builder, live_states) = &mut *collected.borrow_mut();
         builder.add(container.scope, &container.path, &live, &names);
-        live.names.extend(names.with_names_found_by_id());
-        lives.insert(container.path.clone(), live);
-        progress.step(&container.path);
+        live.names.extend(names.with_reverse_lookups());
+        live_states.insert(container.path.clone(), live);
+        progress.count_step(&container.path);
         Ok(())
     };
     let containers: Vec<&Container> = containers.iter().collect();
     let max_concurrent = args.connect.in_flight(config).max();
     observer.read_all(&containers, max_concurrent, add_container).await?;
     drop(progress);
-    let (mut builder, lives) = collected.into_inner();
-    let is_read = report_unread(&mut builder, args, cx)?;
+    let (mut builder, live_states) = collected.into_inner();
+    let is_complete = report_unread(&mut builder, args, cx)?;
     let export = builder.finish();
     for note in &export.notes {
         cx.output.eprint(&format!("note: {}\n", escape(note)));
     }
-    let faults = back::verify(&export, lives, &observer, config, cx).await?;
+    let faults = back::verify_export(&export, live_states, &observer, config, cx).await?;
     for fault in &faults {
         cx.output.eprint(&format!("warning: {}\n", escape(fault)));
     }
     if !faults.is_empty() && !args.partial {
         return Err(nothing_written("the exported manifests do not match the live state"));
     }
-    Ok((export, Exit::Incomplete.only_if(!is_read || !faults.is_empty())))
+    Ok((export, Exit::Incomplete.only_if(!is_complete || !faults.is_empty())))
 }
 
-/// Prints what was not read and what is left out. Returns true if the export is complete; with
-/// `--partial`, refusals and fields that no manifest can express do not count.
+/// Prints the sections that were not read or are left out. Returns true if the export is complete;
+/// with `--partial`, omitted sections do not count.
 ///
 /// # Errors
 /// If something was not read, without `--partial`.
@@ -234,18 +235,22 @@ fn report_unread(
 ) -> Result<bool, CommandError> {
     eprint_missing("could not read", builder.missing_reads(), cx);
     eprint_missing("left out", builder.omitted_reads(), cx);
-    let missing = builder.missing_reads().len();
-    if missing > 0 && !args.partial {
-        return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
+    let missing_count = builder.missing_reads().len();
+    if missing_count > 0 && !args.partial {
+        return Err(nothing_written(&format!(
+            "{} could not be read",
+            count(missing_count, "part")
+        )));
     }
-    Ok(missing == 0 && (args.partial || builder.omitted_reads().is_empty()))
+    Ok(missing_count == 0 && (args.partial || builder.omitted_reads().is_empty()))
 }
 
 fn eprint_missing(words: &str, reads: &[export::IncompleteRead], cx: &RunContext) {
-    let line =
-        |one: &export::IncompleteRead| format!("warning: {words} {}: {}", one.subject, one.cause);
-    let key = |one: &export::IncompleteRead| one.cause.message.replace(&one.cause.request, "");
-    cx.output.eprint_lines(reads, "object", key, [&line, &|one| one.subject.clone()]);
+    let line = |read: &export::IncompleteRead| {
+        format!("warning: {words} {}: {}", read.subject, read.cause)
+    };
+    let key = |read: &export::IncompleteRead| read.cause.message.replace(&read.cause.request, "");
+    cx.output.eprint_lines(reads, "object", key, [&line, &|read| read.subject.clone()]);
 }
 
 fn nothing_written(reason: &str) -> CommandError {
@@ -254,13 +259,13 @@ fn nothing_written(reason: &str) -> CommandError {
     failure.help("run export again, or pass `--partial` to write the rest")
 }
 
-/// The paths that manifests in `folder` may declare, according to the `undrift.yaml` that `check`
-/// uses. The folder need not exist.
-fn find_manages(folder: &Path, cx: &RunContext) -> Result<Option<Manages>, CommandError> {
+/// The paths that manifests in `folder` may declare, according to the `undrift.yaml` that applies
+/// there. The folder need not exist.
+fn find_manages(folder: &Path, cx: &RunContext) -> Result<Option<ManagedPaths>, CommandError> {
     let folder = std::path::absolute(folder)?;
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
     let mut diagnostics = Diagnostics::default();
-    let (_, config) = config::find(existing, &LoadEnvironment::of_process(), &mut diagnostics);
+    let (_, config) = config::find(existing, &LoadEnvironment::for_process(), &mut diagnostics);
     if diagnostics.has_errors() {
         cx.output.refuse_errors(&diagnostics)?;
     }
@@ -275,14 +280,14 @@ async fn find_existing(
     cx: &RunContext,
 ) -> Result<ExistingContainers, CommandError> {
     let mut existing = observer.list_existing(&args.paths).await?;
-    if existing.personal_count > 0 {
-        let personal = count(existing.personal_count, "project");
+    if existing.personal_project_count > 0 {
+        let personal = count(existing.personal_project_count, "project");
         let note = format!(
             "note: skipped {personal} in personal namespaces; name a user to export them\n"
         );
         cx.output.eprint(&note);
     }
-    if let Some(path) = existing.unmatched.first() {
+    if let Some(path) = existing.unmatched_globs.first() {
         let failure = CommandError::usage(format!("nothing exists at `{}`", escape(path)));
         return Err(failure.help("correct the path, or use a token that can see it"));
     }
@@ -290,24 +295,25 @@ async fn find_existing(
         return Err(CommandError::usage("everything there is marked for deletion"));
     }
     existing.containers.retain(|_, (_, path)| settings.selects_part_of(path));
-    remove_outside(&mut existing, settings, cx)?;
+    remove_unmanaged(&mut existing, settings, cx)?;
     Ok(existing)
 }
 
 /// Removes the objects that the manifests must not declare, and reports them.
-fn remove_outside(
+fn remove_unmanaged(
     existing: &mut ExistingContainers,
     settings: &ExportSettings,
     cx: &RunContext,
 ) -> Result<(), CommandError> {
     let Some(manages) = &settings.manages else { return Ok(()) };
     let containers = std::mem::take(&mut existing.containers).into_iter();
-    let (inside_containers, outside_containers): (BTreeMap<_, _>, BTreeMap<_, _>) =
+    let (managed_containers, unmanaged_containers): (BTreeMap<_, _>, BTreeMap<_, _>) =
         containers.partition(|(_, (_, path))| manages.allows_path(path));
-    existing.containers = inside_containers;
-    let outside: Vec<_> = outside_containers.into_values().map(|(_, path)| path).collect();
-    existing.deleting.retain(|path| manages.allows_path(path));
-    if existing.containers.is_empty() && !outside.is_empty() {
+    existing.containers = managed_containers;
+    let unmanaged_paths: Vec<_> =
+        unmanaged_containers.into_values().map(|(_, path)| path).collect();
+    existing.pending_deletion.retain(|path| manages.allows_path(path));
+    if existing.containers.is_empty() && !unmanaged_paths.is_empty() {
         let failure =
             CommandError::usage(format!("everything there is outside of `manages` in {FILE}"));
         return Err(failure.help("name another path or another folder, or extend `manages`"));
@@ -315,7 +321,7 @@ fn remove_outside(
     let paths = existing.containers.values().map(|(_, path)| path.clone());
     let partial_paths: Vec<_> = paths.filter(|path| !manages.allows_all_sections(path)).collect();
     for (what, paths) in [
-        ("skipped, because they are outside of", outside),
+        ("skipped, because they are outside of", unmanaged_paths),
         ("exported only with the sections of", partial_paths),
     ] {
         if !paths.is_empty() {
@@ -327,17 +333,17 @@ fn remove_outside(
     Ok(())
 }
 
-fn summary(args: &Args, export: &Export, files: usize) -> String {
+fn summary(args: &Args, export: &Export, file_count: usize) -> String {
     let counts =
         Scope::ALL.iter().filter_map(|scope| Some((export.container_counts.get(scope)?, scope)));
     let counts = counts.filter(|(number, _)| **number > 0);
-    let counted: Vec<_> = counts.map(|(number, scope)| count(*number, scope.noun())).collect();
+    let count_texts: Vec<_> = counts.map(|(number, scope)| count(*number, scope.noun())).collect();
     let dir = args.dir.display();
     let next_command = format!("undrift check {}", shell_argument(&dir.to_string()));
     format!(
         "exported {} into {} in `{dir}`\nnext: {}\n",
-        join_words(&counted),
-        count(files, "file"),
+        join_words(&count_texts),
+        count(file_count, "file"),
         alternatives(&[next_command])
     )
 }

@@ -12,45 +12,46 @@ use std::{
 use super::{Args, find_existing, folder, nothing_written, report_unread};
 use crate::{
     absorb::{
-        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Contents,
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, FileTexts,
         Goal, RefusalKind,
     },
     address::{Address, Selector},
     api::ApiError,
     cli::{
         CommandError, CommandResult, Exit, RunContext, Session,
-        absorb::{ManifestTexts, compare_containers, render_edits},
+        absorb::{ManifestEditor, compare_containers, render_edits},
     },
     desired::{Container, Desired},
     diagnostic::FileName,
     export::{self, Excerpt, ExportBuilder, ExportSettings},
     field::Scope,
-    live::{Live, Presence},
-    manifest::Manages,
+    live::{LiveContainer, Presence},
+    manifest::ManagedPaths,
     report::terminal::SCREEN_LINES,
     selection::Selection,
     text::{count, escape, shell_argument},
     yaml::write::{self, Item},
 };
 
-/// The additions, the differences, and objects that cannot be declared.
+/// The differences between manifests and live state: additions, changes, and those that cannot be
+/// declared.
 #[derive(Default)]
 struct Differences {
     additions: Vec<Goal>,
     changes: Vec<Goal>,
     refusals: Vec<AbsorbRefusal>,
-    /// The texts that are live and no secrets.
+    /// The live texts that are not secrets.
     public_texts: BTreeSet<String>,
 }
 
-impl ManifestTexts<'_> {
+impl ManifestEditor<'_> {
     /// The declarations of all manifests.
     fn desired(&self) -> Result<Desired, CommandError> {
-        self.reload(&Contents::new()).map_err(|why| self.refuse_invalid(&why))
+        self.reload(&FileTexts::new()).map_err(|why| self.report_invalid(&why))
     }
 
-    fn refuse_invalid(&self, why: &str) -> CommandError {
-        self.cx.output.eprint(why);
+    fn report_invalid(&self, message: &str) -> CommandError {
+        self.cx.output.eprint(message);
         let failure = nothing_written("the extended manifests would have errors");
         failure.help("leave out what is named with `--exclude`, or declare it by hand")
     }
@@ -62,7 +63,7 @@ impl ManifestTexts<'_> {
         let name = existing.cloned().unwrap_or_else(|| {
             file.strip_prefix(".").unwrap_or(&file).display().to_string().into()
         });
-        let old_text = self.read(&name).ok();
+        let old_text = self.read_text(&name).ok();
         let text = old_text.clone().unwrap_or_default();
         let separator = if text.trim().is_empty() {
             folder::modeline(&file)
@@ -71,7 +72,7 @@ impl ManifestTexts<'_> {
         } else {
             "\n---\n".to_owned()
         };
-        let mut head = vec![Item::value("kind", scope.document()), Item::value("path", path)];
+        let mut head = vec![Item::value("kind", scope.document_kind()), Item::value("path", path)];
         head.extend(watch.then(|| Item::value("watch", true)));
         let document = write::document(&head);
         self.paths.entry(name.clone()).or_insert(file);
@@ -79,7 +80,8 @@ impl ManifestTexts<'_> {
         self.new_texts.insert(name, text + &separator + &document);
     }
 
-    /// Edits the texts so that they declare the live values; refuses what cannot be edited.
+    /// Edits the texts so that they declare the goals. Goals that cannot be reached are added to
+    /// `refusals`; returns the others.
     fn edit_texts(
         &self,
         desired: &Desired,
@@ -89,13 +91,15 @@ impl ManifestTexts<'_> {
         loop {
             match self.absorb(desired, &goals, AbsorbMode::OwnDocument) {
                 Ok(absorbed) => return Ok((absorbed, goals)),
-                Err(AbsorbError::InvalidResult(why)) => return Err(self.refuse_invalid(&why)),
+                Err(AbsorbError::InvalidResult(message)) => {
+                    return Err(self.report_invalid(&message));
+                }
                 Err(AbsorbError::Refused(new_refusals)) => {
-                    let number = goals.len();
+                    let old_count = goals.len();
                     let addresses: BTreeSet<_> =
-                        new_refusals.iter().map(|it| &it.address).collect();
+                        new_refusals.iter().map(|refusal| &refusal.address).collect();
                     goals.retain(|goal| !addresses.contains(&goal.address));
-                    if goals.len() == number {
+                    if goals.len() == old_count {
                         return Err(nothing_written("an edit failed"));
                     }
                     refusals.extend(new_refusals);
@@ -116,76 +120,78 @@ impl ManifestTexts<'_> {
 
 /// Runs the command.
 pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
-    let (texts, manifests) = ManifestTexts::load(&args.dir, &[], cx)?;
+    let (editor, manifests) = ManifestEditor::load(&args.dir, &[], cx)?;
     let (desired, manages) = (manifests.desired.clone(), manifests.config.manages.clone());
-    let session = texts.open_session(manifests, &args.connect.clone().into()).await?;
-    update(args, texts, manages.as_ref(), desired, &session).await
+    let session = editor.open_session(manifests, &args.connect.clone().into()).await?;
+    update(args, editor, manages.as_ref(), desired, &session).await
 }
 
 async fn update(
     args: &Args,
-    mut texts: ManifestTexts<'_>,
-    manages: Option<&Manages>,
+    mut editor: ManifestEditor<'_>,
+    manages: Option<&ManagedPaths>,
     mut desired: Desired,
     session: &Session,
 ) -> CommandResult {
-    let cx = texts.cx;
+    let cx = editor.cx;
     let settings = args.read_settings(&session.observer, manages).await?;
     let existing = find_existing(args, &settings, &session.observer, cx).await?;
-    let selected: BTreeMap<&str, &(Scope, _)> =
-        existing.containers.iter().map(|(lower, found)| (lower.as_str(), found)).collect();
-    let mut new_paths: BTreeSet<&str> = selected.keys().copied().collect();
+    let selected = &existing.containers;
+    let mut new_paths: BTreeSet<&str> = selected.keys().map(String::as_str).collect();
     for container in &desired.containers {
         for path in container.former_paths().chain([&*container.path]) {
             new_paths.remove(&*path.to_lowercase());
         }
     }
     let is_selected =
-        |container: &&Container| selected.contains_key(container.path.to_lowercase().as_str());
-    let missing =
-        desired.containers.iter().filter(|one| !new_paths.is_empty() && !is_selected(one));
-    let (renamed, unlocated) = find_renamed(missing, session).await?;
-    new_paths.retain(|lower| unlocated.is_empty() && !renamed.contains_key(*lower));
-    for (scope, path) in new_paths.iter().map(|lower| selected[lower]) {
-        texts.begin_document(*scope, path, args.watch);
+        |container: &&Container| selected.contains_key(&container.path.to_lowercase());
+    let missing_containers = desired
+        .containers
+        .iter()
+        .filter(|declared| !new_paths.is_empty() && !is_selected(declared));
+    let (renamed, unlocated) = find_renamed(missing_containers, session).await?;
+    new_paths.retain(|lower_path| unlocated.is_empty() && !renamed.contains_key(*lower_path));
+    for (scope, path) in new_paths.iter().map(|lower_path| &selected[*lower_path]) {
+        editor.begin_document(*scope, path, args.watch);
     }
     if !new_paths.is_empty() {
-        desired = texts.desired()?;
+        desired = editor.desired()?;
     }
     let containers: Vec<&Container> = desired.containers.iter().filter(is_selected).collect();
-    let mut builder = ExportBuilder::new(settings.clone(), existing.deleting.clone());
-    let Differences { additions, changes, refusals: mut refused, public_texts: plain } =
+    let mut builder = ExportBuilder::new(settings.clone(), existing.pending_deletion.clone());
+    let Differences { additions, changes, mut refusals, public_texts } =
         find_differences(&containers, &new_paths, &settings, &mut builder, session, cx).await?;
-    let renamed = renamed.into_iter().filter(|(lower, _)| selected.contains_key(&**lower));
-    refused.extend(renamed.map(|(_, refusal)| refusal));
-    refused.extend(unlocated);
-    let is_read = report_unread(&mut builder, args, cx)?;
-    let (absorbed_additions, additions) = texts.edit_texts(&desired, additions, &mut refused)?;
-    texts.store_edits(&absorbed_additions);
-    let (absorbed_changes, changes) = texts.edit_texts(&texts.desired()?, changes, &mut refused)?;
+    let renamed = renamed.into_iter().filter(|(lower_path, _)| selected.contains_key(lower_path));
+    refusals.extend(renamed.map(|(_, refusal)| refusal));
+    refusals.extend(unlocated);
+    let is_complete = report_unread(&mut builder, args, cx)?;
+    let (absorbed_additions, additions) = editor.edit_texts(&desired, additions, &mut refusals)?;
+    editor.store_edits(&absorbed_additions);
+    let (absorbed_changes, changes) =
+        editor.edit_texts(&editor.desired()?, changes, &mut refusals)?;
     // The edits of additions and of differences share the lines of the screen.
     let max_lines = if changes.is_empty() { SCREEN_LINES } else { SCREEN_LINES / 2 };
     let style = cx.output.style;
-    cx.output.print(&render_edits(&texts.old_and_new_texts(), &plain, max_lines, style))?;
+    cx.output.print(&render_edits(&editor.old_and_new_texts(), &public_texts, max_lines, style))?;
     if !changes.is_empty() {
         cx.output.print("\ndifferent in the manifests; not written:\n")?;
-        cx.output.print(&render_edits(&absorbed_changes.files, &plain, max_lines, style))?;
+        cx.output.print(&render_edits(&absorbed_changes.files, &public_texts, max_lines, style))?;
     }
-    for AbsorbRefusal { address, reason: why, .. } in &refused {
+    for AbsorbRefusal { address, reason: why, .. } in &refusals {
         cx.output.eprint(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
     }
-    texts.write()?;
-    cx.output.eprint(&summary(args, new_paths.len(), &additions, &changes, texts.new_texts.len()));
-    Ok(Exit::Incomplete.only_if(!is_read || !refused.is_empty()))
+    editor.write()?;
+    cx.output.eprint(&summary(args, new_paths.len(), &additions, &changes, editor.new_texts.len()));
+    Ok(Exit::Incomplete.only_if(!is_complete || !refusals.is_empty()))
 }
 
-/// Those of `declared` that were renamed by hand, by their present path in lower case, and those
-/// that may have any path: each with the reason why nothing is added for it.
+/// Returns the `containers` that were renamed by hand, by their present path in lower case, and those
+/// whose present path is unknown. Each has the reason why nothing is added for it.
 async fn find_renamed(
-    declared: impl Iterator<Item = &Container>,
+    containers: impl Iterator<Item = &Container>,
     session: &Session,
 ) -> Result<(BTreeMap<String, AbsorbRefusal>, Vec<AbsorbRefusal>), ApiError> {
-    let declared: Vec<_> = declared
+    let bare_containers: Vec<_> = containers
         .map(|container| {
             let mut bare_container = Container { sections: Vec::new(), ..container.clone() };
             bare_container.lifecycle.unlisted_projects = None;
@@ -193,11 +199,13 @@ async fn find_renamed(
         })
         .collect();
     let collected = RefCell::<(BTreeMap<_, _>, Vec<_>)>::default();
-    let classify_container = async |container: &Container, live: Live| {
+    let classify_container = async |container: &Container, live: LiveContainer| {
         let (path, origin) = (escape(&container.path), &container.origin);
         let reason = match live.presence {
-            Presence::Here(..) | Presence::Missing(_) | Presence::NoNamespace(_) => return Ok(()),
-            Presence::Moved { to: Some(to) } => {
+            Presence::Existing(..) | Presence::Missing(_) | Presence::MissingNamespace(_) => {
+                return Ok(());
+            }
+            Presence::Redirected { new_path: Some(to) } => {
                 let new = escape(&to);
                 let why =
                     format!("it is `{path}`, renamed by hand: write `{new}` instead in {origin}");
@@ -205,9 +213,11 @@ async fn find_renamed(
                 collected.borrow_mut().0.insert(to.to_lowercase(), refusal);
                 return Ok(());
             }
-            Presence::Moved { to: None } => "it was renamed by hand".to_owned(),
-            Presence::Twice { other, .. } => format!("`{}` exists too", escape(&other)),
-            Presence::Halfway { at, .. } => format!("something exists at `{}`", escape(&at)),
+            Presence::Redirected { new_path: None } => "it was renamed by hand".to_owned(),
+            Presence::Ambiguous { other_path: other, .. } => {
+                format!("`{}` exists too", escape(&other))
+            }
+            Presence::PartlyMoved { at, .. } => format!("something exists at `{}`", escape(&at)),
             Presence::Unreadable(cause) => cause.to_string(),
         };
         let why = format!("{reason}; each new group or project may be this one, so none is added");
@@ -216,15 +226,19 @@ async fn find_renamed(
     };
     session
         .observer
-        .read_all(&declared.iter().collect::<Vec<_>>(), session.concurrency, classify_container)
+        .read_all(
+            &bare_containers.iter().collect::<Vec<_>>(),
+            session.concurrency,
+            classify_container,
+        )
         .await?;
     let (renamed, mut unlocated) = collected.into_inner();
     unlocated.sort_by(|a, b| a.address.cmp(&b.address));
     Ok((renamed, unlocated))
 }
 
-/// Reads `containers` and sorts their differences from the manifests. Those with a lower-case path in
-/// `new_paths` are new.
+/// Reads `containers` and separates their differences into additions, changes and refusals. Containers
+/// with a lower-case path in `new_paths` are new.
 async fn find_differences(
     containers: &[&Container],
     new_paths: &BTreeSet<&str>,
@@ -234,11 +248,11 @@ async fn find_differences(
     cx: &RunContext,
 ) -> Result<Differences, CommandError> {
     let only = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect();
-    let everything = Selection { only, exclude: Vec::new() };
+    let all_objects = Selection { only, exclude: Vec::new() };
     let mut differences = Differences::default();
     let collect_differences = |comparison: &ContainerComparison<'_>| {
         let ContainerComparison { container, live, names, .. } = comparison;
-        let (goals, refused) = absorb::find_drift(comparison, &everything);
+        let (goals, refusals) = absorb::find_drift(comparison, &all_objects);
         let goals = goals.into_iter().filter(|goal| settings.selects_address(&goal.address));
         let (additions, changes): (Vec<_>, Vec<_>) =
             goals.partition(|goal| goal.is_addition(container));
@@ -246,14 +260,16 @@ async fn find_differences(
         let is_new = new_paths.contains(container.path.to_lowercase().as_str());
         let mut missing = absorb::find_missing(comparison, is_new);
         missing.extend(additions);
-        // A text that is no secret in this place may be a secret in another one.
+        // A text that is not secret in this container may be a secret in another one.
         let excerpt = comparison.excerpt.filter(|_| !missing.is_empty() || !changes.is_empty());
         differences.public_texts.extend(excerpt.into_iter().flat_map(Excerpt::texts));
         differences.additions.extend(missing);
         differences.changes.extend(changes);
         // The export reports sections that were not read.
-        let refused = refused.into_iter().filter(|it| it.kind != RefusalKind::Unread);
-        differences.refusals.extend(refused.filter(|it| settings.selects_address(&it.address)));
+        let refused = refusals.into_iter().filter(|refusal| refusal.kind != RefusalKind::Unread);
+        differences
+            .refusals
+            .extend(refused.filter(|refusal| settings.selects_address(&refusal.address)));
     };
     compare_containers(
         session,
@@ -272,17 +288,17 @@ async fn find_differences(
 fn summary(
     args: &Args,
     new_count: usize,
-    added: &[Goal],
+    additions: &[Goal],
     changes: &[Goal],
-    files: usize,
+    file_count: usize,
 ) -> String {
-    let counted = [(new_count, "new group or project"), (added.len(), "entry")];
-    let counted = counted.into_iter().filter(|(number, _)| *number > 0);
-    let counted: Vec<_> = counted.map(|(number, noun)| count(number, noun)).collect();
-    let summary = if counted.is_empty() {
+    let counts = [(new_count, "new group or project"), (additions.len(), "entry")];
+    let counts = counts.into_iter().filter(|(number, _)| *number > 0);
+    let count_texts: Vec<_> = counts.map(|(number, noun)| count(number, noun)).collect();
+    let summary = if count_texts.is_empty() {
         "nothing to add\n".to_owned()
     } else {
-        format!("added {} to {}\n", counted.join(" with "), count(files, "file"))
+        format!("added {} to {}\n", count_texts.join(" with "), count(file_count, "file"))
     };
     let dir = shell_argument(&args.dir.display().to_string());
     match changes.iter().map(Goal::count_differences).sum() {

@@ -1,10 +1,10 @@
 //! `undrift selftest`: creates, changes and removes every kind of object on a real service with the
 //! user's token, and compares the results with the sandbox.
 //!
-//! Everything happens in a new group with a random name. The group that contains it must be empty, so
-//! that a mistyped `--group` is refused. The manifests of `sample` go through the ordinary session,
-//! plan and apply, and then through a sandbox of the same release and tier; `outcome` compares both.
-//! The new group is always removed, by its id, and only if it still has the random name.
+//! Everything happens in a new group with a random name. Its parent group must be empty, so that a
+//! mistyped `--group` is refused. The manifests of `sample` are planned and applied to the service, and
+//! then to a sandbox of the same release and tier; `outcome` compares the results. At the end, the new
+//! group is always removed by its id, but only if it still has the random name.
 
 mod outcome;
 mod sample;
@@ -30,8 +30,8 @@ use crate::{
     manifest::{self, Config, LoadEnvironment},
     observe::Observer,
     operation,
-    page::Rows,
-    plan::{Plan, Policy},
+    page::EntryKeys,
+    plan::{ApprovalPolicy, Plan},
     secret::Secrets,
     text::escape,
     value::Json,
@@ -41,9 +41,9 @@ use sample::{SamplePhase, TestSetup};
 
 /// The prefix of the new group's name.
 const NAME_PREFIX: &str = "undrift-selftest-";
-/// How many containers are changed at once.
+/// The maximum number of containers that are changed at the same time.
 const MAX_CONCURRENT: usize = 4;
-/// How often to check whether the group is deleted, and how much longer each pause is than the one
+/// How often to check whether the group is deleted. Each pause is [`PAUSE_STEP`] longer than the one
 /// before: 30 seconds in total.
 const MAX_CHECKS: u32 = 15;
 const PAUSE_STEP: Duration = Duration::from_millis(250);
@@ -55,13 +55,13 @@ pub(super) struct Args {
     /// Group to work in; must exist and be empty, and the token needs the role Owner there
     #[arg(long, value_name = "PATH")]
     group: String,
-    /// User to use as a member; members are left out without one
+    /// User to add as a member; without it, members are skipped
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Tier of the service (free, premium or ultimate); what needs a higher one is left out
+    /// Tier of the service (free, premium or ultimate); kinds and fields of higher tiers are skipped
     #[arg(long, value_name = "TIER", default_value = "free", value_parser = tier)]
     tier: Tier,
-    /// Also change each field of each kind and change it back; takes several hundred more groups
+    /// Also change each field of each kind and change it back; needs several hundred more groups
     /// and projects
     #[arg(long)]
     attributes: bool,
@@ -76,8 +76,8 @@ pub(super) struct Args {
 }
 
 fn tier(text: &str) -> Result<Tier, String> {
-    let found = serde_json::from_value(text.into());
-    found.map_err(|_| "must be `free`, `premium` or `ultimate`".to_owned())
+    let result = serde_json::from_value(text.into());
+    result.map_err(|_| "must be `free`, `premium` or `ultimate`".to_owned())
 }
 
 /// Runs the command.
@@ -92,11 +92,11 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let client = Arc::clone(&tester.client);
     let interrupt =
         move || client.lock().iter().flat_map(|client| &**client).for_each(ReadClient::interrupt);
-    let signals = signal::watch(cx.output.clone(), interrupt, |_| {})?;
-    tester.signals = Arc::clone(&signals);
+    let first_signal = signal::watch(cx.output.clone(), interrupt, |_| {})?;
+    tester.first_signal = Arc::clone(&first_signal);
     let deviations = tester.run_phases(&setup, cx).await;
     let is_clean = tester.clean_up(&setup, cx).await;
-    if let Some(signal) = signals.get() {
+    if let Some(signal) = first_signal.get() {
         return Ok(Exit::first_of([*signal, Exit::Unfinished.only_if(!is_clean)]));
     }
     let deviations = deviations?;
@@ -107,20 +107,20 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
             .map_err(|error| reports::cannot_write(file, &error))?;
     }
     cx.output.print(&report.screen_text(args.output.as_deref()))?;
-    let has_differences = !deviations.equals(&expected.unwrap_or_default());
+    let has_differences = !deviations.has_same_findings(&expected.unwrap_or_default());
     Ok(Exit::first_of([
         Exit::Unfinished.only_if(!is_clean),
         Exit::Differences.only_if(has_differences),
     ]))
 }
 
-/// Checks that the group of `--group` may be used, and returns the parameters of the manifests.
+/// Checks that the group of `--group` can be used, and returns the parameters of the selftest.
 async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup, CommandError> {
     let path = args.group.trim_matches('/');
-    let shown = escape(path);
+    let shown_path = escape(path);
     let client = observer.client();
     let Some(group) = read_group(client, path).await? else {
-        let failure = CommandError::usage(format!("the group `{shown}` does not exist"));
+        let failure = CommandError::usage(format!("the group `{shown_path}` does not exist"));
         return Err(failure.help("create an empty group for this, and name it"));
     };
     let path = group["full_path"].as_str().unwrap_or(path).to_owned();
@@ -129,11 +129,12 @@ async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup, Co
         && observer.caller_level(Scope::Group, id).await? < Some(OWNER)
     {
         let failure =
-            CommandError::usage(format!("the token is not an owner of the group `{shown}`"));
+            CommandError::usage(format!("the token is not an owner of the group `{shown_path}`"));
         return Err(failure.help("use a token with the role Owner in this group"));
     }
     if let Some(other) = find_content(client, id, &path).await? {
-        let failure = CommandError::usage(format!("the group `{shown}` is not empty: `{other}`"));
+        let failure =
+            CommandError::usage(format!("the group `{shown_path}` is not empty: `{other}`"));
         return Err(failure.help("the selftest only works in a group that holds nothing else"));
     }
     if let Some(user) = &args.user {
@@ -151,7 +152,7 @@ async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup, Co
     let name = format!("{NAME_PREFIX}{:08x}", rand::random::<u32>());
     let root = format!("{path}/{name}");
     let (user, attributes) = (args.user.clone(), args.attributes);
-    Ok(TestSetup { root, user, tier: args.tier, release, attributes })
+    Ok(TestSetup { root, user, tier: args.tier, release, tests_all_fields: attributes })
 }
 
 /// The path of any group or project in a group, escaped for display. Ignores groups of earlier
@@ -165,27 +166,30 @@ async fn find_content(
     let groups = groups.query("all_available", true);
     let projects = operation::GROUP_PROJECTS.request().arg("id", id);
     let projects = projects.query("include_subgroups", true);
-    let remains_prefix = format!("{path}/{NAME_PREFIX}");
+    let earlier_selftest_prefix = format!("{path}/{NAME_PREFIX}");
     let mut deleted_prefixes: Vec<String> = Vec::new();
-    for (list, name) in [(groups, "full_path"), (projects, "path_with_namespace")] {
-        let rows = client.list_rows(list, Rows::with_id(&[])).await?;
+    for (request, path_field) in [(groups, "full_path"), (projects, "path_with_namespace")] {
+        let rows = client.list_rows(request, EntryKeys::with_id(&[])).await?;
         let paths: Vec<_> = rows
             .iter()
-            .map(|row| row.get(name).and_then(Json::as_str).unwrap_or("something"))
+            .map(|row| row.get(path_field).and_then(Json::as_str).unwrap_or("something"))
             .collect();
         for (row, path) in
-            rows.iter().zip(&paths).filter(|(_, path)| path.starts_with(&remains_prefix))
+            rows.iter().zip(&paths).filter(|(_, path)| path.starts_with(&earlier_selftest_prefix))
         {
-            let mark_fields = ["marked_for_deletion_on", "marked_for_deletion_at"];
-            if mark_fields.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null())) {
+            let deletion_mark_fields = ["marked_for_deletion_on", "marked_for_deletion_at"];
+            if deletion_mark_fields
+                .iter()
+                .any(|mark| row.get(*mark).is_some_and(|day| !day.is_null()))
+            {
                 deleted_prefixes.push(format!("{path}/"));
             }
         }
         let other_path = paths.into_iter().find(|path| {
             !deleted_prefixes.iter().any(|parent| format!("{path}/").starts_with(parent))
         });
-        if let Some(found) = other_path {
-            return Ok(Some(escape(found).into_owned()));
+        if let Some(content_path) = other_path {
+            return Ok(Some(escape(content_path).into_owned()));
         }
     }
     Ok(None)
@@ -214,7 +218,7 @@ async fn run_sandbox(
         "users": users, "groups": groups,
     });
     let seed = Seed::from_json(seed).map_err(|error| CommandError::new(Exit::Internal, error))?;
-    // The selftest does not depend on the delay of imports.
+    // Imports finish immediately: the selftest does not compare delays.
     let profile = Profile { import_delay: Duration::ZERO, ..Profile::default() };
     let config = sandbox::SandboxConfig {
         data: DataLocation::Memory,
@@ -222,15 +226,15 @@ async fn run_sandbox(
         profile,
         ..Default::default()
     };
-    let running = embedded::launch(config, &cx.output).await?;
-    let found = Some(embedded::endpoint(&running, cx.env.clone())?);
+    let running_sandbox = embedded::launch(config, &cx.output).await?;
+    let found = Some(embedded::endpoint_of(&running_sandbox, cx.env.clone())?);
     let tester = Tester::new(ConnectArgs { found, ..ConnectArgs::default() })?;
     let deviations = tester.run_phases(setup, cx).await;
-    running.stop().await;
+    running_sandbox.stop().await;
     deviations.map(Some)
 }
 
-/// Returns `None`: this build contains no sandbox.
+/// Returns `None`, because this build contains no sandbox.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
 async fn run_sandbox(_: &TestSetup, _: &RunContext) -> Result<Option<Deviations>, CommandError> {
@@ -245,7 +249,7 @@ struct Tester {
     /// The client of the current session, which a signal interrupts.
     client: Arc<Mutex<Option<ReadClient>>>,
     /// The first signal that arrived, if any.
-    signals: Arc<OnceLock<Exit>>,
+    first_signal: Arc<OnceLock<Exit>>,
 }
 
 impl Tester {
@@ -254,7 +258,7 @@ impl Tester {
         let folder = folder.map_err(|error| {
             CommandError::usage(format!("cannot make a temporary folder: {error}"))
         })?;
-        Ok(Self { connect, folder, client: Arc::default(), signals: Arc::default() })
+        Ok(Self { connect, folder, client: Arc::default(), first_signal: Arc::default() })
     }
 
     /// Connects without a session.
@@ -263,7 +267,7 @@ impl Tester {
         let endpoint = self.connect.find_endpoint(root, &config, cx).await?;
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
         let secrets = Arc::new(endpoint.exclude_token(secrets));
-        let client = self.connect.client(&endpoint, &config, secrets, &cx.output)?;
+        let client = self.connect.create_client(&endpoint, &config, secrets, &cx.output)?;
         Ok(Observer::connect(client).await?)
     }
 
@@ -277,12 +281,12 @@ impl Tester {
         for phase in SamplePhase::ALL {
             let session = self.open_session(phase, setup, cx).await?;
             apply_phase(phase, session.plan(cx).await?, &session, &mut deviations).await?;
-            if self.signals.get().is_some() {
+            if self.first_signal.get().is_some() {
                 break;
             }
-            // The session contains the plan's lists, which are more complete than the kept ones.
+            // Open a new session, because the first one still has the lists that its plan read.
             let session = self.open_session(phase, setup, cx).await?;
-            deviations.add_planned_again(phase, &session.plan(cx).await?);
+            deviations.add_next_plan(phase, &session.plan(cx).await?);
         }
         Ok(deviations)
     }
@@ -296,13 +300,13 @@ impl Tester {
     ) -> Result<Session, CommandError> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
-        let load_environment = LoadEnvironment::of_process();
+        let load_environment = LoadEnvironment::for_process();
         let loaded = manifest::load(self.folder.path(), &load_environment);
         let Some(desired) = loaded.desired else {
-            // Shown only on errors: nobody can act on warnings about generated manifests.
+            // Print diagnostics only on errors: users cannot fix warnings about generated manifests.
             cx.output.eprint_diagnostics(&loaded.diagnostics);
-            let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
-            return Err(CommandError::new(Exit::Internal, wrong));
+            let error = anyhow::anyhow!("the manifests of the selftest are wrong");
+            return Err(CommandError::new(Exit::Internal, error));
         };
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
@@ -312,18 +316,18 @@ impl Tester {
         let session = builder.open_manifests(manifests, load_environment.today, cx).await?;
         let client = session.observer.client();
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
-        self.signals.get().iter().for_each(|_| client.interrupt());
+        self.first_signal.get().iter().for_each(|_| client.interrupt());
         Ok(session)
     }
 
     /// Removes the new group. Returns true if nothing remains, or the service deletes it later.
     async fn clean_up(&self, setup: &TestSetup, cx: &RunContext) -> bool {
         let root = escape(&setup.root);
-        let removal = match self.connect(cx).await {
+        let result = match self.connect(cx).await {
             Ok(observer) => remove_group(&observer, &setup.root).await.map_err(CommandError::from),
             Err(failure) => Err(failure),
         };
-        let (is_clean, state) = match removal {
+        let (is_clean, state) = match result {
             Ok(None) => return true,
             Ok(Some(true)) => (true, "is marked for deletion; the service deletes it later"),
             Ok(Some(false)) => (false, "is still there; delete it by hand"),
@@ -344,15 +348,16 @@ async fn apply_phase(
     session: &Session,
     deviations: &mut Deviations,
 ) -> Result<(), CommandError> {
-    let parsed =
+    let acknowledgement_results =
         plan.refusals.iter().map(|refusal| Acknowledgement::parse(&refusal.acknowledgement));
-    let acknowledgements: Vec<_> = parsed.collect::<Result<_, _>>().map_err(CommandError::usage)?;
-    plan.acknowledge(&acknowledgements, &Moves::default(), LoadEnvironment::of_process().today);
-    deviations.add_planned(phase, &plan);
-    let Ok((approved, _)) = plan.approve(Policy::default()) else { return Ok(()) };
+    let acknowledgements: Vec<_> =
+        acknowledgement_results.collect::<Result<_, _>>().map_err(CommandError::usage)?;
+    plan.acknowledge(&acknowledgements, &Moves::default(), LoadEnvironment::for_process().today);
+    deviations.add_plan_findings(phase, &plan);
+    let Ok((approved, _)) = plan.approve(ApprovalPolicy::default()) else { return Ok(()) };
     let applied = session.apply(&approved, MAX_CONCURRENT, |_| ()).await;
     if !applied.interrupted {
-        deviations.add_applied(phase, &applied);
+        deviations.add_apply_findings(phase, &applied);
     }
     match applied.ended_by {
         Some(error) => Err(error.into()),
@@ -360,21 +365,21 @@ async fn apply_phase(
     }
 }
 
-/// Removes the group at `path`, and waits until it is deleted. Returns `None` if it is, else whether it
-/// is marked for later deletion.
+/// Removes the group at `path`, and waits until it is deleted. Returns `None` if it is deleted, and
+/// `Some(true)` if it is marked for later deletion.
 async fn remove_group(observer: &Observer, path: &str) -> Result<Option<bool>, ApiError> {
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
     let Some(TestGroup { id, .. }) = find_group(client, path, path).await? else { return Ok(None) };
-    let delete = operation::GROUP_DELETE.request().arg("id", id);
-    writer.send(delete.clone()).await?;
+    let delete_request = operation::GROUP_DELETE.request().arg("id", id);
+    writer.send(delete_request.clone()).await?;
     // Marking a group for deletion may change its path, so use the id.
     let id = id.to_string();
     for check_number in 1..=MAX_CHECKS {
         let Some(group) = find_group(client, &id, path).await? else { return Ok(None) };
         if group.is_marked {
             // Delete it immediately instead of after some days, if the service supports that.
-            let permanent_request = delete.clone().query("permanently_remove", true);
+            let permanent_request = delete_request.clone().query("permanently_remove", true);
             if writer.send(permanent_request.query("full_path", group.path)).await.is_err() {
                 return Ok(Some(true));
             }
@@ -393,8 +398,8 @@ struct TestGroup {
     is_marked: bool,
 }
 
-/// The group with the id or path `reference`, if its path is `path` or was `path` before the group was
-/// marked for deletion.
+/// The group with the id or path `reference`. Its path must be `path`, or must have been `path` before
+/// the group was marked for deletion; otherwise `None`.
 async fn find_group(
     client: &ReadClient,
     reference: &str,

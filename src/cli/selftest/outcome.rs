@@ -11,7 +11,7 @@ use std::{
 use super::sample::{SamplePhase, TestSetup, Trial, parse_trial_path, trial_scope};
 use crate::{
     address::Address,
-    apply::{Applied, MismatchReason},
+    apply::{ApplyResult, MismatchReason},
     catalogue,
     cause::{Cause, Withheld},
     diff::Step,
@@ -27,10 +27,10 @@ pub(super) struct Deviation {
     phase: SamplePhase,
     /// The scope and the section of the object.
     object: (Option<Scope>, Option<&'static str>),
-    /// What happened.
+    /// The kind of the deviation.
     kind: DeviationKind,
     /// The operation that failed, and the HTTP status of its response.
-    answer: (Option<&'static str>, Option<u16>),
+    response: (Option<&'static str>, Option<u16>),
     /// The affected fields; unknown ones are left out.
     fields: Vec<&'static str>,
 }
@@ -77,7 +77,7 @@ impl fmt::Display for Deviation {
         let scope = scope.map_or("", Scope::noun);
         let place = format!("{scope} {}", section.unwrap_or("itself"));
         write!(f, "{}  {:<28} {}", self.phase, place.trim(), self.kind)?;
-        match self.answer {
+        match self.response {
             (Some(operation), Some(status)) => write!(f, ": {operation} answered {status}")?,
             (Some(operation), None) => write!(f, ": {operation}")?,
             (None, Some(status)) => write!(f, ": answered {status}")?,
@@ -94,7 +94,7 @@ impl fmt::Display for Deviation {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Deviations {
     findings: BTreeSet<Deviation>,
-    /// How many steps were carried out in each phase.
+    /// The number of successful steps in each phase.
     step_counts: BTreeMap<SamplePhase, usize>,
     /// The sections that the service refuses, for example because a feature is not set up.
     refused_sections: BTreeSet<(Scope, &'static str)>,
@@ -102,7 +102,7 @@ pub(super) struct Deviations {
 
 impl Deviations {
     /// Adds the findings in a plan that prevent steps.
-    pub(super) fn add_planned(&mut self, phase: SamplePhase, plan: &Plan) {
+    pub(super) fn add_plan_findings(&mut self, phase: SamplePhase, plan: &Plan) {
         for problem in &plan.problems {
             self.add(
                 phase,
@@ -127,7 +127,7 @@ impl Deviations {
                             finding.kind,
                             DeviationKind::Failed | DeviationKind::Unreadable
                         )
-                        || !matches!(finding.answer.1, Some(401 | 403 | 404))
+                        || !matches!(finding.response.1, Some(401 | 403 | 404))
                 });
             } else {
                 let cause = Some(&unread.reason);
@@ -137,7 +137,7 @@ impl Deviations {
     }
 
     /// Adds the findings in the result of applying a plan.
-    pub(super) fn add_applied(&mut self, phase: SamplePhase, applied: &Applied) {
+    pub(super) fn add_apply_findings(&mut self, phase: SamplePhase, applied: &ApplyResult) {
         let success_count = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
         self.step_counts.insert(phase, success_count);
         for step in applied.steps.iter().filter(|step| !step.outcome.is_success()) {
@@ -157,13 +157,13 @@ impl Deviations {
     }
 
     /// Adds the steps of the next plan, which should be empty.
-    pub(super) fn add_planned_again(&mut self, phase: SamplePhase, plan: &Plan) {
+    pub(super) fn add_next_plan(&mut self, phase: SamplePhase, plan: &Plan) {
         for step in &plan.steps {
             let Step { scope, address, changes, .. } = step;
             let fields: Vec<_> = changes.iter().map(|change| change.field.to_string()).collect();
             self.add(phase, (Some(*scope), address), DeviationKind::PlannedAgain, None, &fields);
         }
-        self.add_planned(phase, plan);
+        self.add_plan_findings(phase, plan);
     }
 
     fn add(
@@ -174,7 +174,7 @@ impl Deviations {
         cause: Option<&Cause>,
         fields: &[String],
     ) {
-        let answer = cause.map_or((None, None), |cause| (cause.operation, cause.status));
+        let response = cause.map_or((None, None), |cause| (cause.operation, cause.status));
         // A name that undrift does not know may have been chosen by a user.
         let mut fields: Vec<_> =
             fields.iter().filter_map(|name| catalogue::field_name(name)).collect();
@@ -185,11 +185,11 @@ impl Deviations {
                 fields.extend(catalogue::field_name(field));
             }
         }
-        self.findings.insert(Deviation { phase, object, kind, answer, fields });
+        self.findings.insert(Deviation { phase, object, kind, response, fields });
     }
 
     /// True if the findings are the same, whatever the number of steps and the refused sections.
-    pub(super) fn equals(&self, other: &Self) -> bool {
+    pub(super) fn has_same_findings(&self, other: &Self) -> bool {
         self.findings == other.findings
     }
 }
@@ -217,14 +217,14 @@ impl<'a> SelftestReport<'a> {
         expected: Option<&'a Deviations>,
     ) -> Self {
         let (tried, untested) = setup.split_trials();
-        let fields = tried.iter().filter(|trial| trial.field.is_some()).count();
+        let field_count = tried.iter().filter(|trial| trial.field.is_some()).count();
         let (untested_fields, untested_kinds) =
             untested.into_iter().partition(|(trial, _)| trial.field.is_some());
         Self {
             setup,
             deviations,
             expected,
-            tried_counts: [tried.len() - fields, fields],
+            tried_counts: [tried.len() - field_count, field_count],
             untested: [untested_kinds, untested_fields],
         }
     }
@@ -249,12 +249,12 @@ impl<'a> SelftestReport<'a> {
         let mut text = self.header_text();
         let [kinds, fields] = &self.untested;
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-        let refused = self.deviations.refused_sections.iter().map(|_| REFUSED_TEXT);
-        for reason in kinds.iter().map(|(_, reason)| &**reason).chain(refused) {
+        let refused_reasons = self.deviations.refused_sections.iter().map(|_| REFUSED_TEXT);
+        for reason in kinds.iter().map(|(_, reason)| &**reason).chain(refused_reasons) {
             *reasons.entry(reason).or_default() += 1;
         }
-        for (reason, kinds) in reasons {
-            let _ = writeln!(text, "left out: {}: {reason}", count(kinds, "kind"));
+        for (reason, kind_count) in reasons {
+            let _ = writeln!(text, "left out: {}: {reason}", count(kind_count, "kind"));
         }
         if !fields.is_empty() {
             let fields = count(fields.len(), "field");
@@ -277,8 +277,8 @@ impl<'a> SelftestReport<'a> {
         let release = release.map_or("unknown".to_owned(), |release| release.to_string());
         let (version, tier) = (env!("CARGO_PKG_VERSION"), self.setup.tier);
         let step_counts = self.deviations.step_counts.iter();
-        let counted_steps =
-            step_counts.map(|(phase, done)| format!("{} to {phase}", count(*done, "step")));
+        let counted_steps = step_counts
+            .map(|(phase, step_count)| format!("{} to {phase}", count(*step_count, "step")));
         let step_summary = counted_steps.collect::<Vec<_>>().join(", ");
         let [kinds, fields] = self.tried_counts;
         let mut tried_text = count(kinds, "kind");
@@ -322,7 +322,7 @@ impl<'a> SelftestReport<'a> {
 
     fn verdict_text(&self) -> &'static str {
         match self.expected {
-            Some(sandbox) if self.deviations.equals(sandbox) => {
+            Some(expected) if self.deviations.has_same_findings(expected) => {
                 "\nthe service does the same as the sandbox\n"
             }
             Some(_) => "\nthe service differs from the sandbox; send this report to the project\n",
@@ -350,10 +350,10 @@ mod tests {
         ] {
             let mismatch =
                 Mismatch { address: address.clone(), fields: Vec::new(), reason, help: None };
-            let applied = Applied { mismatches: vec![mismatch], ..Applied::default() };
-            let mut found = Deviations::default();
-            found.add_applied(SamplePhase::Create, &applied);
-            let shown: Vec<_> = found.findings.iter().map(ToString::to_string).collect();
+            let applied = ApplyResult { mismatches: vec![mismatch], ..ApplyResult::default() };
+            let mut deviations = Deviations::default();
+            deviations.add_apply_findings(SamplePhase::Create, &applied);
+            let shown: Vec<_> = deviations.findings.iter().map(ToString::to_string).collect();
             assert!(shown.len() == 1 && shown[0].ends_with(expected), "{shown:?}");
         }
     }
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn a_withheld_section_takes_no_other_finding_along() {
         let mut found = Deviations::default();
-        let at = |place: &str| Address::container(place.into()).section("audit_streams");
+        let section_at = |place: &str| Address::container(place.into()).section("audit_streams");
         let failed = |status| {
             let mut cause = Cause::new("refused");
             cause.status = Some(status);
@@ -375,13 +375,13 @@ mod tests {
             (Scope::Group, DeviationKind::NotSaved, 404),
             (Scope::Project, DeviationKind::Failed, 404),
         ] {
-            let object = (Some(scope), &at("acme/group"));
+            let object = (Some(scope), &section_at("acme/group"));
             found.add(SamplePhase::Create, object, kind, Some(&failed(status)), &[]);
         }
         let mut plan = Plan::default();
-        let reason = failed(404).withheld(Withheld::Refused);
-        plan.findings.incomplete.push(Incomplete { address: at("acme/group"), reason });
-        found.add_planned(SamplePhase::Create, &plan);
+        let reason = failed(404).mark_withheld(Withheld::Refused);
+        plan.findings.incomplete.push(Incomplete { address: section_at("acme/group"), reason });
+        found.add_plan_findings(SamplePhase::Create, &plan);
         assert_eq!(found.findings.len(), 3, "{:?}", found.findings);
         assert_eq!(found.refused_sections, BTreeSet::from([(Scope::Group, "audit_streams")]));
     }

@@ -2,8 +2,8 @@
 //!
 //! They are generated from the tables of the kinds, so a new kind is tested without code here. Fields
 //! of the identity and required fields get the example of their schema; then one more field is
-//! changed. With [`TestSetup::attributes`], every other field is changed too, each in a separate group
-//! or project, so that a deviation can be attributed to one field.
+//! changed. With [`TestSetup::tests_all_fields`], every other field is changed too, each in a separate
+//! group or project, so that a deviation can be attributed to one field.
 
 use std::fmt;
 
@@ -52,8 +52,8 @@ pub(super) struct TestSetup {
     pub(super) tier: Tier,
     /// Its release.
     pub(super) release: DetectedRelease,
-    /// Also test every field on its own, in addition to one field for each kind.
-    pub(super) attributes: bool,
+    /// True if every field is tested separately, in addition to one field for each kind.
+    pub(super) tests_all_fields: bool,
 }
 
 /// One thing to test: a kind, or a single field in a separate group or project.
@@ -120,11 +120,11 @@ impl TestSetup {
     }
 
     /// The reason why a field cannot be tested on its own; `None` if it can.
-    fn why_unchangeable(&self, section: Section, spec: &Spec) -> Option<String> {
+    fn unchangeable_reason(&self, section: Section, spec: &Spec) -> Option<String> {
         if section.identity.contains(&spec.name) {
             return Some("tells entries apart".to_owned());
         }
-        self.why_untestable(spec).or_else(|| match two_values(spec) {
+        self.untestable_reason(spec).or_else(|| match two_values(spec) {
             None => Some("has no two values that always fit".to_owned()),
             Some(_) => match self.entry_value(section, Some(spec), SamplePhase::Create) {
                 Ok(entry) => entry.get("import_url").map(|_| "needs an import".to_owned()),
@@ -134,7 +134,7 @@ impl TestSetup {
     }
 
     /// The reason why no change of this field can be made or observed; `None` if there is no such reason.
-    fn why_untestable(&self, spec: &Spec) -> Option<String> {
+    fn untestable_reason(&self, spec: &Spec) -> Option<String> {
         let field = &spec.field;
         let reason = match () {
             () if spec.name.contains('.') => "is part of another field",
@@ -197,10 +197,10 @@ impl TestSetup {
     pub(super) fn split_trials(&self) -> (Vec<Trial>, Vec<(Trial, String)>) {
         let (mut trials, mut untested) = (Vec::new(), Vec::new());
         let kinds = tested_sections().map(|section| Trial { section, field: None });
-        for trial in kinds.chain(all_field_trials().filter(|_| self.attributes)) {
+        for trial in kinds.chain(all_field_trials().filter(|_| self.tests_all_fields)) {
             let reason = match trial.field {
                 None => self.section_value(trial.section, SamplePhase::Create).err(),
-                Some(spec) => self.why_unchangeable(trial.section, spec),
+                Some(spec) => self.unchangeable_reason(trial.section, spec),
             };
             match reason {
                 None => trials.push(trial),
@@ -245,22 +245,16 @@ impl TestSetup {
         if tier > self.tier {
             return Err(format!("needs the tier {tier}"));
         }
-        if section.only_edits() {
+        if section.is_only_edited() {
             return Err("is only changed where it is".to_owned());
         }
         if section.shape == Shape::Switch {
             let spec = section.table().specs().first().ok_or("has no field")?;
-            let off_value = if is_boolean(spec) { false.into() } else { Json::Null };
-            return if phase == SamplePhase::Create {
-                self.sample_value(spec, phase)
-            } else {
-                Ok(off_value)
-            };
+            if phase == SamplePhase::Create {
+                return self.sample_value(spec, phase);
+            }
+            return Ok(if is_boolean(spec) { false.into() } else { Json::Null });
         }
-        let required_names = section.identity.iter().chain(section.required);
-        let required_specs = required_names.filter_map(|name| section.table().get(name));
-        // An identifying field of a higher tier has a default.
-        let sent_specs = required_specs.filter(|spec| spec.field.available.tier <= self.tier);
         if !section.table().specs().iter().any(|spec| self.is_in_release(spec)) {
             return Err("is of a later release".to_owned());
         }
@@ -272,7 +266,25 @@ impl TestSetup {
         if specs.any(|spec| spec.field.secrecy() == Secrecy::Reference) {
             return Err("needs a secret".to_owned());
         }
-        for spec in sent_specs {
+        self.add_required_fields(section, &mut fields)?;
+        if let Some(spec) = field_to_change {
+            self.add_changed_field(section, spec, phase, &mut fields)?;
+        }
+        if fields.is_empty() {
+            return Err(format!("no field of the tier {} changes alone", self.tier));
+        }
+        Ok(match section.shape {
+            Shape::Mapping => fields.into(),
+            _ => Json::Array(vec![fields.into()]),
+        })
+    }
+
+    /// Adds sample values of the identifying and required fields that `fields` lacks.
+    fn add_required_fields(&self, section: Section, fields: &mut Object) -> Result<(), String> {
+        let required_names = section.identity.iter().chain(section.required_fields);
+        let required_specs = required_names.filter_map(|name| section.table().get(name));
+        // An identifying field of a higher tier has a default.
+        for spec in required_specs.filter(|spec| spec.field.available.tier <= self.tier) {
             // Only one of two fields that exclude each other is set.
             let mut excluded_names =
                 fields.keys().map(|name| section.field(name).relations.not_with);
@@ -290,16 +302,7 @@ impl TestSetup {
             };
             fields.insert(spec.name.to_owned(), value);
         }
-        if let Some(spec) = field_to_change {
-            self.add_changed_field(section, spec, phase, &mut fields)?;
-        }
-        if fields.is_empty() {
-            return Err(format!("no field of the tier {} changes alone", self.tier));
-        }
-        Ok(match section.shape {
-            Shape::Mapping => fields.into(),
-            _ => Json::Array(vec![fields.into()]),
-        })
+        Ok(())
     }
 
     /// Adds the value of `spec` for `phase`, the fields that limit it, and the switches that it needs to
@@ -316,7 +319,7 @@ impl TestSetup {
         let limiting_fields =
             specs.filter(|other| other.field.relations.at_most == Some(spec.name));
         fields.extend(limiting_fields.map(|other| (other.name.to_owned(), value.clone())));
-        let mut needed_switch = spec.field.relations.switch();
+        let mut needed_switch = spec.field.relations.switch_field();
         while let Some(name) = needed_switch {
             let switch = section.table().get(name);
             let on_value = match switch.filter(|switch| !is_boolean(switch)) {
@@ -324,7 +327,7 @@ impl TestSetup {
                 None => true.into(),
             };
             fields.entry(name.to_owned()).or_insert(on_value);
-            needed_switch = switch.and_then(|switch| switch.field.relations.switch());
+            needed_switch = switch.and_then(|switch| switch.field.relations.switch_field());
         }
         fields.insert(spec.name.to_owned(), value);
         Ok(())
@@ -345,7 +348,7 @@ impl TestSetup {
         is_two_valued
             && field.accepted.includes(WriteRequest::Create)
             && field.read != Readback::IfPresent
-            && self.why_untestable(spec).is_none()
+            && self.untestable_reason(spec).is_none()
     }
 
     /// The value of a field in a phase: the second sample value in [`SamplePhase::Change`], else the
@@ -387,9 +390,10 @@ impl TestSetup {
 
 /// The scope, section and field that a [`TestSetup::trial_path`] encodes.
 pub(super) fn parse_trial_path(path: &str) -> Option<(Scope, &str, &str)> {
-    let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTE_GROUP))?;
-    let (noun, rest) = name.split_once('-')?;
-    let (section, field) = rest.split_once('-')?;
+    let (_, name) =
+        path.rsplit_once('/').filter(|(parent, _)| parent.ends_with(ATTRIBUTE_GROUP))?;
+    let (noun, section_and_field) = name.split_once('-')?;
+    let (section, field) = section_and_field.split_once('-')?;
     let scope = Scope::ALL.into_iter().find(|scope| scope.noun() == noun)?;
     Some((scope, section, field))
 }
@@ -456,13 +460,14 @@ fn all_field_trials() -> impl Iterator<Item = Trial> {
 }
 
 fn new_document(scope: Scope, path: &str, create: Json) -> Object {
-    let fields = [("kind", scope.document().into()), ("path", path.into()), ("create", create)];
+    let fields =
+        [("kind", scope.document_kind().into()), ("path", path.into()), ("create", create)];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The lowest tier in which the kind of `section` is available.
 fn lowest_tier(section: Section) -> Tier {
-    let read_tier = match section.scoped_kind.place {
+    let read_tier = match section.scoped_kind.read_source {
         ReadSource::List(operation) | ReadSource::Optional(operation) => operation.row().tier,
         _ => Tier::Free,
     };
@@ -490,7 +495,7 @@ mod tests {
             user,
             tier,
             release: DetectedRelease::Known("18.9".parse().unwrap()),
-            attributes: false,
+            tests_all_fields: false,
         }
     }
 
@@ -501,10 +506,12 @@ mod tests {
             tested_sections().map(|kind| (kind.scoped_kind.scope, kind.section)).collect();
         let untested: BTreeSet<_> =
             untested.into_iter().map(|(left, _)| left.scope_and_section()).collect();
-        let is_there = |of: &Section| of.only_edits() || of.names_any(NamedObject::Runner);
-        let there =
-            tested_sections().filter(is_there).map(|kind| (kind.scoped_kind.scope, kind.section));
-        assert_eq!(untested, there.collect());
+        let is_untestable =
+            |section: &Section| section.is_only_edited() || section.names_any(NamedObject::Runner);
+        let untestable = tested_sections()
+            .filter(is_untestable)
+            .map(|kind| (kind.scoped_kind.scope, kind.section));
+        assert_eq!(untested, untestable.collect());
         let all: BTreeSet<_> = all.into_iter().map(Trial::scope_and_section).collect();
         assert_eq!(all, &kinds - &untested);
     }
@@ -515,13 +522,17 @@ mod tests {
             let (all, untested) = setup(user, tier).split_trials();
             assert_eq!(all.len() + untested.len(), tested_sections().count());
             let reasons: BTreeSet<_> = untested.into_iter().map(|(_, reason)| reason).collect();
-            let of_tiers = ["needs the tier premium", "needs the tier ultimate"];
-            let of_tiers = of_tiers.into_iter().filter(|_| tier == Tier::Free);
-            let of_user = user.is_none().then_some("needs `--user`");
-            let of_uncreated =
-                tested_sections().any(Section::only_edits).then_some("is only changed where it is");
-            let expected =
-                of_user.into_iter().chain(["needs a runner"]).chain(of_uncreated).chain(of_tiers);
+            let tier_reasons = ["needs the tier premium", "needs the tier ultimate"];
+            let of_tiers = tier_reasons.into_iter().filter(|_| tier == Tier::Free);
+            let user_reason = user.is_none().then_some("needs `--user`");
+            let edit_only_reason = tested_sections()
+                .any(Section::is_only_edited)
+                .then_some("is only changed where it is");
+            let expected = user_reason
+                .into_iter()
+                .chain(["needs a runner"])
+                .chain(edit_only_reason)
+                .chain(of_tiers);
             assert_eq!(reasons, expected.map(str::to_owned).collect());
         }
     }
@@ -530,40 +541,41 @@ mod tests {
     fn each_field_is_changed_and_changed_back_or_left_out_with_a_reason() {
         let release = DetectedRelease::Known("18.9".parse().unwrap());
         let setup = setup(Some("alice"), Tier::Ultimate);
-        let setup = TestSetup { attributes: true, release, ..setup };
+        let setup = TestSetup { tests_all_fields: true, release, ..setup };
         let (mut changed, mut unchanged) = setup.split_trials();
         changed.retain(|trial| trial.field.is_some());
         unchanged.retain(|(trial, _)| trial.field.is_some());
         assert_eq!(changed.len() + unchanged.len(), all_field_trials().count());
         // The groups of the test are no top-level groups.
-        let of_top = all_field_trials()
+        let top_level_count = all_field_trials()
             .filter(|trial| trial.field.unwrap().field.available.is_only_top_level())
             .count();
         // Most integrations need a secret.
         let is_integration = |trial: &Trial| trial.section.section == "integrations";
         let integrations = unchanged.iter().filter(|(trial, _)| is_integration(trial)).count();
-        let found = unchanged.iter().filter(|(trial, _)| trial.section.only_edits()).count();
+        let edit_only_count =
+            unchanged.iter().filter(|(trial, _)| trial.section.is_only_edited()).count();
         let imports = unchanged.iter().filter(|(_, reason)| reason == "needs an import").count();
-        let others = unchanged.len() - of_top - integrations - found - imports;
+        let others = unchanged.len() - top_level_count - integrations - edit_only_count - imports;
         assert!(2 * changed.len() > 3 * others, "{others}");
         for trial in changed {
             let value = |phase| setup.entry_value(trial.section, trial.field, phase);
             let [first, other, back] = SamplePhase::ALL.map(|phase| value(phase).expect("a value"));
             assert!(first != other && first == back, "{trial}");
             let (scope, section) = trial.scope_and_section();
-            let of = (scope, section, trial.field.unwrap().name);
-            assert_eq!(parse_trial_path(&setup.trial_path(trial)), Some(of));
+            let trial_identity = (scope, section, trial.field.unwrap().name);
+            assert_eq!(parse_trial_path(&setup.trial_path(trial)), Some(trial_identity));
         }
     }
 
     #[test]
     fn no_two_declarations_contradict_each_other() {
-        let setup = TestSetup { attributes: true, ..setup(Some("alice"), Tier::Ultimate) };
+        let setup = TestSetup { tests_all_fields: true, ..setup(Some("alice"), Tier::Ultimate) };
         for phase in SamplePhase::ALL {
             let folder = tempfile::tempdir().unwrap();
             let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
             std::fs::write(folder.path().join("a.yaml"), documents.join("\n---\n")).unwrap();
-            let loaded = manifest::load(folder.path(), &LoadEnvironment::of_process());
+            let loaded = manifest::load(folder.path(), &LoadEnvironment::for_process());
             assert!(loaded.desired.is_some(), "{phase}: {:#?}", loaded.diagnostics);
         }
     }
@@ -574,7 +586,8 @@ mod tests {
         let setup = setup(Some("alice"), Tier::Ultimate);
         let value = |section, phase| setup.section_value(section, phase).expect("a value");
         let tried = || {
-            tested_sections().filter(|of| !of.names_any(NamedObject::Runner) && !of.only_edits())
+            tested_sections()
+                .filter(|of| !of.names_any(NamedObject::Runner) && !of.is_only_edited())
         };
         let changed = tried()
             .filter(|section| {

@@ -1,5 +1,4 @@
-//! The options of a session: the manifests, the service, the selected part, and further inputs of a
-//! plan.
+//! The options of a session: the manifests, the service, the selection, and further inputs of a plan.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,22 +14,23 @@ use crate::{
     cli::{CommandError, ConnectArgs, Environment, Exit, ManifestFolder, RunContext},
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
-    manifest::{LoadEnvironment, Loaded},
+    manifest::{LoadEnvironment, LoadedManifests},
     plan::{Holds, saved::SavedPlan},
     secret::AllowedVariables,
     selection::Selection,
     text::did_you_mean,
 };
 
-/// Where to look for the environment variables that manifests may use, after `--allow-env`.
+/// The variable with the globs of environment variables that manifests may use; `--allow-env` comes
+/// before it.
 const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
-/// Where to look for acknowledgements, after `--ack`.
+/// The variable with the acknowledgements; `--ack` comes before it.
 const ACK_NAME: &str = "UNDRIFT_ACK";
 /// The variable with the holds. No option and no manifest can contain them, because a hold is for a
 /// single emergency.
 const HOLD_NAME: &str = "UNDRIFT_HOLD";
 
-/// The manifests, the service, and the selected part.
+/// The manifests, the service, and the selection.
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct SessionArgs {
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(in crate::cli) struct SessionArgs {
     pub(super) access: AccessArgs,
 }
 
-/// The service, and what of the environment its manifests may use.
+/// The service, and the environment variables that manifests may use.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(in crate::cli) struct AccessArgs {
     /// Let manifests use only matching environment variables; one that starts with CI_ or GITLAB_
@@ -79,7 +79,7 @@ impl SessionArgs {
         dir: PathBuf,
     ) -> Result<Self, CommandError> {
         if !(self.select.only.is_empty() && self.select.exclude.is_empty()) {
-            return Err(not_with_saved_plan("`--only` and `--exclude`"));
+            return Err(saved_plan_conflict("`--only` and `--exclude`"));
         }
         let select = SelectArgs {
             only: parse_selectors(&saved.only)?,
@@ -91,7 +91,7 @@ impl SessionArgs {
 
     /// The values of `--only` and `--exclude`, as written.
     pub(in crate::cli) fn selectors(&self) -> [Vec<String>; 2] {
-        [written_selectors(&self.select.only), written_selectors(&self.select.exclude)]
+        [selector_patterns(&self.select.only), selector_patterns(&self.select.exclude)]
     }
 
     /// The environment variables that manifests may use: from the options, or else from
@@ -117,19 +117,19 @@ fn allowed_variables(
         Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
         None => return Ok(AllowedVariables::default()),
     };
-    AllowedVariables::matching(globs).map_err(|reason| {
+    AllowedVariables::from_globs(globs).map_err(|reason| {
         CommandError::usage(format!("{name}: {reason}")).help("write a glob such as `SHOP_*`")
     })
 }
 
 impl RunContext {
-    /// The surroundings of manifests that may use the environment variables in `allow_env`.
-    pub(in crate::cli) fn surroundings(
+    /// The environment for loading manifests that may use the environment variables in `allow_env`.
+    pub(in crate::cli) fn load_environment(
         &self,
         allow_env: &[String],
     ) -> Result<LoadEnvironment, CommandError> {
         let allowed = allowed_variables(allow_env, &self.env)?;
-        Ok(LoadEnvironment { allowed, ..LoadEnvironment::of_process() })
+        Ok(LoadEnvironment { allowed, ..LoadEnvironment::for_process() })
     }
 }
 
@@ -151,27 +151,31 @@ pub(super) struct SelectArgs {
 
 impl SelectArgs {
     /// True if the selection may contain a group or project that no document in `desired` declares.
-    /// Rules are not resolved yet. The undeclared projects of a selected group also depend on rules.
+    /// `desired` does not yet contain those that rules include; the undeclared projects of a selected
+    /// group also depend on rules.
     pub(super) fn may_include_undeclared(&self, desired: &Desired) -> bool {
         if let Some(saved) = &self.saved {
-            let declared: BTreeSet<_> =
+            let declared_paths: BTreeSet<_> =
                 desired.containers.iter().map(|container| &*container.path).collect();
-            return saved.containers.iter().any(|container| !declared.contains(&*container.path));
+            return saved
+                .containers
+                .iter()
+                .any(|container| !declared_paths.contains(&*container.path));
         }
         if self.only.is_empty() {
             return true;
         }
-        let declared: BTreeSet<_> = desired
+        let declared_paths: BTreeSet<_> = desired
             .containers
             .iter()
             .filter(|container| container.lifecycle.unlisted_projects.is_none())
             .map(|container| container.path.to_lowercase())
             .collect();
         let mut paths = self.only.iter().map(|selector| selector.pattern().split('#').next());
-        !paths.all(|path| declared.contains(&path.unwrap_or_default().to_lowercase()))
+        !paths.all(|path| declared_paths.contains(&path.unwrap_or_default().to_lowercase()))
     }
 
-    /// The selected part of a roster, given former paths.
+    /// The selected members of `roster`; `moves` has their former paths.
     pub(super) fn select_roster(&self, mut roster: Roster, moves: &Moves) -> Roster {
         let selection = self.selection();
         roster.members.retain(|member| selection.selects_path(&member.path, moves));
@@ -196,7 +200,7 @@ impl SelectArgs {
     }
 
     /// Removes the warnings of `loaded` for documents of groups and projects that are not selected.
-    pub(super) fn drop_other_warnings(&self, loaded: &mut Loaded) {
+    pub(super) fn drop_other_warnings(&self, loaded: &mut LoadedManifests) {
         let Some(desired) = loaded.desired.as_ref().filter(|_| !self.is_everything()) else {
             return;
         };
@@ -225,7 +229,7 @@ impl SelectArgs {
         resend: &[Selector],
     ) -> Result<Desired, CommandError> {
         if self.saved.is_some() {
-            // A saved selector without a match makes the plan stale, which is reported later.
+            // A saved selector without a match makes the plan stale; a later check reports it.
             return Ok(self.selection().select(desired));
         }
         for selector in self.only.iter().chain(&self.exclude).chain(resend) {
@@ -250,7 +254,7 @@ pub(in crate::cli) struct ChangeArgs {
     /// Resend write-only fields of matching objects; may be repeated
     #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
     pub(super) resend: Vec<Selector>,
-    /// Change only the first N groups and projects that have changes, and what those depend on
+    /// Change only the first N groups and projects that have changes, and their dependencies
     #[arg(long, value_name = "N")]
     pub(super) limit: Option<NonZeroUsize>,
 }
@@ -262,7 +266,7 @@ impl ChangeArgs {
         env: &Environment,
     ) -> Result<Vec<Acknowledgement>, CommandError> {
         match env.get(ACK_NAME) {
-            Some(written) if self.ack.is_empty() => split_words(written)
+            Some(value) if self.ack.is_empty() => split_words(value)
                 .map(Acknowledgement::parse)
                 .collect::<Result<_, _>>()
                 .map_err(|reason| CommandError::usage(format!("{ACK_NAME}: {reason}"))),
@@ -276,29 +280,29 @@ impl ChangeArgs {
     /// As for [`SessionArgs::for_saved_plan`].
     pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self, CommandError> {
         if !self.resend.is_empty() || self.limit.is_some() {
-            return Err(not_with_saved_plan("`--limit` and `--resend`"));
+            return Err(saved_plan_conflict("`--limit` and `--resend`"));
         }
         Ok(Self { resend: parse_selectors(&saved.resend)?, ..self.clone() })
     }
 
     /// The values of `--resend`, as written.
     pub(in crate::cli) fn resend_selectors(&self) -> Vec<String> {
-        written_selectors(&self.resend)
+        selector_patterns(&self.resend)
     }
 }
 
-fn not_with_saved_plan(options: &str) -> CommandError {
+fn saved_plan_conflict(options: &str) -> CommandError {
     CommandError::usage(format!("{options} cannot be combined with a saved plan"))
         .help("leave them out, or save another plan with them")
 }
 
-fn written_selectors(selectors: &[Selector]) -> Vec<String> {
+fn selector_patterns(selectors: &[Selector]) -> Vec<String> {
     selectors.iter().map(|selector| selector.pattern().to_owned()).collect()
 }
 
 /// Parses the selectors of a saved plan.
-fn parse_selectors(written: &[String]) -> Result<Vec<Selector>, CommandError> {
-    let selectors = written.iter().map(|glob| Selector::parse(glob)).collect::<Result<_, _>>();
+fn parse_selectors(patterns: &[String]) -> Result<Vec<Selector>, CommandError> {
+    let selectors = patterns.iter().map(|glob| Selector::parse(glob)).collect::<Result<_, _>>();
     selectors.map_err(|reason| {
         CommandError::new(Exit::Stale, anyhow::anyhow!("the saved plan: {reason}"))
     })
@@ -309,12 +313,11 @@ pub(super) fn parse_holds(
     env: &Environment,
     today: Date,
 ) -> Result<(Holds, Diagnostics), CommandError> {
-    let written = env.get(HOLD_NAME).unwrap_or_default();
-    let (holds, expired_warnings) =
-        Holds::parse(split_words(written), today).map_err(|reason| {
-            CommandError::usage(format!("{HOLD_NAME}: {reason}"))
-                .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
-        })?;
+    let value = env.get(HOLD_NAME).unwrap_or_default();
+    let (holds, expired_warnings) = Holds::parse(split_words(value), today).map_err(|reason| {
+        CommandError::usage(format!("{HOLD_NAME}: {reason}"))
+            .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
+    })?;
     Ok((holds, expired_warnings.into_iter().collect()))
 }
 
@@ -323,15 +326,14 @@ fn split_words(list: &str) -> impl Iterator<Item = &str> {
     list.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty())
 }
 
-/// Refuses a selector without a match: it is probably a typing error, which "nothing to do" would
-/// hide.
+/// Refuses a selector without a match: it is probably a typing error, and "no changes" would hide it.
 pub(in crate::cli) fn require_match(
     selector: &Selector,
     desired: &Desired,
 ) -> Result<(), CommandError> {
-    let declared = || desired.containers.iter().flat_map(Container::addresses);
+    let declared_addresses = || desired.containers.iter().flat_map(Container::addresses);
     let matches = |address: &Address| selector.matches(address);
-    if declared()
+    if declared_addresses()
         .any(|at| matches(&at) || desired.moves.any_former_matches(&at, matches).unwrap_or(false))
     {
         return Ok(());
@@ -342,18 +344,19 @@ pub(in crate::cli) fn require_match(
     let path = selector.pattern().split_once('#').map(|(path, _)| path);
     if let Some(path) = path {
         // The section may also be misspelt after a glob.
-        let sections: BTreeSet<_> = declared().filter_map(|address| address.section).collect();
+        let sections: BTreeSet<_> =
+            declared_addresses().filter_map(|address| address.section).collect();
         similar.extend(sections.iter().map(|section| format!("{path}#{section}")));
     }
-    // A `/` for the `#`, as in `acme/shop/settings`.
-    let with_slash = declared().filter(|address| {
+    // The user may have written `/` instead of `#`, as in `acme/shop/settings`.
+    let with_slash = declared_addresses().filter(|address| {
         let path = address.to_string().replacen('#', "/", 1);
         address.section.is_some() && path == selector.pattern()
     });
     if let Some(address) = with_slash.map(|address| address.to_string()).next() {
         return Err(failure.help(format!("did you mean `{address}`?")));
     }
-    let same_form = declared().filter(|address| match path {
+    let same_form = declared_addresses().filter(|address| match path {
         Some(_) => address.entry.is_some(),
         None => address.section.is_none(),
     });

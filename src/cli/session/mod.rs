@@ -1,5 +1,5 @@
-//! The shared part of `plan`, `apply` and `drift`: makes a plan from manifests and a service.
-//! `opening` opens a session in steps: `args` are the options, `source` is the service or a snapshot,
+//! The shared code of `plan`, `apply` and `drift`: makes a plan from manifests and a service.
+//! `opening` opens a session. `args` has the options, `source` opens the service or a snapshot,
 //! `preflight` checks the token, and `with_base` adds a base.
 
 mod args;
@@ -25,16 +25,16 @@ pub(super) use with_base::BaseUse;
 
 use crate::{
     api::WriteClient,
-    apply::{self, Applied, Apply, Event, TRUST_DURATION},
+    apply::{self, Apply, ApplyResult, Event, TRUST_DURATION},
     desired::{Acknowledgement, Container, Desired, Roster},
     diagnostic::Diagnostics,
-    live::Live,
-    manifest::{Config, Includes, Loaded},
+    live::LiveContainer,
+    manifest::{Config, IncludeRules, LoadedManifests},
     observe::Observer,
     plan::{self, Approved, Extent, Plan},
     report::Run,
     secret::Secrets,
-    snapshot::Recorder,
+    snapshot::SnapshotRecorder,
     value::Value,
 };
 use with_base::SessionBase;
@@ -66,7 +66,7 @@ pub(super) struct Session {
     /// The description of the run for reports.
     pub(super) run: Run,
     /// The snapshot that is being taken.
-    pub(super) recorder: Option<Arc<Recorder>>,
+    pub(super) recorder: Option<Arc<SnapshotRecorder>>,
     session_base: Option<SessionBase>,
 }
 
@@ -85,7 +85,7 @@ impl Session {
         self.plan_containers(plan, cx).await
     }
 
-    /// As [`Self::plan`], but keeps all requests, so that the plan can be saved.
+    /// Like [`Self::plan`], but keeps all requests, so that the plan can be saved.
     ///
     /// # Errors
     /// If all further requests would fail too.
@@ -102,16 +102,21 @@ impl Session {
         let progress = Progress::for_reading(progress_containers, client, &cx.output);
         self.unplanned.iter().for_each(|container| plan.count_included(container));
         let plan = RefCell::new(plan);
-        let plan_container = async |container, mut live: Live| {
-            let planned = match &self.session_base {
+        let plan_container = async |container, mut live: LiveContainer| {
+            let container_plan = match &self.session_base {
                 Some(base) => base.plan(self, container, &mut live).await?,
                 None => {
-                    apply::plan_with_answers(&self.observer, container, &mut live, &self.settings)
-                        .await?
+                    apply::plan_with_extra_facts(
+                        &self.observer,
+                        container,
+                        &mut live,
+                        &self.settings,
+                    )
+                    .await?
                 }
             };
-            plan.borrow_mut().add(container, planned, live);
-            progress.step(&container.path);
+            plan.borrow_mut().add(container, container_plan, live);
+            progress.count_step(&container.path);
             Ok(())
         };
         self.observer.read_all(&containers, self.concurrency, plan_container).await?;
@@ -140,20 +145,20 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn inspect(&self) -> Result<(Plan, Live), CommandError> {
+    pub(super) async fn inspect(&self) -> Result<(Plan, LiveContainer), CommandError> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
-        let inspected = Cell::new(None);
-        let inspect_container = async |container, mut live: Live| {
-            let planned =
-                apply::plan_with_answers(&self.observer, container, &mut live, &self.settings)
+        let plan_and_live = Cell::new(None);
+        let inspect_container = async |container, mut live: LiveContainer| {
+            let container_plan =
+                apply::plan_with_extra_facts(&self.observer, container, &mut live, &self.settings)
                     .await?;
             let mut plan = Plan::default();
-            plan.add(container, planned, live.clone());
-            inspected.set(Some((plan.into_sorted(&self.extent), live)));
+            plan.add(container, container_plan, live.clone());
+            plan_and_live.set(Some((plan.into_sorted(&self.extent), live)));
             Ok(())
         };
         self.observer.read_all(&containers, 1, inspect_container).await?;
-        inspected.into_inner().ok_or_else(|| CommandError::usage("nothing is selected"))
+        plan_and_live.into_inner().ok_or_else(|| CommandError::usage("nothing is selected"))
     }
 
     /// Applies the approved steps, to at most `max_concurrent` groups and projects at the same time.
@@ -161,17 +166,17 @@ impl Session {
         &self,
         approved: &Approved<'_>,
         max_concurrent: usize,
-        report: impl Fn(Event),
-    ) -> Applied {
+        on_event: impl Fn(Event),
+    ) -> ApplyResult {
         let apply = Apply {
-            desired: &self.to_apply(),
+            desired: &self.desired_to_apply(),
             observer: &self.observer,
             writer: &WriteClient::new(self.observer.client().clone()),
             settings: &self.settings,
             trust_duration: TRUST_DURATION,
             max_containers: max_concurrent,
         };
-        apply.run(approved, report).await
+        apply.run(approved, on_event).await
     }
 }
 
@@ -180,7 +185,7 @@ pub(super) struct Manifests {
     /// Their declarations.
     pub(super) desired: Desired,
     /// Their rules with `undeclared: include`, if there are any.
-    pub(super) includes: Option<Includes>,
+    pub(super) includes: Option<IncludeRules>,
     /// Their folder.
     pub(super) root: PathBuf,
     /// Their `undrift.yaml`.
@@ -191,8 +196,11 @@ pub(super) struct Manifests {
 ///
 /// # Errors
 /// If it has errors.
-pub(super) fn into_manifests(loaded: Loaded, cx: &RunContext) -> Result<Manifests, CommandError> {
-    let Loaded { includes, root, config, .. } = loaded;
+pub(super) fn into_manifests(
+    loaded: LoadedManifests,
+    cx: &RunContext,
+) -> Result<Manifests, CommandError> {
+    let LoadedManifests { includes, root, config, .. } = loaded;
     let Some(desired) = loaded.desired else {
         return Err(cx.report_unusable("the manifests", loaded.diagnostics));
     };
@@ -203,9 +211,10 @@ pub(super) fn into_manifests(loaded: Loaded, cx: &RunContext) -> Result<Manifest
 
 /// Adds the secrets and files that `manifests` refer to, including those in rules.
 fn add_manifest_secrets(manifests: &Manifests, mut secrets: Secrets) -> Secrets {
-    let declared = manifests.desired.containers.iter().flat_map(Container::secrets_and_files);
-    let rule_values = manifests.includes.iter().flat_map(Includes::referenced_values);
-    let values = declared.map(|(.., value)| value).chain(rule_values);
+    let declared_values =
+        manifests.desired.containers.iter().flat_map(Container::secrets_and_files);
+    let rule_values = manifests.includes.iter().flat_map(IncludeRules::referenced_values);
+    let values = declared_values.map(|(.., value)| value).chain(rule_values);
     for value in values {
         match value {
             Value::Secret(reference) => secrets.resolve([reference]),

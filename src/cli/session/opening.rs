@@ -1,4 +1,4 @@
-//! Opens a session: first the choices that need no service, then those that do.
+//! Opens a session: first the steps that need no service, then those that do.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     catalogue::settings,
     cli::{CommandError, RunContext, base, rehearsed, saved},
     desired::{Desired, GroupDeclarations, Roster},
-    manifest::{self, Config, Includes, config::ChangeLimit},
+    manifest::{self, Config, IncludeRules, config::ChangeLimit},
     observe::Observer,
     plan::{self, DriftPolicy, Extent, Holds, Limits, Outline},
     report::Run,
@@ -41,12 +41,17 @@ impl<'a> SessionBuilder<'a> {
     /// exist, or there is no service. A run that writes needs a base without faults.
     pub(in crate::cli) async fn open(mut self, cx: &RunContext) -> Result<Session, CommandError> {
         let (dir, load_environment) =
-            (&self.args.dir, cx.surroundings(&self.args.access.allow_env)?);
+            (&self.args.dir, cx.load_environment(&self.args.access.allow_env)?);
         let mut loaded = manifest::load(dir, &load_environment);
         self.args.select.drop_other_warnings(&mut loaded);
         let base = match self.base.take().filter(|_| loaded.desired.is_some()) {
             Some((base, base_use)) => Some((
-                base.read(dir, &load_environment, base_use.drift == DriftPolicy::Exclude, cx)?,
+                base.resolve(
+                    dir,
+                    &load_environment,
+                    base_use.drift_policy == DriftPolicy::Exclude,
+                    cx,
+                )?,
                 base_use,
             )),
             None => None,
@@ -71,7 +76,7 @@ impl<'a> SessionBuilder<'a> {
         })
     }
 
-    /// As [`Self::open`], for manifests that are already loaded, and without a base.
+    /// Like [`Self::open`], for manifests that are already loaded, and without a base.
     ///
     /// # Errors
     /// If a selector matches nothing, or there is no service.
@@ -87,14 +92,13 @@ impl<'a> SessionBuilder<'a> {
             // A selector without a match is refused before anything is read.
             manifests.desired = self.select(manifests.desired)?;
         }
-        let mut acknowledged = self.changes.acknowledgements(&cx.env)?;
+        let mut acknowledgements = self.changes.acknowledgements(&cx.env)?;
         let (holds, expired_warnings) = args::parse_holds(&cx.env, today)?;
         cx.output.eprint_diagnostics(&expired_warnings);
         let opened_source = self.source.open(self.args, &manifests, cx).await?;
         if let Some(saved) = &select.saved {
-            saved
-                .check_target(&opened_source.target, jiff::Timestamp::now())
-                .map_err(saved::unusable_failure)?;
+            let target_check = saved.check_target(&opened_source.target, jiff::Timestamp::now());
+            target_check.map_err(saved::unusable_failure)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;
         let observer = Observer::connect(opened_source.client.clone()).await?;
@@ -105,7 +109,7 @@ impl<'a> SessionBuilder<'a> {
             None
         };
         let (caller, sandbox) = (observer.caller().username.clone(), observer.is_sandbox());
-        let rehearsed = if sandbox { rehearsed::sections() } else { Vec::new() };
+        let rehearsed = if sandbox { rehearsed::rehearsed_sections() } else { Vec::new() };
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             (desired, roster) = self.include_by_rules(includes, desired, &observer, cx).await?;
@@ -113,12 +117,9 @@ impl<'a> SessionBuilder<'a> {
         }
         let mut unplanned = select.take_unplanned(&mut desired);
         unplanned.retain(|container| container.including_glob.is_some());
-        acknowledged.extend(desired.acknowledgements.iter().cloned());
+        acknowledgements.extend(desired.acknowledgements.iter().cloned());
         let OpenedSource { target, live, secrets, recorder, .. } = opened_source;
-        let settings = plan::PlanSettings {
-            is_offline: live.is_some(),
-            ..plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired)
-        };
+        let settings = plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired);
         let (_, reach) = guard_limits(&config);
         Ok(Session {
             settings: self.complete_settings(settings, &desired, holds, &config),
@@ -127,7 +128,7 @@ impl<'a> SessionBuilder<'a> {
             unplanned,
             keeps_container_plans: select.saved.is_some(),
             selects_all: select.is_everything(),
-            acknowledgements: acknowledged,
+            acknowledgements,
             today,
             observer,
             extent: Extent { limit: self.changes.limit, reach, ignores_drift: false },
@@ -142,16 +143,16 @@ impl<'a> SessionBuilder<'a> {
         self.args.select.select(desired.without_idle_acknowledgements(), &self.changes.resend)
     }
 
-    /// Adds the containers that rules include, which only the service knows. Returns also those
-    /// that rules match and that are not planned.
+    /// Adds the containers that rules include; only the service has their list. The roster contains
+    /// those that rules match but that are not planned.
     async fn include_by_rules(
         &self,
-        includes: Includes,
+        includes: IncludeRules,
         desired: Desired,
         observer: &Observer,
         cx: &RunContext,
     ) -> Result<(Desired, Roster), CommandError> {
-        let mut roster = observer.read_roster(&includes.roster_request(&desired)).await?;
+        let mut roster = observer.read_roster(&includes.roster_query(&desired)).await?;
         let desired = includes
             .include_from(desired, &mut roster)
             .map_err(|faults| cx.report_unusable("the manifests", faults))?;
@@ -171,17 +172,18 @@ impl<'a> SessionBuilder<'a> {
         config: &Config,
     ) -> plan::PlanSettings {
         let is_held = |address: &Address| holds.held_until(address, &desired.moves).is_some();
-        let free_containers = desired.containers.iter();
-        let free = free_containers
+        let containers = desired.containers.iter();
+        let unheld_containers = containers
             .filter(|container| !is_held(&container.address().section(settings::SECTION)));
         plan::PlanSettings {
             release: config.service.release,
-            created: desired.creatable_except(is_held),
-            groups: GroupDeclarations::from_containers(free),
+            created: desired.creatable_containers_except(is_held),
+            groups: GroupDeclarations::from_containers(unheld_containers),
             resend: self.changes.resend.clone(),
             holds,
             limits: guard_limits(config).0,
             hosts: config.service.import_hosts.names(),
+            is_offline: matches!(self.source, SessionSource::Snapshot(_)),
             ..settings
         }
     }
@@ -190,10 +192,13 @@ impl<'a> SessionBuilder<'a> {
 /// The limits of guards: for removals, and for containers that only rules include.
 pub(super) fn guard_limits(config: &Config) -> (Limits, Limits) {
     let guards = config.guards;
-    (limits_from(guards.removals, Limits::default()), limits_from(guards.reach, Limits::REACH))
+    (
+        complete_limits(guards.removals, Limits::default()),
+        complete_limits(guards.reach, Limits::REACH),
+    )
 }
 
-fn limits_from(limit: ChangeLimit, defaults: Limits) -> Limits {
+fn complete_limits(limit: ChangeLimit, defaults: Limits) -> Limits {
     let count = limit.count.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
     Limits { count: count.unwrap_or(defaults.count), share: limit.share.unwrap_or(defaults.share) }
 }

@@ -1,7 +1,7 @@
-//! Checks the token before planning: missing rights are reported in one sentence, instead of one
-//! refusal for each request.
+//! Checks the token before planning, so that missing rights cause one message instead of one refusal
+//! for each request.
 //!
-//! It costs one read. If the service does not show the token's properties, nothing is reported.
+//! It needs one read request. If the service does not show the token's properties, nothing is reported.
 
 use jiff::civil::Date;
 
@@ -22,10 +22,10 @@ pub(super) async fn check_token(
     today: Date,
     output: &Output,
 ) -> Result<Option<TokenProperties>, CommandError> {
-    let Some(token) = observer.read_token().await? else { return Ok(None) };
+    let Some(token) = observer.read_token_properties().await? else { return Ok(None) };
     output.eprint(&token_warnings(&token, today));
     if token.cannot_read() {
-        let failure = denied_token(
+        let failure = token_failure(
             format!("the token `{}` cannot read groups and projects", token.name),
             &token,
         );
@@ -39,13 +39,13 @@ pub(in crate::cli) fn check_can_write(token: Option<&TokenProperties>) -> Result
     match token.filter(|token| token.cannot_write()) {
         None => Ok(()),
         Some(token) => {
-            let failure = denied_token(format!("the token `{}` can only read", token.name), token);
+            let failure = token_failure(format!("the token `{}` can only read", token.name), token);
             Err(failure.help("apply needs the scope `api`; nothing was changed"))
         }
     }
 }
 
-fn denied_token(message: String, token: &TokenProperties) -> CommandError {
+fn token_failure(message: String, token: &TokenProperties) -> CommandError {
     CommandError::new(
         Exit::Denied,
         anyhow::anyhow!(
@@ -70,7 +70,7 @@ fn token_warnings(token: &TokenProperties, today: Date) -> String {
     text
 }
 
-/// The reach of a bot's token, as a hint for incomplete plans.
+/// A note for incomplete plans: the objects that the token of a bot cannot see.
 pub(super) fn token_scope_note(username: &str) -> String {
     match BotOwner::from_username(username) {
         Some(BotOwner { scope: Scope::Project, id }) => format!(

@@ -16,16 +16,18 @@ use crate::{
     manifest::Config,
     report::SnapshotSource,
     secret::{Secrets, judge},
-    snapshot::{self, Offline, Recorder, Snapshot, SnapshotHeader, file::MAX_BYTES},
+    snapshot::{
+        self, OfflineTransport, Snapshot, SnapshotHeader, SnapshotRecorder, file::MAX_BYTES,
+    },
     text,
 };
 
-/// The text for the embedded service in place of an address.
+/// The target of the embedded service, which has no public address.
 const SANDBOX_TARGET: &str = "sandbox";
-/// Where to look for the key of the digests of secrets in a snapshot.
+/// The variable with the key for digests of secrets in a snapshot.
 const KEY_NAME: &str = "UNDRIFT_SNAPSHOT_KEY";
 /// The age from which a snapshot is reported as old.
-const OLD_AGE: SignedDuration = SignedDuration::from_hours(24);
+const MIN_OLD_AGE: SignedDuration = SignedDuration::from_hours(24);
 
 /// The option to plan from a snapshot.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -59,22 +61,22 @@ pub(in crate::cli) enum SessionSource<'w> {
 pub(super) struct OpenedSource {
     /// The address of the service.
     pub(super) target: String,
-    /// The snapshot in place of the service, if any.
+    /// The description of the snapshot for reports, if one is used.
     pub(super) live: Option<SnapshotSource>,
-    /// True if a user gave it a token.
+    /// True if a user provided a token; false for a snapshot and the embedded service.
     pub(super) has_token: bool,
-    /// For reading.
+    /// The client for reading.
     pub(super) client: ReadClient,
     /// The secrets of the manifests.
     pub(super) secrets: Arc<Secrets>,
-    /// The snapshot that answers in place of the service.
-    offline: Option<Arc<Offline>>,
+    /// The snapshot that answers requests instead of the service.
+    offline: Option<Arc<OfflineTransport>>,
     /// The snapshot that is being taken.
-    pub(super) recorder: Option<Arc<Recorder>>,
+    pub(super) recorder: Option<Arc<SnapshotRecorder>>,
 }
 
 impl OpenedSource {
-    /// Passes on the declarations, which snapshots must know.
+    /// Passes the declarations to the snapshot that is read or taken.
     pub(super) fn declare(&self, desired: &Desired) {
         self.offline.iter().for_each(|offline| offline.use_declarations(desired, &self.secrets));
         self.recorder.iter().for_each(|recorder| recorder.use_declarations(desired));
@@ -94,14 +96,14 @@ impl SessionSource<'_> {
         cx: &RunContext,
     ) -> Result<OpenedSource, CommandError> {
         let allowed = args.allowed_variables(&cx.env)?;
-        let find_all = |secrets: Secrets| {
+        let collect_secrets = |secrets: Secrets| {
             Arc::new(add_manifest_secrets(manifests, secrets.with_allowed_variables(allowed)))
         };
         let opened_source = match self {
-            Self::Snapshot(path) => from_snapshot(path, args, manifests, find_all, cx)?,
+            Self::Snapshot(path) => open_snapshot(path, args, manifests, collect_secrets, cx)?,
             Self::Service | Self::TakeSnapshot => {
                 let takes_snapshot = matches!(self, Self::TakeSnapshot);
-                from_service(args, takes_snapshot, manifests, find_all, cx).await?
+                open_service(args, takes_snapshot, manifests, collect_secrets, cx).await?
             }
         };
         opened_source.declare(&manifests.desired);
@@ -109,15 +111,15 @@ impl SessionSource<'_> {
     }
 }
 
-fn from_snapshot(
+fn open_snapshot(
     path: &Path,
     args: &SessionArgs,
     Manifests { root, config, .. }: &Manifests,
-    find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
+    collect_secrets: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &RunContext,
 ) -> Result<OpenedSource, CommandError> {
     let snapshot = load_snapshot(path)?;
-    let SnapshotHeader { target, taken_at, .. } = &snapshot.header;
+    let SnapshotHeader { service_address: target, taken_at, .. } = &snapshot.header;
     let (target, taken_at) = (target.clone(), *taken_at);
     let key = cx.env.digest_key(KEY_NAME)?;
     check_key(&snapshot.header, key.as_ref())?;
@@ -125,9 +127,9 @@ fn from_snapshot(
     warn_if_old(&snapshot.header, cx);
     let time_text = format!("{}, {}", snapshot::format_minute(taken_at), age_text(taken_at));
     let live = Some(SnapshotSource { taken_at: taken_at.to_string(), shown: time_text });
-    let secrets = find_all(Secrets::new(root, cx.env.clone()));
+    let secrets = collect_secrets(Secrets::new(root, cx.env.clone()));
     cx.output.redactor.set_secrets(Arc::clone(&secrets));
-    let offline = Arc::new(Offline::new(snapshot, key));
+    let offline = Arc::new(OfflineTransport::new(snapshot, key));
     let transport = Arc::clone(&offline);
     let client =
         ReadClient::new(service, transport, Arc::clone(&secrets), ClientSettings::default());
@@ -135,57 +137,58 @@ fn from_snapshot(
     Ok(OpenedSource { target, live, has_token: false, client, secrets, offline, recorder })
 }
 
-async fn from_service(
+async fn open_service(
     args: &SessionArgs,
     takes_snapshot: bool,
     Manifests { root, config, .. }: &Manifests,
-    find_all: impl FnOnce(Secrets) -> Arc<Secrets>,
+    collect_secrets: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &RunContext,
 ) -> Result<OpenedSource, CommandError> {
     let endpoint = args.access.connect.find_endpoint(root, config, cx).await?;
-    let (service, sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
+    let (service, is_sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
     let secrets =
-        find_all(endpoint.exclude_token(Secrets::new(root, endpoint.environment.clone())));
+        collect_secrets(endpoint.exclude_token(Secrets::new(root, endpoint.environment.clone())));
     let mut client =
-        args.access.connect.client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
-    let target = if sandbox { SANDBOX_TARGET.to_owned() } else { service.to_string() };
+        args.access.connect.create_client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
+    let target = if is_sandbox { SANDBOX_TARGET.to_owned() } else { service.to_string() };
     let mut recorder = None;
     if takes_snapshot {
-        let head = SnapshotHeader {
-            target: target.clone(),
-            is_sandbox: sandbox,
+        let header = SnapshotHeader {
+            service_address: target.clone(),
+            is_sandbox,
             taken_at: current_time(),
             key_id: None,
         };
         let key = cx.env.digest_key(KEY_NAME)?;
-        let taken = Arc::new(Recorder::new(client, head, Arc::clone(&secrets), key));
+        let new_recorder =
+            Arc::new(SnapshotRecorder::new(client, header, Arc::clone(&secrets), key));
         let in_flight = args.access.connect.in_flight(config);
         let settings = ClientSettings { in_flight, ..ClientSettings::default() };
-        client = ReadClient::new(service, taken.clone(), Arc::clone(&secrets), settings);
-        recorder = Some(taken);
+        client = ReadClient::new(service, new_recorder.clone(), Arc::clone(&secrets), settings);
+        recorder = Some(new_recorder);
     }
-    let (live, has_token, offline) = (None, !sandbox, None);
+    let (live, has_token, offline) = (None, !is_sandbox, None);
     Ok(OpenedSource { target, live, has_token, client, secrets, offline, recorder })
 }
 
 fn load_snapshot(path: &Path) -> Result<Snapshot, CommandError> {
-    let text = input::read_bytes(path, MAX_BYTES).map_err(|error| {
+    let bytes = input::read_bytes(path, MAX_BYTES).map_err(|error| {
         input::cannot_read(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
     })?;
     let path = path.display();
-    if text.len() as u64 > MAX_BYTES {
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(CommandError::usage(format!(
             "`{path}` is larger than 256 MiB, the maximum of a snapshot"
         )));
     }
-    Snapshot::read(&text)
+    Snapshot::read(&bytes)
         .map_err(|error| CommandError::usage(format!("cannot use `{path}`: {error}")))
 }
 
-/// Refuses another key than that of the snapshot: all secrets would seem to differ.
-fn check_key(head: &SnapshotHeader, key: Option<&DigestKey>) -> Result<(), CommandError> {
-    match (&head.key_id, key) {
-        (Some(taken), Some(key)) if *taken != key.id() => {
+/// Refuses a key other than the one of the snapshot, because all secrets would seem to differ.
+fn check_key(header: &SnapshotHeader, key: Option<&DigestKey>) -> Result<(), CommandError> {
+    match (&header.key_id, key) {
+        (Some(snapshot_key_id), Some(key)) if *snapshot_key_id != key.id() => {
             let message = format!("the snapshot was taken with another {KEY_NAME}");
             let failure = CommandError::new(Exit::Stale, anyhow::anyhow!(message));
             Err(failure.help("use the same key or none, or take the snapshot again"))
@@ -211,16 +214,16 @@ fn age_text(instant: Timestamp) -> String {
     }
 }
 
-fn warn_if_old(head: &SnapshotHeader, cx: &RunContext) {
-    if current_time().duration_since(head.taken_at) > OLD_AGE {
-        let age = age_text(head.taken_at);
+fn warn_if_old(header: &SnapshotHeader, cx: &RunContext) {
+    if current_time().duration_since(header.taken_at) > MIN_OLD_AGE {
+        let age = age_text(header.taken_at);
         cx.output.eprint(&format!(
             "warning: the snapshot was taken {age}; later changes are not in the plan\n"
         ));
     }
 }
 
-/// The service of a snapshot, unless the run names another one.
+/// The service of a snapshot; an error if the run names another one.
 impl crate::cli::connect::ConnectArgs {
     fn snapshot_service(
         &self,
@@ -236,9 +239,9 @@ impl crate::cli::connect::ConnectArgs {
         let service = ServiceAddress::parse(target, true).map_err(|error| {
             CommandError::usage(format!("the address in the snapshot is not valid: {error}"))
         })?;
-        let declared = config.service.url.as_deref();
-        let declared = declared.map(|url| ("`service.url` in undrift.yaml", url));
-        for (name, url) in declared.into_iter().chain(self.named_address(env)) {
+        let declared_url = config.service.url.as_deref();
+        let declared_address = declared_url.map(|url| ("`service.url` in undrift.yaml", url));
+        for (name, url) in declared_address.into_iter().chain(self.named_address(env)) {
             if !ServiceAddress::parse(url, true).is_ok_and(|url| url == service) {
                 let (target, url) = (text::escape(target), judge::mask_url(url));
                 let message = format!("the snapshot is for `{target}`, but {name} is `{url}`");

@@ -1,4 +1,4 @@
-//! A session with a base: labels of differences, and the limits of both sides.
+//! Adds a base to a session: it labels differences, and applies the limits of both configurations.
 
 use std::{
     borrow::Cow,
@@ -18,7 +18,7 @@ use crate::{
     desired::{Acknowledgement, Container, Desired, MatchedContainer, Roster},
     diagnostic::Diagnostic,
     diff::Problem,
-    live::Live,
+    live::LiveContainer,
     manifest::Config,
     plan::{Base, BaseComparison, BranchPart, DriftPolicy, Limits, Outline, Plan},
     selection::Selection,
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct BaseUse {
     /// The treatment of differences that are older than the branch.
-    pub(in crate::cli) drift: DriftPolicy,
+    pub(in crate::cli) drift_policy: DriftPolicy,
     /// True if only containers whose declarations differ from the base are read.
     pub(in crate::cli) only_changed: bool,
 }
@@ -38,7 +38,7 @@ pub(super) struct SessionBase {
     base: Base,
     config: Config,
     acknowledgements: Vec<Acknowledgement>,
-    drift: DriftPolicy,
+    drift_policy: DriftPolicy,
     /// The comparison so far.
     comparison: RefCell<BaseComparison>,
     /// The declarations without excluded parts, by path.
@@ -46,7 +46,7 @@ pub(super) struct SessionBase {
 }
 
 impl Session {
-    /// The session with a base. The limits of both sides hold.
+    /// Adds a base to the session. The stricter limits of the two configurations apply.
     pub(in crate::cli) fn with_base(
         mut self,
         resolved_base: ResolvedBase,
@@ -63,7 +63,7 @@ impl Session {
         let (removals, reach) = guard_limits(&config);
         self.settings.limits = stricter_limits(self.settings.limits, removals);
         self.extent.reach = stricter_limits(self.extent.reach, reach);
-        self.extent.ignores_drift = base_use.drift == DriftPolicy::Show;
+        self.extent.ignores_drift = base_use.drift_policy == DriftPolicy::Show;
         outline.add(&self.desired.containers);
         let moves = &self.desired.moves;
         let removed_addresses = base.removed_declarations(&outline, moves).into_iter();
@@ -75,20 +75,22 @@ impl Session {
             self.desired.containers =
                 base.changed_containers(std::mem::take(&mut self.desired.containers));
             comparison.unchanged = container_count - self.desired.containers.len();
-            self.settings.created = self.desired.creatable();
-            // Acknowledgements in documents count for selected containers; those of the command
-            // line for the whole run.
+            self.settings.created = self.desired.creatable_containers();
+            // An acknowledgement in a document counts only for selected containers, one on the
+            // command line for the whole run.
             let containers = &self.desired.containers;
-            self.acknowledgements.retain(|one| {
-                one.origin.is_none()
-                    || containers.iter().any(|container| one.selector.touches(&container.path))
+            self.acknowledgements.retain(|acknowledgement| {
+                acknowledgement.origin.is_none()
+                    || containers
+                        .iter()
+                        .any(|container| acknowledgement.selector.matches_path(&container.path))
             });
         }
         self.session_base = Some(SessionBase {
             base,
             config,
             acknowledgements,
-            drift: base_use.drift,
+            drift_policy: base_use.drift_policy,
             comparison: RefCell::new(comparison),
             branch_parts: RefCell::default(),
         });
@@ -101,25 +103,26 @@ impl Session {
         content: BaseContent,
         cx: &RunContext,
     ) -> (Base, Config, Vec<Acknowledgement>) {
-        let missing = missing_members(&self.desired, &content.desired);
+        let branch_only = branch_only_roster(&self.desired, &content.desired);
         let acknowledgements = content.desired.acknowledgements.clone();
-        let included = match content.includes {
-            Some(includes) => includes.include_from(content.desired, &mut { missing }),
+        let base_desired = match content.includes {
+            Some(includes) => includes.include_from(content.desired, &mut { branch_only }),
             None => Ok(content.desired),
         };
-        let base =
-            included.map(|base| Base::from_containers(base.containers, &self.desired.containers));
+        let base = base_desired
+            .map(|base| Base::from_containers(base.containers, &self.desired.containers));
         let base = base.unwrap_or_else(|_| {
-            let why =
+            let message =
                 "no base to compare with: its rules are not valid for a project that they include";
-            cx.output.eprint_diagnostics(&[Diagnostic::warning("base", why)].into_iter().collect());
+            cx.output
+                .eprint_diagnostics(&[Diagnostic::warning("base", message)].into_iter().collect());
             Base::Unknown
         });
         (base, content.config, acknowledgements)
     }
 
-    /// The declarations without what this run excludes, after planning.
-    pub(in crate::cli) fn to_apply(&self) -> Cow<'_, Desired> {
+    /// The declarations to apply, without the parts that planning excluded.
+    pub(in crate::cli) fn desired_to_apply(&self) -> Cow<'_, Desired> {
         let Some(session_base) = &self.session_base else { return Cow::Borrowed(&self.desired) };
         let branch_parts = session_base.branch_parts.borrow();
         if branch_parts.is_empty() {
@@ -129,7 +132,7 @@ impl Session {
         let containers =
             containers.filter_map(|container| match branch_parts.get(&container.path) {
                 Some(BranchPart::Nothing) => None,
-                Some(BranchPart::Some(rest)) => Some((**rest).clone()),
+                Some(BranchPart::Some(part)) => Some((**part).clone()),
                 Some(BranchPart::Whole) | None => Some(container.clone()),
             });
         Cow::Owned(Desired { containers: containers.collect(), ..self.desired.clone() })
@@ -142,16 +145,16 @@ impl SessionBase {
         &self,
         session: &Session,
         container: &Container,
-        live: &mut Live,
+        live: &mut LiveContainer,
     ) -> Result<crate::plan::ContainerPlan, ApiError> {
         let (observer, settings) = (&session.observer, &session.settings);
-        let planned =
-            apply::plan_against(observer, container, &self.base, self.drift, live, settings);
-        let BranchPlan { mut plan, branch_part: rest, comparison } = planned.await?;
-        plan.findings.problems.extend(find_outside_problem(&self.config, container));
+        let plan_future =
+            apply::plan_against(observer, container, &self.base, self.drift_policy, live, settings);
+        let BranchPlan { mut plan, branch_part, comparison } = plan_future.await?;
+        plan.findings.problems.extend(find_unmanaged_problem(&self.config, container));
         self.comparison.borrow_mut().extend(comparison);
-        if !matches!(rest, BranchPart::Whole) {
-            self.branch_parts.borrow_mut().insert(container.path.clone(), rest);
+        if !matches!(branch_part, BranchPart::Whole) {
+            self.branch_parts.borrow_mut().insert(container.path.clone(), branch_part);
         }
         Ok(plan)
     }
@@ -163,26 +166,32 @@ impl SessionBase {
 
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.
     pub(super) fn mark_new(&self, plan: &mut Plan, acknowledgements: &[Acknowledgement]) {
-        let base_origins = acknowledgements
+        let covered_acknowledgements = acknowledgements
             .iter()
             .filter(|new| self.acknowledgements.iter().any(|old| new.is_covered_by(old)));
-        let old: BTreeSet<_> = base_origins.filter_map(|one| one.origin.as_ref()).collect();
+        let covered_origins: BTreeSet<_> = covered_acknowledgements
+            .filter_map(|acknowledgement| acknowledgement.origin.as_ref())
+            .collect();
         for acknowledged in &mut plan.acknowledged {
-            acknowledged.is_new = acknowledged.by.as_ref().is_some_and(|by| !old.contains(by));
+            acknowledged.is_new =
+                acknowledged.by.as_ref().is_some_and(|by| !covered_origins.contains(by));
         }
         plan.acknowledged.sort_by_key(|acknowledged| !acknowledged.is_new);
     }
 }
 
-/// Containers that rules at the base may include: declared here and not there.
-fn missing_members(branch_desired: &Desired, base: &Desired) -> Roster {
-    let declared: BTreeSet<_> = base.containers.iter().map(|one| one.path.to_lowercase()).collect();
-    let missing =
-        branch_desired.containers.iter().filter(|one| !declared.contains(&one.path.to_lowercase()));
-    let members = missing.map(|one| MatchedContainer {
-        scope: one.scope,
-        path: one.path.to_string(),
-        exception: None,
+/// The containers that only this branch declares. Rules at the base may include them.
+fn branch_only_roster(branch_desired: &Desired, base: &Desired) -> Roster {
+    let base_paths: BTreeSet<_> =
+        base.containers.iter().map(|container| container.path.to_lowercase()).collect();
+    let branch_only = branch_desired
+        .containers
+        .iter()
+        .filter(|container| !base_paths.contains(&container.path.to_lowercase()));
+    let members = branch_only.map(|container| MatchedContainer {
+        scope: container.scope,
+        path: container.path.to_string(),
+        exclusion: None,
     });
     Roster { members: members.collect(), ..Roster::default() }
 }
@@ -192,9 +201,9 @@ fn stricter_limits(first: Limits, second: Limits) -> Limits {
     Limits { count: first.count.min(second.count), share: first.share.min(second.share) }
 }
 
-/// A problem for a container outside of the paths that the base manages. A branch may not add paths and
-/// use them in the same run.
-fn find_outside_problem(config: &Config, container: &Container) -> Option<Problem> {
+/// The problem if a container is outside of the paths that the base manages. A branch must not add
+/// paths and use them in the same run.
+fn find_unmanaged_problem(config: &Config, container: &Container) -> Option<Problem> {
     let (address, message) = config.find_unmanaged(container)?;
     let file = crate::manifest::config::FILE;
     let help = format!("merge the change of `manages` in {file} first, then declare this");

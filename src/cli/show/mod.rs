@@ -5,11 +5,11 @@ mod parts;
 use std::path::{Path, PathBuf};
 
 use super::{
-    CommandError, CommandResult, Exit, ManifestFolder, ReportArgs, Reported, RunContext, saved,
+    CommandError, CommandResult, Exit, ManifestFolder, ReportArgs, ReportedExit, RunContext, saved,
 };
 use crate::{
     address::Glob,
-    manifest::{self, Options, Trace},
+    manifest::{self, LoadOptions, Trace},
     report::{TextStyle, terminal},
     text::did_you_mean,
 };
@@ -44,15 +44,15 @@ fn describe_file(dir: clap::Arg) -> clap::Arg {
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     if !args.report.is_empty() {
-        return parts::show(&args.report, cx).map(Reported::exit);
+        return parts::show(&args.report, cx).map(ReportedExit::exit);
     }
     if args.effective.is_empty() {
         return show_saved_plan(&args.dir, cx.output.style, cx);
     }
     let loaded = manifest::load_with(
         &args.dir,
-        &cx.surroundings(&[])?,
-        &Options { traced_globs: &args.effective, ..Options::default() },
+        &cx.load_environment(&[])?,
+        &LoadOptions { traced_globs: &args.effective, ..LoadOptions::default() },
     );
     let Some(desired) = &loaded.desired else {
         return Err(cx.report_unusable("the manifests", loaded.diagnostics));
@@ -88,6 +88,6 @@ fn show_saved_plan(path: &Path, style: TextStyle, cx: &RunContext) -> CommandRes
     }
     let sealed = saved::read_saved_plan(path)?;
     sealed.plan.check().map_err(saved::unusable_failure)?;
-    cx.output.print(&terminal::saved(&sealed, style))?;
+    cx.output.print(&terminal::render_saved_plan(&sealed, style))?;
     Ok(Exit::Success)
 }

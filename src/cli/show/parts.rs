@@ -1,5 +1,5 @@
-//! The plans of several jobs as one, from their JSON reports. Each job had its own guards and exit
-//! code; the first of these codes in order is that of the whole.
+//! Joins the plans of several jobs, from their JSON reports. Each job applied guards to its own plan and
+//! has an exit code; the most important of these codes becomes the exit code of the run.
 
 use std::{
     collections::BTreeMap,
@@ -11,14 +11,14 @@ use serde::Deserialize;
 use crate::{
     address::Address,
     cause::Cause,
-    cli::{CommandError, Exit, Reported, RunContext, input},
+    cli::{CommandError, Exit, ReportedExit, RunContext, input},
     diagnostic::Severity,
     diff::Incomplete,
     plan::Plan,
     report::{FORMAT_VERSION, ReportKind, Run},
 };
 
-/// The largest report that is read, in bytes: many more than those of the largest organisations.
+/// The maximum size of a report, in bytes. Reports of the largest organisations are much smaller.
 const MAX_REPORT_BYTES: u64 = 1 << 30;
 
 /// The fields that every report has.
@@ -32,7 +32,7 @@ struct ReportHead {
     diagnostics: Vec<ReportedDiagnostic>,
 }
 
-/// The diagnostics of the manifests.
+/// A diagnostic of the manifests, as in a report.
 #[derive(Deserialize)]
 struct ReportedDiagnostic {
     severity: Severity,
@@ -61,7 +61,7 @@ struct FinishedReport {
     plan: Plan,
 }
 
-/// One job's part.
+/// The report of one job.
 struct JobReport {
     kind: ReportKind,
     exit: Exit,
@@ -70,34 +70,34 @@ struct JobReport {
 }
 
 /// Shows the reports in `files` as one.
-pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<Reported, CommandError> {
-    let parts: Vec<_> = files.iter().map(|file| read_report(file)).collect::<Result<_, _>>()?;
-    if let Some(reason) = find_overlap(files, &parts) {
+pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<ReportedExit, CommandError> {
+    let reports: Vec<_> = files.iter().map(|file| read_report(file)).collect::<Result<_, _>>()?;
+    if let Some(reason) = find_overlap(files, &reports) {
         return Err(CommandError::usage(reason).help("each group and project must be in one part"));
     }
-    let exit = Exit::first_of(parts.iter().map(|part| part.exit));
-    let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
-    let is_all_drift = parts.iter().all(|part| part.kind == ReportKind::Drift);
+    let exit = Exit::first_of(reports.iter().map(|part| part.exit));
+    let run = reports.iter().find_map(|part| part.run.clone()).unwrap_or_default();
+    let is_all_drift = reports.iter().all(|part| part.kind == ReportKind::Drift);
     let kind = if is_all_drift { ReportKind::Drift } else { ReportKind::Plan };
-    let plan = Plan::join(parts.into_iter().map(|part| part.plan));
+    let plan = Plan::join(reports.into_iter().map(|part| part.plan));
     Ok(cx.reports.finish_plan(&run, &plan, kind, exit))
 }
 
-/// The reason why the parts cannot be joined: two are of different services, or change the same
+/// The reason why the reports cannot be joined: two are for different services, or change the same
 /// object.
-fn find_overlap(files: &[PathBuf], parts: &[JobReport]) -> Option<String> {
+fn find_overlap(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
     let mut service: Option<(&Path, &str)> = None;
-    let mut changed: BTreeMap<&Address, usize> = BTreeMap::new();
-    for (index, (file, part)) in files.iter().zip(parts).enumerate() {
-        if let Some(run) = &part.run {
+    let mut changed_by: BTreeMap<&Address, usize> = BTreeMap::new();
+    for (index, (file, report)) in files.iter().zip(reports).enumerate() {
+        if let Some(run) = &report.run {
             let (first, target) = *service.get_or_insert((file, &run.target));
             if target != run.target {
                 let (first, file) = (first.display(), file.display());
                 return Some(format!("`{first}` is for {target}, and `{file}` for {}", run.target));
             }
         }
-        for step in &part.plan.findings.steps {
-            let other = *changed.entry(&step.address).or_insert(index);
+        for step in &report.plan.findings.steps {
+            let other = *changed_by.entry(&step.address).or_insert(index);
             if other != index {
                 let (other, file) = (files[other].display(), file.display());
                 return Some(format!("both `{other}` and `{file}` change {}", step.address));
@@ -107,10 +107,11 @@ fn find_overlap(files: &[PathBuf], parts: &[JobReport]) -> Option<String> {
     None
 }
 
-/// The part in a report. That of a run that failed or was killed has nothing but the reason.
+/// Reads the report in `file`. If its run failed or was killed, the plan contains only the reason, as
+/// something that could not be read.
 fn read_report(file: &Path) -> Result<JobReport, CommandError> {
     let bytes = input::read_file(file, MAX_REPORT_BYTES)?;
-    // Words of undrift in it, such as the names of sections, are kept as long as the process.
+    // The plan borrows names from the report, such as those of sections, for the rest of the process.
     let bytes: &'static [u8] = bytes.leak();
     parse_report(file, bytes).map_err(|reason| {
         let failure = CommandError::usage(format!(
@@ -121,7 +122,7 @@ fn read_report(file: &Path) -> Result<JobReport, CommandError> {
     })
 }
 
-/// The part in the report `bytes`, or the reason why they are no report.
+/// Parses the report in `bytes`. The error is the reason why they are not a report of a plan.
 fn parse_report(file: &Path, bytes: &'static [u8]) -> Result<JobReport, String> {
     let head: ReportHead = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if !matches!(head.undrift, ReportKind::Plan | ReportKind::Drift) {
@@ -139,10 +140,11 @@ fn parse_report(file: &Path, bytes: &'static [u8]) -> Result<JobReport, String> 
         return Ok(JobReport { kind: head.undrift, exit, run: Some(run), plan });
     }
     let reason = head.error.map_or("not finished".into(), |error| format!("failed: {error}"));
-    let reason = match head.diagnostics.iter().find(|what| what.severity == Severity::Error) {
-        Some(first) => format!("{reason}: {}", first.sentence()),
-        None => reason,
-    };
+    let reason =
+        match head.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error) {
+            Some(first) => format!("{reason}: {}", first.sentence()),
+            None => reason,
+        };
     let mut plan = Plan::default();
     plan.findings.incomplete.push(Incomplete {
         address: Address::container(file.to_string_lossy().into()),

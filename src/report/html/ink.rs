@@ -1,8 +1,8 @@
-//! Escapes text from others for HTML, in one place.
+//! Escapes text from manifests and the service for HTML.
 
 use crate::{secret::Secrets, text::escape};
 
-/// Escapes text from others, as content and as a quoted value of an attribute.
+/// Escapes text from manifests and the service, for content and quoted attributes.
 #[derive(Clone, Copy)]
 pub(super) struct HtmlInk<'s> {
     /// The secrets to remove.
@@ -36,18 +36,18 @@ impl HtmlInk<'_> {
 
 /// `text` with the special characters of HTML escaped.
 fn escape_html_text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(c),
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(c),
         }
     }
-    out
+    escaped
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::model::{
     ItemGroup, Report, ReportContent, ReportItem, ReportPart, StepItem, action_word,
-    fold::fold_equal, item::acknowledgement, note::note_object,
+    fold::fold_equal, item::joint_acknowledgement, note::note_object,
 };
 use crate::{
     diff::Action,
@@ -31,11 +31,11 @@ const FILTERS: &str = include_str!("filters.html");
 /// The script of the page.
 const SCRIPT: &str = include_str!("page.js");
 
-/// The maximum number of steps for which all are unfolded at first.
+/// The maximum number of steps that are all unfolded when the page opens.
 const MAX_UNFOLDED: usize = 300;
 
 /// `report` as a page, without `secrets`.
-pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
+pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     let ink = HtmlInk { secrets };
     let steps = report.steps();
     let mut page = String::with_capacity(4_096 + steps.len() * 1_024);
@@ -53,8 +53,8 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     write_header(&mut page, report, &steps, ink);
     page += "<main>\n";
     let report_items = report.items();
-    let warnings = report_items.partition_point(|item| item.group < ItemGroup::Warning);
-    write_items(&mut page, &report_items[..warnings], ink);
+    let warning_start = report_items.partition_point(|item| item.group < ItemGroup::Warning);
+    write_items(&mut page, &report_items[..warning_start], ink);
     if !steps.is_empty() {
         page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
@@ -67,7 +67,7 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
         let is_unfolded = is_unfolded && *part != ReportPart::Drift;
         steps::write_part(&mut page, items, *part, &numbers, is_unfolded, ink);
     }
-    write_items(&mut page, &report_items[warnings..], ink);
+    write_items(&mut page, &report_items[warning_start..], ink);
     write_notes(&mut page, report, ink);
     page += "</main>\n";
     page += &format!("<script>{SCRIPT}</script>\n</body>\n</html>\n");
@@ -117,16 +117,16 @@ fn write_header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], 
     *page += "</header>\n";
 }
 
-/// How many objects are created, changed and removed; after apply, how many were.
+/// The numbers of objects to create, change and remove; after apply, those of completed steps.
 fn write_tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let is_applied = matches!(report.content(), Some(ReportContent::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
-        let counted = steps.iter().filter(|item| {
+        let counted_items = steps.iter().filter(|item| {
             item.step.action == action
                 && if is_applied { item.is_done } else { item.part != ReportPart::Watched }
         });
-        let (number, class) = (counted.count(), action_word(action));
+        let (number, class) = (counted_items.count(), action_word(action));
         let words = match action {
             _ if !is_applied => format!("to {class}"),
             Action::Create => "created".into(),
@@ -152,7 +152,7 @@ fn write_items(page: &mut String, items: &[ReportItem<'_>], ink: HtmlInk<'_>) {
             ink.text(first.group.title()),
             group_items.len()
         );
-        for (first, others) in fold_equal(group_items, false, ReportItem::gist) {
+        for (first, others) in fold_equal(group_items, false, ReportItem::fold_key) {
             write_item(page, first, &others, ink);
         }
         *page += "</ul>\n</section>\n";
@@ -178,11 +178,11 @@ fn write_item(
     }
     if let Some(refusal) = item.refusal {
         let others = others.iter().filter_map(|item| item.refusal);
-        let words = format!("--ack {}", shell_word(&acknowledgement(refusal, others)));
+        let ack_option = format!("--ack {}", shell_word(&joint_acknowledgement(refusal, others)));
         *page += &format!(
             "<p class=\"help\">If intended, pass <code class=\"copied\">{}</code> \
              <button type=\"button\" class=\"copy\" hidden>Copy</button></p>",
-            ink.text(&words)
+            ink.text(&ack_option)
         );
     }
     let others: Vec<_> = others.iter().filter_map(|item| item.object_or_place()).collect();
@@ -192,12 +192,12 @@ fn write_item(
 
 /// The notes, folded.
 fn write_notes(page: &mut String, report: &Report<'_>, ink: HtmlInk<'_>) {
-    let kinds = report.notes();
-    if kinds.is_empty() {
+    let notes_by_kind = report.notes();
+    if notes_by_kind.is_empty() {
         return;
     }
     *page += "<section class=\"notes\">\n<h2>Notes</h2>\n";
-    for ((_, title), notes) in kinds {
+    for ((_, title), notes) in notes_by_kind {
         *page += &format!(
             "<details>\n<summary>{} <span class=\"count\">{}</span></summary>\n<ul>\n",
             ink.prose(title),

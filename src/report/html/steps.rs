@@ -10,21 +10,21 @@ use crate::{
     report::{
         compare::{self, TextComparison},
         model::{
-            Fold, FoldedSteps, ReportPart, StepItem, StepRow, ValueText, action_word, build_rows,
-            file_line, fold_steps, label_word, remarks, sign, step::object_name,
+            FoldMode, FoldedSteps, ReportPart, StepItem, StepRow, ValueText, action_word,
+            build_rows, file_line, fold_steps, label_word, remarks, sign, step::object_name,
         },
     },
     text::count,
 };
 
 /// The maximum number of earlier steps that are named for one reason.
-const MAX_NAMED: usize = 3;
+const MAX_NAMED_STEPS: usize = 3;
 
 /// The numbers of the steps that have an element to link to, by address. Folded steps have none.
 pub(super) fn number_elements(
     parts: &[(ReportPart, Vec<StepItem<'_>>)],
 ) -> BTreeMap<String, usize> {
-    let groups = parts.iter().flat_map(|(_, items)| fold_steps(items, Fold::Steps));
+    let groups = parts.iter().flat_map(|(_, items)| fold_steps(items, FoldMode::Steps));
     let pieces = groups.flat_map(|folded| folded.steps);
     pieces.map(|piece| (piece.item.step.address.to_string(), piece.item.number)).collect()
 }
@@ -38,8 +38,8 @@ pub(super) fn write_part(
     is_unfolded: bool,
     ink: HtmlInk<'_>,
 ) {
-    // An element has one complete step, so that others can link to it.
-    let groups = fold_steps(items, Fold::Steps);
+    // Each element shows one complete step, so that others can link to it.
+    let groups = fold_steps(items, FoldMode::Steps);
     *page += &format!(
         "<section class=\"part\">\n<h2>{} <span class=\"count\">{}</span></h2>\n",
         part.title(),
@@ -93,7 +93,7 @@ pub(super) fn write_others(
 fn write_step(
     page: &mut String,
     item: &StepItem<'_>,
-    unfolded: bool,
+    is_unfolded: bool,
     numbers: &BTreeMap<String, usize>,
     ink: HtmlInk<'_>,
 ) {
@@ -112,7 +112,7 @@ fn write_step(
          <summary><span class=\"sign\" title=\"{action}\">{sign}</span> <span class=\"object\">{}</span>",
         item.number,
         ink.text(section),
-        if unfolded { " open" } else { "" },
+        if is_unfolded { " open" } else { "" },
         ink.text(&object_name(step.scope, &step.address)),
     );
     for badge in [label, item.outcome].into_iter().flatten() {
@@ -165,10 +165,13 @@ fn write_predecessors(
         reasons.entry(edge.reason).or_default().push(link);
     }
     for (reason, links) in reasons {
-        let more = links.len().saturating_sub(MAX_NAMED);
-        let rest_text =
-            if more > 0 { format!(" and {}", count(more, "more step")) } else { String::new() };
-        let named = links[..links.len() - more].join(", ");
+        let omitted_count = links.len().saturating_sub(MAX_NAMED_STEPS);
+        let rest_text = if omitted_count > 0 {
+            format!(" and {}", count(omitted_count, "more step"))
+        } else {
+            String::new()
+        };
+        let named = links[..links.len() - omitted_count].join(", ");
         *page +=
             &format!("<p class=\"remark\">after {named}{rest_text}: {}</p>\n", ink.text(reason));
     }
@@ -183,7 +186,7 @@ fn write_field(page: &mut String, row: &StepRow<'_>, ink: HtmlInk<'_>) {
     });
     *page += &format!("<tr><th scope=\"row\">{}{label}{origin}</th>", ink.text(&row.name));
     let span = if row.step.action == Action::Update { 2 } else { 1 };
-    match row.texts() {
+    match row.multi_line_texts() {
         Some((before, after)) => {
             *page += &format!("<td class=\"text\" colspan=\"{span}\">");
             write_comparison(page, before, after, ink);

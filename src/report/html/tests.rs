@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::{
-    report::{terminal::tests::partly_shared, testing::World},
+    report::{terminal::tests::partly_shared, testing::ReportFixture},
     secret::Secret,
 };
 
-fn written(report: &Report<'_>) -> String {
-    super::report(report, &Secrets::default())
+fn render_report(report: &Report<'_>) -> String {
+    super::render(report, &Secrets::default())
 }
 
 #[test]
@@ -18,8 +18,8 @@ fn a_page_brings_all_that_it_needs_and_ends_what_it_begins() {
     for elsewhere in ["http:", "https:", "@import", "url("] {
         assert!(!SCRIPT.contains(elsewhere) && !STYLE.contains(elsewhere), "{elsewhere}");
     }
-    World::new().labelled().each(|name, report| {
-        let page = written(report);
+    ReportFixture::new().labelled().for_each_report(|name, report| {
+        let page = render_report(report);
         for element in [
             "details", "section", "article", "table", "tr", "td", "ul", "li", "code", "p", "span",
             "main",
@@ -31,20 +31,20 @@ fn a_page_brings_all_that_it_needs_and_ends_what_it_begins() {
             );
             assert_eq!(opened, closed, "{element} in {name}");
         }
-        assert_eq!(page, written(report), "the same bytes: {name}");
+        assert_eq!(page, render_report(report), "the same bytes: {name}");
     });
 }
 
 #[test]
 fn a_page_shows_the_result_and_the_acknowledgements() {
-    let world = World::new();
-    let failed = world.written("failed", written);
+    let world = ReportFixture::new();
+    let failed = world.render_named("failed", render_report);
     assert!(failed.contains("<h1>failed</h1>") && failed.contains("exit code 3"), "{failed}");
-    assert!(world.written("unfinished", written).contains("<h1>not finished</h1>"));
-    let plan = world.written("plan", written);
+    assert!(world.render_named("unfinished", render_report).contains("<h1>not finished</h1>"));
+    let plan = world.render_named("plan", render_report);
     let copied = "<code class=\"copied\">--ack &#39;removals:acme/shop#hooks&#39;</code>";
     assert!(plan.contains(copied) && plan.contains("acknowledged: INC-123"), "{plan}");
-    let applied = world.written("apply", written);
+    let applied = world.render_named("apply", render_report);
     assert!(applied.contains("data-outcome=\"left out\""), "{applied}");
     assert!(
         applied.contains("<b>0</b> created") && applied.contains("<h1>partly applied: "),
@@ -55,9 +55,9 @@ fn a_page_shows_the_result_and_the_acknowledgements() {
 /// The filters count a folded step as often as it occurs.
 #[test]
 fn every_step_is_counted_once() {
-    let mut world = World::new();
+    let mut world = ReportFixture::new();
     world.plan = partly_shared();
-    let page = world.written("plan", written);
+    let page = world.render_named("plan", render_report);
     let counted: usize = page
         .split("<article")
         .skip(1)
@@ -79,8 +79,8 @@ fn no_secret_is_in_a_page() {
     for secret in ["would remove 6 entries", "Where customers buy", "What should have"] {
         secrets.add_redaction(Secret::new(secret));
     }
-    World::new().each(|name, report| {
-        let page = super::report(report, &secrets);
+    ReportFixture::new().for_each_report(|name, report| {
+        let page = super::render(report, &secrets);
         for secret in ["would remove", "customers", "should have"] {
             assert!(!page.contains(secret), "{name}: {page}");
         }

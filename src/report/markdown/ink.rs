@@ -1,10 +1,9 @@
-//! Escapes text from others for Markdown, in one place.
+//! Escapes text from manifests and the service for Markdown.
 //!
 //! The service adds features to the Markdown of comments: it links names (`@all`, `#1`, `~bug`),
-//! executes lines that begin with a slash as commands, and shows images. None of these work in
-//! code. So every text from a manifest or the service is put into code, and no line begins with such a text.
-//! It is in a code span with a longer fence than any run of backticks in it, or in a fenced block,
-//! in which each line begins with our own sign.
+//! executes lines that begin with a slash as commands, and shows images. None of these work in code.
+//! So every such text is written as code, and no line begins with it. A code span has a longer fence
+//! than any run of backticks in the text. In a fenced block, each line begins with a sign of undrift.
 
 use crate::{
     report::{
@@ -15,10 +14,10 @@ use crate::{
     text::escape,
 };
 
-/// The maximum number of characters shown of a text, so that an element of a page stays small.
+/// The maximum length of a shown text, in characters, so that an element of a page stays small.
 const MAX_CHARS: usize = 240;
 
-/// Escapes text from others.
+/// Escapes text from manifests and the service.
 #[derive(Clone, Copy)]
 pub(super) struct MarkdownInk<'s> {
     /// The secrets to remove.
@@ -33,26 +32,26 @@ impl MarkdownInk<'_> {
 
     /// `text` as code in a cell of a table.
     pub(super) fn cell(self, text: &str) -> String {
-        // A bar ends a cell, also in code, unless a backslash precedes it. Parsers disagree about a
-        // backslash before that backslash.
+        // A bar ends a cell, also in code, unless a backslash precedes it. Parsers disagree about two
+        // backslashes before a bar, so a backslash before a bar is escaped.
         let text = shorten(&escape(&self.secrets.redact(text)));
         code_span(&text.replace("\\|", "\\u{5c}|").replace('|', "\\|"))
     }
 
     /// One side of a change in a cell of a table.
-    pub(super) fn side(self, side: &ValueText) -> String {
+    pub(super) fn side_cell(self, side: &ValueText) -> String {
         match side {
             ValueText::Remark(words) | ValueText::Value(words) => self.cell(words),
         }
     }
 
     /// Lines of text, each after its sign, as a fenced block.
-    pub(super) fn block(self, lines: &[ComparedLine]) -> String {
+    pub(super) fn diff_block(self, lines: &[ComparedLine]) -> String {
         let lines = lines.iter();
         let text: String = lines
             .map(|(tag, line)| format!("{}{}\n", compare::sign(*tag), shorten(&escape_line(line))))
             .collect();
-        let fence = "`".repeat(longest_run(&text).max(2) + 1);
+        let fence = "`".repeat(longest_backtick_run(&text).max(2) + 1);
         format!("{fence}diff\n{text}{fence}\n")
     }
 }
@@ -75,16 +74,17 @@ fn code_span(text: &str) -> String {
     if text.is_empty() {
         return "(empty)".into();
     }
-    let fence = "`".repeat(longest_run(text) + 1);
+    let fence = "`".repeat(longest_backtick_run(text) + 1);
     // Parsers remove one space on both sides.
     let is_blank = text.chars().all(|c| c == ' ');
-    let ends = [text.chars().next(), text.chars().next_back()];
-    let needs_space = ends.contains(&Some('`')) || (ends.contains(&Some(' ')) && !is_blank);
+    let edge_chars = [text.chars().next(), text.chars().next_back()];
+    let needs_space =
+        edge_chars.contains(&Some('`')) || (edge_chars.contains(&Some(' ')) && !is_blank);
     let space = if needs_space { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
 }
 
 /// The length of the longest run of backticks in `text`.
-fn longest_run(text: &str) -> usize {
+fn longest_backtick_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

@@ -16,9 +16,9 @@ use super::{
     compare::{self, TextComparison},
     marker::Marker,
     model::{
-        Fold, FoldedPiece, FoldedSteps, ItemGroup, Report, ReportItem, ReportPart, StepItem,
-        StepRow, acknowledgement, build_rows, file_line, fold_equal, fold_objects, fold_steps,
-        group_by_key, label_word, note, predecessors, remarks, sign, step::object_name,
+        FoldMode, FoldedPiece, FoldedSteps, ItemGroup, Report, ReportItem, ReportPart, StepItem,
+        StepRow, build_rows, file_line, fold_equal, fold_objects, fold_steps, group_by_key,
+        joint_acknowledgement, label_word, note, predecessors, remarks, sign, step::object_name,
     },
 };
 use crate::{diff::GuardRefusal, secret::Secrets, text::count, value::Json};
@@ -28,19 +28,19 @@ use page::{MarkdownPage, Room};
 /// The size limit of a page. The service accepts a million characters, but shows such comments slowly,
 /// and nobody reads more lines than this.
 const PAGE_BUDGET: Room = Room { bytes: 60_000, lines: 200 };
-/// How many lines of a text, or of a comparison, are shown.
-const MAX_LINES: usize = 40;
-/// How many groups and projects with the same change, or objects of a note, are named.
+/// The maximum number of shown lines of a text or a comparison.
+const MAX_TEXT_LINES: usize = 40;
+/// The maximum number of named groups and projects with the same change, or objects of a note.
 const MAX_NAMED: usize = 20;
-/// How many items with the same code are listed, unless each needs an acknowledgement.
-const MAX_ALIKE: usize = 10;
+/// The maximum number of listed items with the same code. Refusals are all listed.
+const MAX_ITEMS_PER_CODE: usize = 10;
 
 /// `report` as a comment with `marker`, without `secrets`.
-pub fn report(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
+pub fn render(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
     render_within(PAGE_BUDGET, report, marker, MarkdownInk { secrets })
 }
 
-/// The same with the limit `budget`, which must have room for the summary.
+/// Renders `report` within the limit `budget`, which must have room for the summary.
 fn render_within(
     budget: Room,
     report: &Report<'_>,
@@ -52,21 +52,21 @@ fn render_within(
     let items = report.items();
     write_items(&mut page, &items, |group| group != ItemGroup::Warning, ink);
     let steps = report.steps();
-    let texts = write_changes(&mut page, report, &steps, ReportPart::Changes, ink);
+    let text_rows = write_changes(&mut page, report, &steps, ReportPart::Changes, ink);
     for part in [ReportPart::Drift, ReportPart::Watched] {
         write_folded_changes(&mut page, report, &steps, part, ink);
     }
     write_items(&mut page, &items, |group| group == ItemGroup::Warning, ink);
-    write_comparisons(&mut page, &texts, ink);
+    write_comparisons(&mut page, &text_rows, ink);
     write_order(&mut page, &steps, ink);
     write_notes(&mut page, report, ink);
     if page.is_cut {
         let omitted_titles = std::mem::take(&mut page.omitted_titles);
         let without: String = omitted_titles.iter().map(|title| format!("- {title}\n")).collect();
         if !without.is_empty() {
-            page.append(&format!("No room here for:\n\n{without}\n"));
+            page.append_reserved(&format!("No room here for:\n\n{without}\n"));
         }
-        page.append("This is not all: the other reports of this run have the rest.\n");
+        page.append_reserved("This is not all: the other reports of this run have the rest.\n");
     }
     page.finish()
 }
@@ -75,16 +75,16 @@ fn write_head(page: &mut MarkdownPage, report: &Report<'_>, marker: &Marker, ink
     let summary = report.summary();
     let mut lines = summary.iter().map(String::as_str);
     let first = lines.next().unwrap_or_default();
-    page.put(&format!("{marker}\n### undrift {first}\n\n"));
+    page.try_add(&format!("{marker}\n### undrift {first}\n\n"));
     for line in lines {
-        page.put(&format!("**{line}**\n\n"));
+        page.try_add(&format!("**{line}**\n\n"));
     }
     if let Some(run) = report.run() {
         let target = if run.sandbox { "the sandbox".into() } else { ink.code(&run.target) };
-        page.put(&format!("For {target} as {}.\n\n", ink.code(&run.caller)));
+        page.try_add(&format!("For {target} as {}.\n\n", ink.code(&run.caller)));
     }
     for line in report.footnotes() {
-        page.put(&format!("{line}\n\n"));
+        page.try_add(&format!("{line}\n\n"));
     }
 }
 
@@ -101,30 +101,33 @@ fn write_items(
         };
         let head = format!("**{}**\n\n", first.group.title());
         let mut code_counts: BTreeMap<_, usize> = BTreeMap::new();
-        let mut groups = fold_equal(group_items, false, ReportItem::gist);
+        let mut groups = fold_equal(group_items, false, ReportItem::fold_key);
         let omitted_groups = groups.extract_if(.., |(item, _)| {
             let seen = code_counts.entry(item.code.clone()).or_default();
             *seen += 1;
-            *seen > MAX_ALIKE && item.refusal.is_none()
+            *seen > MAX_ITEMS_PER_CODE && item.refusal.is_none()
         });
-        let rest: Vec<_> = omitted_groups.collect();
+        let omitted_items: Vec<_> = omitted_groups.collect();
         // Neighbours with the same help show it once.
-        let mut last = None;
+        let mut last_help = None;
         let groups = groups.into_iter().map(|(item, others)| {
-            let is_new = last.replace(&item.help) != Some(&item.help);
+            let is_new = last_help.replace(&item.help) != Some(&item.help);
             item_text(item, &others, item.help.as_deref().filter(|_| is_new), ink)
         });
-        let number = groups.len();
-        let omitted = page.list(&head, groups, "\n");
-        if omitted == number {
+        let group_count = groups.len();
+        let omitted = page.add_list(&head, groups, "\n");
+        if omitted == group_count {
             // The heading of the group did not fit either.
             page.omitted_titles.push(format!("{} ({})", first.group.title(), group_items.len()));
             continue;
         }
         write_omitted(page, omitted, "entry");
-        for of_code in group_by_key(&rest, |(item, _)| item.code.clone()) {
-            let number: usize = of_code.iter().map(|(_, others)| 1 + others.len()).sum();
-            page.append(&format!("… and {number} more with the code `{}`\n\n", of_code[0].0.code));
+        for same_code in group_by_key(&omitted_items, |(item, _)| item.code.clone()) {
+            let number: usize = same_code.iter().map(|(_, others)| 1 + others.len()).sum();
+            page.append_reserved(&format!(
+                "… and {number} more with the code `{}`\n\n",
+                same_code[0].0.code
+            ));
         }
     }
 }
@@ -144,8 +147,8 @@ fn item_text(
     if let Some(place) = item.place_text() {
         text += &format!(" at {}", ink.code(&place));
     }
-    let abouts: Vec<_> = others.iter().filter_map(|item| item.object_or_place()).collect();
-    text += &others_text("the same", &abouts, ink);
+    let other_names: Vec<_> = others.iter().filter_map(|item| item.object_or_place()).collect();
+    text += &others_text("the same", &other_names, ink);
     if let Some(help) = help {
         text += &format!("\\\n  {}", ink.code(help));
     }
@@ -160,15 +163,15 @@ fn item_text(
 /// The document that acknowledges `refusal` and the similar ones in `others`, for readers of a comment
 /// who have no command line.
 fn acknowledge_document(refusal: &GuardRefusal, others: &[&GuardRefusal]) -> String {
-    let groups = acknowledgement(refusal, others.iter().copied());
+    let groups = joint_acknowledgement(refusal, others.iter().copied());
     let at = groups.split_once(':').map_or("", |(_, at)| at);
     let objects = refusal.objects + others.iter().map(|other| other.objects).sum::<usize>();
     let (guard, at) = (refusal.guard, Json::from(at));
     format!("{{kind: Acknowledge, guard: {guard}, at: {at}, at_most: {objects}}}")
 }
 
-/// The tables for the steps of `part`, one for each group or project; returns the texts that do not
-/// fit into them.
+/// Writes a table of the steps of `part` for each group or project. Returns the rows whose texts have
+/// several lines, which do not fit into a table.
 fn write_changes<'a>(
     page: &mut MarkdownPage,
     report: &Report<'_>,
@@ -177,15 +180,15 @@ fn write_changes<'a>(
     ink: MarkdownInk<'_>,
 ) -> Vec<StepRow<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
-    let blocked = report.blocked_paths();
-    let mut groups = fold_steps(&steps, Fold::Fields);
+    let blocked_paths = report.blocked_paths();
+    let mut groups = fold_steps(&steps, FoldMode::Fields);
     // The most important groups come first, because the last ones may not fit.
     groups.sort_by_cached_key(|folded| {
         let mut steps = folded.steps.iter();
-        let is_whole = steps.any(|piece| piece.item.step.address.section.is_none());
+        let has_container_step = steps.any(|piece| piece.item.step.address.section.is_none());
         let mut paths = folded.others.iter().copied().chain([&*folded.first().address.path]);
-        let is_blocked = paths.any(|path| blocked.contains(path));
-        (!is_whole, !is_blocked, folded.others.is_empty())
+        let is_blocked = paths.any(|path| blocked_paths.contains(path));
+        (!has_container_step, !is_blocked, folded.others.is_empty())
     });
     let (mut omitted, mut texts) = (0, Vec::new());
     for folded in groups {
@@ -196,7 +199,7 @@ fn write_changes<'a>(
         let head = format!("{path}{shared}{alike}\n\n{}", columns.head());
         let steps = folded.steps.into_iter();
         let rows: Vec<_> = steps.flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
-        omitted += page.list(&head, rows.into_iter(), "\n");
+        omitted += page.add_list(&head, rows.into_iter(), "\n");
     }
     write_omitted(page, omitted, "line");
     texts
@@ -249,14 +252,14 @@ impl Columns {
         }
     }
 
-    /// The cells of a row, without those of columns that the table does not have.
-    fn row(self, object: &str, cells: [&str; 4], whose: &str, outcome: &str) -> String {
+    /// A row of the table. `label` and `outcome` are omitted if the table does not have their columns.
+    fn row(self, object: &str, cells: [&str; 4], label: &str, outcome: &str) -> String {
         let mut row = format!("| {object} |");
         for cell in cells {
             row += &format!(" {cell} |");
         }
-        for (has, cell) in [(self.has_labels, whose), (self.has_outcomes, outcome)] {
-            if has {
+        for (has_column, cell) in [(self.has_labels, label), (self.has_outcomes, outcome)] {
+            if has_column {
                 row += &format!(" {cell} |");
             }
         }
@@ -268,7 +271,7 @@ impl Columns {
         self.row("Object", names, "Whose", "Outcome") + &self.row("---", ["---"; 4], "---", "---")
     }
 
-    /// The rows of a step. Texts that do not fit go to `texts`.
+    /// The rows of a step. Rows with texts of several lines are also added to `texts`.
     fn rows<'a>(
         self,
         FoldedPiece { item, changes }: FoldedPiece<'a>,
@@ -289,7 +292,7 @@ impl Columns {
         for row in fields {
             let place = ink.cell(&file_line(row.origin.unwrap_or(&step.origin)));
             let [before, after] =
-                row.sides().map(|side| side.map_or_else(String::new, |side| ink.side(&side)));
+                row.sides().map(|side| side.map_or_else(String::new, |side| ink.side_cell(&side)));
             let cells = [&*ink.cell(&row.name), &before, &after, &place];
             // The object and the outcome are shown once.
             let (object, outcome) = if rows.is_empty() { (&*object, outcome) } else { ("", "") };
@@ -299,7 +302,7 @@ impl Columns {
                 row.label.or(step.label).map_or("", label_word),
                 outcome,
             ));
-            if row.texts().is_some() {
+            if row.multi_line_texts().is_some() {
                 texts.push(row);
             }
         }
@@ -308,21 +311,21 @@ impl Columns {
 }
 
 /// The texts of several lines, folded.
-fn write_comparisons(page: &mut MarkdownPage, texts: &[StepRow<'_>], ink: MarkdownInk<'_>) {
-    let blocks = texts.iter().filter_map(|row| {
-        let (before, after) = row.texts()?;
+fn write_comparisons(page: &mut MarkdownPage, text_rows: &[StepRow<'_>], ink: MarkdownInk<'_>) {
+    let blocks = text_rows.iter().filter_map(|row| {
+        let (before, after) = row.multi_line_texts()?;
         let address = ink.code(&row.step.address.to_string());
         let head = format!("{address} {}\n\n", ink.code(&row.name));
         let comparison =
             match compare::compare_texts(before, after, |text| ink.secrets.redact(text)) {
                 TextComparison::Remark(words) => format!("{words}\n"),
                 TextComparison::Lines(lines) => {
-                    let shown = &lines[..lines.len().min(MAX_LINES)];
-                    let more = match lines.len() - shown.len() {
+                    let shown_lines = &lines[..lines.len().min(MAX_TEXT_LINES)];
+                    let more = match lines.len() - shown_lines.len() {
                         0 => String::new(),
                         more => format!("\n… {}\n", count(more, "more line")),
                     };
-                    ink.block(shown) + &more
+                    ink.diff_block(shown_lines) + &more
                 }
             };
         Some(format!("{head}{comparison}\n"))
@@ -334,7 +337,7 @@ fn write_comparisons(page: &mut MarkdownPage, texts: &[StepRow<'_>], ink: Markdo
 /// The order of steps with reasons, folded.
 fn write_order(page: &mut MarkdownPage, steps: &[StepItem<'_>], ink: MarkdownInk<'_>) {
     let mut lines = Vec::new();
-    for FoldedSteps { steps, others, .. } in fold_steps(steps, Fold::Steps) {
+    for FoldedSteps { steps, others, .. } in fold_steps(steps, FoldMode::Steps) {
         let others = others_text("the same", &others, ink);
         for step in steps.iter().map(|piece| piece.item.step) {
             let address = ink.code(&step.address.to_string());
@@ -352,15 +355,15 @@ fn write_order(page: &mut MarkdownPage, steps: &[StepItem<'_>], ink: MarkdownInk
 fn write_notes(page: &mut MarkdownPage, report: &Report<'_>, ink: MarkdownInk<'_>) {
     for ((_, title), notes) in report.notes() {
         let objects = notes.iter().map(|note| (&*note.address.path, note::note_object(note)));
-        let lines = fold_objects(objects, false).into_iter().map(|alike| {
-            let objects = alike.objects.iter().map(String::as_str);
+        let lines = fold_objects(objects, false).into_iter().map(|group| {
+            let objects = group.objects.iter().map(String::as_str);
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();
             if objects.is_empty() {
-                let paths: Vec<_> = [alike.path].into_iter().chain(alike.others).collect();
+                let paths: Vec<_> = [group.path].into_iter().chain(group.others).collect();
                 return format!("- {}\n", name_first(&paths, ink));
             }
-            let more = alike.title().replacen(alike.path, "", 1);
-            format!("- {}{more} {}\n", ink.code(alike.path), name_first(&objects, ink))
+            let more = group.title().replacen(group.path, "", 1);
+            format!("- {}{more} {}\n", ink.code(group.path), name_first(&objects, ink))
         });
         // The title is HTML, where backticks have no meaning.
         write_details(page, &title.replace('`', ""), notes.len(), lines.collect(), "line");
@@ -380,27 +383,27 @@ fn write_details(
     }
     let title = format!("{title} ({number})");
     write_fold(page, &title, |page| {
-        let omitted = page.list("", elements.into_iter(), "\n");
+        let omitted = page.add_list("", elements.into_iter(), "\n");
         write_omitted(page, omitted, noun);
     });
 }
 
-/// Adds the elements that `draw` writes, below a title that unfolds them. The title is undrift's own
-/// text, without markup.
+/// Adds the elements that `draw` writes, below a title that unfolds them. The title is a text of
+/// undrift, without markup.
 fn write_fold(page: &mut MarkdownPage, title: &str, draw: impl FnOnce(&mut MarkdownPage)) {
-    const TAIL: &str = "</details>\n\n";
+    const END_TAG: &str = "</details>\n\n";
     // Write both tags or none: without its end tag, the fold would contain all later elements.
     let head = format!("<details><summary>{title}</summary>\n\n");
-    if page.put_section(&head, draw) {
-        page.append(TAIL);
+    if page.try_add_section(&head, draw) {
+        page.append_reserved(END_TAG);
     } else {
         page.omitted_titles.push(title.to_owned());
     }
 }
 
-/// Writes the number of omitted elements.
+/// Writes the number of omitted elements, if there are any.
 fn write_omitted(page: &mut MarkdownPage, omitted: usize, noun: &str) {
     if omitted > 0 {
-        page.append(&format!("… and {}\n\n", count(omitted, &format!("more {noun}"))));
+        page.append_reserved(&format!("… and {}\n\n", count(omitted, &format!("more {noun}"))));
     }
 }

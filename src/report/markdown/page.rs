@@ -3,7 +3,7 @@
 /// The room reserved for the sentences about omitted elements.
 const RESERVED: Room = Room { bytes: 5_000, lines: 30 };
 
-/// An amount of room.
+/// A size of text: the limit of a page, or the room that is left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     /// Bytes in UTF-8.
@@ -29,19 +29,25 @@ pub(super) struct MarkdownPage {
     room: Room,
     /// True if something did not fit.
     pub(super) is_cut: bool,
-    /// The titles of folds of which nothing fits.
+    /// The titles of collapsible blocks that were omitted because no element of them fitted.
     pub(super) omitted_titles: Vec<String>,
-    /// How many elements it has.
-    elements: usize,
+    /// The number of its elements.
+    element_count: usize,
 }
 
 impl MarkdownPage {
-    /// An empty page with the limit `budget`.
-    pub(super) const fn new(budget: Room) -> Self {
-        let bytes = budget.bytes.saturating_sub(RESERVED.bytes);
-        let lines = budget.lines.saturating_sub(RESERVED.lines);
+    /// An empty page with this limit.
+    pub(super) const fn new(limit: Room) -> Self {
+        let bytes = limit.bytes.saturating_sub(RESERVED.bytes);
+        let lines = limit.lines.saturating_sub(RESERVED.lines);
         let room = Room { bytes, lines };
-        Self { text: String::new(), room, is_cut: false, omitted_titles: Vec::new(), elements: 0 }
+        Self {
+            text: String::new(),
+            room,
+            is_cut: false,
+            omitted_titles: Vec::new(),
+            element_count: 0,
+        }
     }
 
     /// The text.
@@ -50,25 +56,29 @@ impl MarkdownPage {
     }
 
     /// Adds an element if it fits.
-    pub(super) fn put(&mut self, element: &str) -> bool {
+    pub(super) fn try_add(&mut self, element: &str) -> bool {
         let room = self.room.after_text(element);
         let is_added = room.is_some();
         if let Some(room) = room {
             self.room = room;
             self.text.push_str(element);
-            self.elements += 1;
+            self.element_count += 1;
         }
         self.is_cut |= !is_added;
         is_added
     }
 
-    /// Adds `head` and what `draw` adds, or nothing if no element after `head` fits.
-    pub(super) fn put_section(&mut self, head: &str, draw: impl FnOnce(&mut Self)) -> bool {
+    /// Adds `head`, then calls `add_elements`. Removes `head` again if no element after it fits.
+    pub(super) fn try_add_section(
+        &mut self,
+        head: &str,
+        add_elements: impl FnOnce(&mut Self),
+    ) -> bool {
         let (length, room) = (self.text.len(), self.room);
-        if self.put(head) {
-            let elements = self.elements;
-            draw(self);
-            if self.elements > elements {
+        if self.try_add(head) {
+            let old_count = self.element_count;
+            add_elements(self);
+            if self.element_count > old_count {
                 return true;
             }
         }
@@ -78,21 +88,21 @@ impl MarkdownPage {
     }
 
     /// Adds a sentence about omitted elements, for which room is reserved.
-    pub(super) fn append(&mut self, words: &str) {
-        self.text.push_str(words);
+    pub(super) fn append_reserved(&mut self, text: &str) {
+        self.text.push_str(text);
     }
 
     /// Adds as many of `elements` as fit, between `head` and `tail`, or nothing if not even one
     /// fits. Returns how many did not fit.
-    pub(super) fn list(
+    pub(super) fn add_list(
         &mut self,
         head: &str,
         elements: impl ExactSizeIterator<Item = String>,
         tail: &str,
     ) -> usize {
-        let (element_count, mut shown) = (elements.len(), 0);
+        let (total_count, mut shown_count) = (elements.len(), 0);
         for element in elements {
-            let (head, tail) = if shown == 0 { (head, tail) } else { ("", "") };
+            let (head, tail) = if shown_count == 0 { (head, tail) } else { ("", "") };
             let text = head.to_owned() + &element;
             let Some(room) = self.room.after_text(&text).and_then(|room| room.after_text(tail))
             else {
@@ -101,12 +111,12 @@ impl MarkdownPage {
             };
             self.room = room;
             self.text.push_str(&text);
-            shown += 1;
-            self.elements += 1;
+            shown_count += 1;
+            self.element_count += 1;
         }
-        if shown > 0 {
+        if shown_count > 0 {
             self.text.push_str(tail);
         }
-        element_count - shown
+        total_count - shown_count
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     report::{
         Outcomes, Planned, ReportContent, ReportKind, State,
         terminal::tests::{hostile, many, run},
-        testing::World,
+        testing::ReportFixture,
     },
     secret::{Secret, judge},
     text::is_unsafe,
@@ -21,39 +21,39 @@ fn marker() -> Marker {
     "plan".parse().unwrap()
 }
 
-fn written(report: &Report<'_>) -> String {
-    super::report(report, &marker(), &Secrets::default())
+fn render_report(report: &Report<'_>) -> String {
+    super::render(report, &marker(), &Secrets::default())
 }
 
 #[test]
 fn a_plan() {
-    insta::assert_snapshot!(World::new().written("plan", written));
+    insta::assert_snapshot!(ReportFixture::new().render_named("plan", render_report));
 }
 
 /// Readers of a comment have no command line, so the acknowledgement is a document to copy.
 #[test]
 fn a_refusal_is_acknowledged_by_a_document() {
-    let world = World::new();
+    let world = ReportFixture::new();
     let refusal = &world.plan.refusals[0];
     let text = acknowledge_document(refusal, &[]);
-    let wanted = serde_json::json!({
+    let expected = serde_json::json!({
         "kind": "Acknowledge", "guard": "removals", "at": "acme/shop#hooks", "at_most": refusal.objects,
     });
-    assert_eq!(crate::yaml::parse(&text).documents[0].to_json(), wanted, "{text}");
-    assert!(world.written("plan", written).contains(&text), "{text}");
+    assert_eq!(crate::yaml::parse(&text).documents[0].to_json(), expected, "{text}");
+    assert!(world.render_named("plan", render_report).contains(&text), "{text}");
 }
 
-/// What follows them is not pushed out of the comment.
+/// The items after them must still fit into the comment.
 #[test]
 fn many_items_with_one_code_are_counted() {
-    let mut world = World::new();
+    let mut world = ReportFixture::new();
     let missing = |at: usize| {
         let name = char::from_u32(0x4e00 + at as u32).unwrap();
         Diagnostic::error("missing-secret", format!("no value for `TOKEN_{name}`"))
     };
-    world.diagnostics.extend((0..MAX_ALIKE + 30).map(missing));
-    let text = world.written("plan", written);
-    assert_eq!(text.matches("no value for").count(), MAX_ALIKE, "{text}");
+    world.diagnostics.extend((0..MAX_ITEMS_PER_CODE + 30).map(missing));
+    let text = world.render_named("plan", render_report);
+    assert_eq!(text.matches("no value for").count(), MAX_ITEMS_PER_CODE, "{text}");
     assert!(text.contains("… and 30 more with the code `missing-secret`"), "{text}");
     assert!(text.contains("unknown field `visiblity`"), "{text}");
 }
@@ -61,7 +61,7 @@ fn many_items_with_one_code_are_counted() {
 /// Each error names another user, and all have the same help.
 #[test]
 fn the_same_help_is_written_once() {
-    let mut world = World::new();
+    let mut world = ReportFixture::new();
     let problem = world.plan.problems[0].clone();
     let problem = |n: usize| Problem {
         message: format!("the service has no user `ghost-{n}`"),
@@ -69,15 +69,15 @@ fn the_same_help_is_written_once() {
         ..problem.clone()
     };
     world.plan.findings.problems = (0..5).map(problem).collect();
-    let text = world.written("plan", written);
+    let text = world.render_named("plan", render_report);
     assert_eq!(text.matches("ghost-").count(), 5, "{text}");
     assert_eq!(text.matches("correct the username").count(), 1, "{text}");
 }
 
-/// What is left out is named at the end, and no fold is empty.
+/// Omitted folds are named at the end, and no fold is empty.
 #[test]
 fn a_fold_without_room_is_named_at_the_end() {
-    let (mut plan, run, world) = (many(3, |at| at + 51), run(), World::new());
+    let (mut plan, run, world) = (many(3, |at| at + 51), run(), ReportFixture::new());
     let note = |n: usize| Note {
         address: Address::container(format!("acme/p{n}").into()),
         reason: Reason::Archived,
@@ -90,7 +90,7 @@ fn a_fold_without_room_is_named_at_the_end() {
     let report =
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
     let nothing = Secrets::default();
-    let at = |lines| {
+    let render_at = |lines| {
         render_within(
             Room { bytes: 60_000, lines },
             &report,
@@ -99,10 +99,10 @@ fn a_fold_without_room_is_named_at_the_end() {
         )
     };
     let title = "archived, as declared; skipped (2)";
-    let folded = |lines| at(lines).contains(&format!("<summary>{title}"));
-    let enough = (40..200).find(|lines| folded(*lines)).unwrap();
-    for lines in 40..enough {
-        let text = at(lines);
+    let folded = |lines| render_at(lines).contains(&format!("<summary>{title}"));
+    let sufficient_lines = (40..200).find(|lines| folded(*lines)).unwrap();
+    for lines in 40..sufficient_lines {
+        let text = render_at(lines);
         assert!(text.contains("Warnings about the manifests"), "{lines}: {text}");
         assert!(!text.contains("more entry"), "{text}");
         assert!(
@@ -113,10 +113,10 @@ fn a_fold_without_room_is_named_at_the_end() {
     }
 }
 
-/// A screenful of settings does not push them out of the comment.
+/// They must fit even if there are many changed settings.
 #[test]
 fn new_and_blocked_projects_come_before_changed_settings() {
-    let (mut plan, run, world) = (many(60, |at| at + 51), run(), World::new());
+    let (mut plan, run, world) = (many(60, |at| at + 51), run(), ReportFixture::new());
     let problem = world.plan.problems[0].clone();
     let blocked = plan.steps[57].address.path.clone();
     plan.findings.problems =
@@ -127,25 +127,30 @@ fn new_and_blocked_projects_come_before_changed_settings() {
     let state = State::finished(0, ReportContent::Planned(&planned));
     let report =
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
-    let text = written(&report);
-    let at = |path: &str| text.find(&format!("\n`{path}`\n"));
-    let first = at(&plan.steps[0].address.path);
-    assert!(at(&new) < at(&blocked) && at(&blocked) < first && first.is_some(), "{text}");
+    let text = render_report(&report);
+    let position_of = |path: &str| text.find(&format!("\n`{path}`\n"));
+    let first = position_of(&plan.steps[0].address.path);
+    assert!(
+        position_of(&new) < position_of(&blocked)
+            && position_of(&blocked) < first
+            && first.is_some(),
+        "{text}"
+    );
 }
 
 #[test]
 fn the_result_of_a_plan() {
-    insta::assert_snapshot!(World::new().written("apply", written));
+    insta::assert_snapshot!(ReportFixture::new().render_named("apply", render_report));
 }
 
 #[test]
 fn a_run_that_failed() {
-    insta::assert_snapshot!(World::new().written("failed", written));
+    insta::assert_snapshot!(ReportFixture::new().render_named("failed", render_report));
 }
 
 #[test]
 fn a_branch_sees_its_own_changes_first() {
-    let text = World::new().labelled().written("plan", written);
+    let text = ReportFixture::new().labelled().render_named("plan", render_report);
     let own = text.find("| this branch |").unwrap();
     let folded = text.find("<details><summary>Drift: ").unwrap();
     let drift = text.find("| drift |").unwrap();
@@ -155,11 +160,11 @@ fn a_branch_sees_its_own_changes_first() {
 
 #[test]
 fn every_report_begins_with_the_marker_and_is_the_same_twice() {
-    let world = World::new();
-    world.each(|name, report| {
-        let text = written(report);
+    let world = ReportFixture::new();
+    world.for_each_report(|name, report| {
+        let text = render_report(report);
         assert!(text.starts_with("<!-- undrift:plan -->\n### undrift "), "{name}: {text}");
-        assert_eq!(text, written(report), "{name}");
+        assert_eq!(text, render_report(report), "{name}");
     });
 }
 
@@ -169,8 +174,8 @@ fn no_secret_is_in_a_comment() {
     for secret in ["would remove 6 entries", "Where customers buy", "What should have"] {
         secrets.add_redaction(Secret::new(secret));
     }
-    World::new().each(|name, report| {
-        let text = super::report(report, &marker(), &secrets);
+    ReportFixture::new().for_each_report(|name, report| {
+        let text = super::render(report, &marker(), &secrets);
         assert!(
             !["would remove", "customers", "should have"].iter().any(|s| text.contains(s)),
             "{name}: {text}"
@@ -287,7 +292,7 @@ proptest! {
         let finished = |content| State::finished(0, content);
         for state in [failed, finished(ReportContent::Planned(&planned)), finished(ReportContent::Outcomes(&outcomes))] {
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
-            let page = written(&report);
+            let page = render_report(&report);
             assert_harmless(&page);
             let message = crate::text::escape(&text).into_owned();
             if message.chars().count() < 200 {
@@ -311,7 +316,7 @@ proptest! {
     #[test]
     fn a_page_keeps_to_its_budget_and_ends_what_it_begins(bytes in 6_000_usize..40_000, lines in 40_usize..300, projects in 1_usize..80) {
         let budget = Room { bytes, lines };
-        let (plan, run, world) = (many(projects, |at| at + 51), run(), World::new());
+        let (plan, run, world) = (many(projects, |at| at + 51), run(), ReportFixture::new());
         let planned = Planned::new(&run, &plan);
         let state = State::finished(0, ReportContent::Planned(&planned));
         let diagnostics = &world.diagnostics;

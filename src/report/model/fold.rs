@@ -17,12 +17,12 @@ use crate::{
     text::count,
 };
 
-/// The minimum number of equal items that are shown as one.
+/// The minimum number of equal items that are shown once.
 const MIN_FOLDED: usize = 3;
 
-/// The items that are shown as one.
+/// Selects the equal items that are shown once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fold {
+pub enum FoldMode {
     /// Nothing.
     Nothing,
     /// Equal steps.
@@ -45,11 +45,11 @@ pub struct FoldedPiece<'s> {
 pub struct FoldedSteps<'s> {
     /// The steps of the first one.
     pub steps: Vec<FoldedPiece<'s>>,
-    /// The paths of the others.
+    /// The paths of the other objects with the same steps.
     pub others: Vec<&'s str>,
-    /// True if the others have other values, from the same declaration.
+    /// True if the values differ between the objects. They come from the same declaration.
     pub has_other_values: bool,
-    /// How many other steps and fields of the first one are shown with those of others.
+    /// The number of other steps and fields of the first one that are shown together with equal ones.
     pub shared_count: usize,
 }
 
@@ -59,12 +59,12 @@ impl FoldedSteps<'_> {
         self.steps[0].item.step
     }
 
-    /// The words for the content of the others.
+    /// The text that compares the others with the first one.
     pub const fn alike_text(&self) -> &'static str {
         if self.has_other_values { "the same, with other values," } else { "the same" }
     }
 
-    /// A remark about changes of the group or project that are shown with those of others.
+    /// A remark that more changes of the first one are shown together with equal ones of others.
     pub fn shared_remark(&self) -> Option<String> {
         let changes = (self.shared_count > 0).then(|| count(self.shared_count, "more change"));
         changes.map(|changes| format!("and {changes}, shared with others"))
@@ -75,9 +75,9 @@ impl FoldedSteps<'_> {
 pub fn group_by_key<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
     let (mut groups, mut positions) = (Vec::<Vec<&T>>::new(), BTreeMap::new());
     for item in items {
-        let next = groups.len();
-        let index = *positions.entry(key(item)).or_insert(next);
-        if index == next {
+        let new_index = groups.len();
+        let index = *positions.entry(key(item)).or_insert(new_index);
+        if index == new_index {
             groups.push(Vec::new());
         }
         groups[index].push(item);
@@ -85,23 +85,23 @@ pub fn group_by_key<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T
     groups
 }
 
-/// `items` in order, each with the others of the same key. Groups with few items are not folded; with
-/// `is_full` none is.
+/// Folds `items` with the same key: the first one is returned with the others. Items with few equal ones
+/// are returned separately; with `is_full`, all are. The order stays the same.
 pub fn fold_equal<T, K: Ord>(
     items: &[T],
     is_full: bool,
     key: impl Fn(&T) -> K,
 ) -> Vec<(&T, Vec<&T>)> {
     let numbered: Vec<_> = items.iter().enumerate().collect();
-    let mut shown = Vec::new();
+    let mut folded_items = Vec::new();
     for group in group_by_key(&numbered, |(_, item)| key(item)) {
         let is_folded = !is_full && group.len() >= MIN_FOLDED;
         let (first, others) = group.split_at(if is_folded { 1 } else { group.len() });
         let others: Vec<_> = others.iter().map(|(_, item)| *item).collect();
-        shown.extend(first.iter().map(|(index, item)| (*index, *item, others.clone())));
+        folded_items.extend(first.iter().map(|(index, item)| (*index, *item, others.clone())));
     }
-    shown.sort_by_key(|(index, ..)| *index);
-    shown.into_iter().map(|(_, item, others)| (item, others)).collect()
+    folded_items.sort_by_key(|(index, ..)| *index);
+    folded_items.into_iter().map(|(_, item, others)| (item, others)).collect()
 }
 
 /// Identifies equal pieces.
@@ -110,12 +110,12 @@ type PieceKey = [u64; 2];
 /// Nobody can choose values of equal keys: this is seeded anew in each run.
 static HASHERS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
 
-/// Groups `steps`, which are in the order of a plan, by group or project. Equal steps of many of them
-/// are shown at the first one, before its other steps.
-pub fn fold_steps<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>> {
+/// Groups `steps`, which have the order of a plan, by group or project. If many groups and projects have
+/// equal steps, these are shown once, at the first of them and before its other steps.
+pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps<'s>> {
     let containers = steps.chunk_by(|a, b| a.step.address.path == b.step.address.path);
     let mut containers: Vec<Vec<_>> = containers
-        .map(|items| items.iter().flat_map(|item| split_step(*item, fold)).collect())
+        .map(|items| items.iter().flat_map(|item| split_step(*item, mode)).collect())
         .collect();
     let equal_holders = holders_by_key(&containers);
     for (key, piece) in &mut containers.iter_mut().flatten() {
@@ -126,40 +126,50 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], fold: Fold) -> Vec<FoldedSteps<'s>
     let holders = holders_by_key(&containers);
     let paths: Vec<_> =
         containers.iter().map(|pieces| &*pieces[0].1.item.step.address.path).collect();
-    let mut shown = Vec::new();
+    let mut folded_steps = Vec::new();
     for (index, pieces) in containers.iter().enumerate() {
         let pieces = pieces
             .iter()
             .map(|(key, piece)| (piece, &*holders[key], !equal_holders.contains_key(key)));
-        let (shared, single): (Vec<_>, Vec<_>) = pieces
-            .partition(|(_, holders, _)| fold != Fold::Nothing && holders.len() >= MIN_FOLDED);
-        let number = shared.len();
-        let first: Vec<_> =
+        let (shared, unshared): (Vec<_>, Vec<_>) = pieces
+            .partition(|(_, holders, _)| mode != FoldMode::Nothing && holders.len() >= MIN_FOLDED);
+        let shared_count = shared.len();
+        let shown_here: Vec<_> =
             shared.into_iter().filter(|(_, holders, _)| holders[0] == index).collect();
-        // All pieces that the same groups and projects share are shown together.
-        for same_holders in group_by_key(&first, |(_, holders, differs)| (*holders, *differs)) {
-            let (_, holders, differs) = same_holders[0];
+        // Pieces with the same holders are shown together.
+        for same_holders in group_by_key(&shown_here, |(_, holders, differs)| (*holders, *differs))
+        {
+            let (_, holders, has_other_values) = same_holders[0];
             let others = holders[1..].iter().map(|other| paths[*other]).collect();
             let steps = join_pieces(same_holders.into_iter().map(|(piece, ..)| *piece));
-            shown.push(FoldedSteps { steps, others, has_other_values: *differs, shared_count: 0 });
+            folded_steps.push(FoldedSteps {
+                steps,
+                others,
+                has_other_values: *has_other_values,
+                shared_count: 0,
+            });
         }
-        if !single.is_empty() {
-            let steps = join_pieces(single.into_iter().map(|(piece, ..)| piece));
-            shown.push(FoldedSteps {
+        if !unshared.is_empty() {
+            let steps = join_pieces(unshared.into_iter().map(|(piece, ..)| piece));
+            folded_steps.push(FoldedSteps {
                 steps,
                 others: Vec::new(),
                 has_other_values: false,
-                shared_count: number,
+                shared_count,
             });
         }
     }
-    shown
+    folded_steps
 }
 
 /// The parts of a step that are folded separately, each with its key.
-fn split_step(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (PieceKey, FoldedPiece<'_>)> {
+fn split_step(
+    item: StepItem<'_>,
+    mode: FoldMode,
+) -> impl Iterator<Item = (PieceKey, FoldedPiece<'_>)> {
     let fields = item.step.changes.iter();
-    let is_split = fold == Fold::Fields && item.step.action == Action::Update && fields.len() > 1;
+    let is_split =
+        mode == FoldMode::Fields && item.step.action == Action::Update && fields.len() > 1;
     let parts: Vec<Vec<_>> =
         if is_split { fields.map(|field| vec![field]).collect() } else { vec![fields.collect()] };
     parts.into_iter().map(move |changes| {
@@ -168,7 +178,7 @@ fn split_step(item: StepItem<'_>, fold: Fold) -> impl Iterator<Item = (PieceKey,
     })
 }
 
-/// The groups and projects with a piece.
+/// The holders of each key: the indices of the groups and projects that have such a piece.
 fn holders_by_key(
     containers: &[Vec<(PieceKey, FoldedPiece<'_>)>],
 ) -> BTreeMap<PieceKey, Vec<usize>> {
@@ -193,16 +203,16 @@ fn join_pieces<'a, 's: 'a>(
     joined
 }
 
-/// Identifies everything shown of a piece, except the path of its group or project and where it is
-/// declared. Secrets are not removed, since different ones would look equal.
+/// The key of everything that a piece shows, except the path of its group or project and its origin. It
+/// includes secrets, because pieces with different secrets must not be equal.
 fn equality_key(piece: &FoldedPiece<'_>) -> PieceKey {
     piece_key(piece, |FieldChange { field, before, after, label, .. }| {
         (field, before, after, *label)
     })
 }
 
-/// The same for a piece whose changes are declared at the same places as those of others: each group
-/// or project has its own values, such as `{name}`. What a removal loses is not put together.
+/// A key with the origins of the changes instead of their values. One declaration may have other values
+/// in each group or project, for example with `{name}`. `None` for removals, whose values must be shown.
 fn declaration_key(piece: &FoldedPiece<'_>) -> Option<PieceKey> {
     let step = piece.item.step;
     let is_declared = step.action != Action::Delete && !piece.changes.is_empty();
@@ -231,11 +241,11 @@ fn piece_key<'s, C: Hash>(
     // Remove the path of the object's group from predecessors, because it differs between equal pieces.
     let parent = group_of(&step.address.path).unwrap_or_default();
     let mut predecessor_groups = predecessors(step);
-    for first in predecessor_groups.iter_mut().flat_map(|(_, firsts)| firsts) {
-        if let Some(part) = first.strip_prefix(parent)
-            && (part.is_empty() || part.starts_with('#'))
+    for name in predecessor_groups.iter_mut().flat_map(|(_, names)| names) {
+        if let Some(suffix) = name.strip_prefix(parent)
+            && (suffix.is_empty() || suffix.starts_with('#'))
         {
-            *first = part.to_owned();
+            *name = suffix.to_owned();
         }
     }
     let facts = format!("{shown_facts:?} {:?} {predecessor_groups:?}", remarks(step));

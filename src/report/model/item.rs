@@ -1,10 +1,13 @@
-//! Items: problems, failures and acknowledgements in one type.
+//! The items of a report: problems, failures and acknowledgements, as one type.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     Report, ReportContent, State, action_word,
-    outcome::{gist, mismatch_gist, mismatch_reason, outcome_words, unread_cause, with_request_id},
+    outcome::{
+        common_cause, common_mismatch_reason, mismatch_reason, outcome_words, unread_cause,
+        with_request_id,
+    },
 };
 use crate::{
     address::{Address, groups_above},
@@ -30,12 +33,12 @@ pub enum ItemGroup {
     Problem,
     /// A manifest is wrong.
     Error,
-    /// A step was not carried out.
+    /// A step was not applied.
     NotApplied,
     /// Something does not match its manifest after the run.
     Mismatch,
     /// A group or project was not applied.
-    LeftOut,
+    Skipped,
     /// Something could not be read.
     Incomplete,
     /// A refusal or a problem of drift, which does not block a branch.
@@ -55,7 +58,7 @@ impl ItemGroup {
             Self::Error => "Errors in the manifests",
             Self::NotApplied => "Not applied",
             Self::Mismatch => "Does not match its manifest after the run",
-            Self::LeftOut => "Left out",
+            Self::Skipped => "Left out",
             Self::Incomplete => "Could not be read; nothing is planned there",
             Self::Drift => "Problems of drift; they do not block this branch",
             Self::Warning => "Warnings about the manifests",
@@ -73,7 +76,7 @@ impl ItemGroup {
 pub struct ReportItem<'a> {
     /// Its group.
     pub group: ItemGroup,
-    /// Its code, for machines: that of a diagnostic, or a similar word.
+    /// Its code, for programs: the code of a diagnostic, or a similar word.
     pub code: Cow<'static, str>,
     /// The object.
     pub address: Option<&'a Address>,
@@ -81,12 +84,12 @@ pub struct ReportItem<'a> {
     pub message: Cow<'a, str>,
     /// The file, and the line and the column, from 1, if they are known.
     pub place: Option<(&'a str, Option<(u32, u32)>)>,
-    /// What to do about it.
+    /// The advice for the user.
     pub help: Option<Cow<'a, str>>,
     /// The refusal, if an acknowledgement would accept it.
     pub refusal: Option<&'a GuardRefusal>,
-    /// The message without its object and the request's id, if it contains them.
-    pub gist: Option<String>,
+    /// The part of the message that other objects can share, if it differs from the message.
+    pub common_message: Option<String>,
     /// True if the identity of the item includes its message, with its code, object and file. False if the
     /// message contains numbers that change from run to run.
     pub is_identified_by_message: bool,
@@ -106,22 +109,22 @@ impl<'a> ReportItem<'a> {
             place: None,
             help: None,
             refusal: None,
-            gist: None,
+            common_message: None,
             is_identified_by_message: true,
         }
     }
 
     /// The common key of items with the same text, or of refusals that one acknowledgement accepts.
-    pub fn gist(&self) -> (ItemGroup, Cow<'static, str>, String, Option<String>) {
+    pub fn fold_key(&self) -> (ItemGroup, Cow<'static, str>, String, Option<String>) {
         let message = match self.refusal {
-            Some(refusal) => format!("{:?}", acknowledged_together(refusal)),
-            None => self.without_object(self.gist.as_deref().unwrap_or(&self.message)),
+            Some(refusal) => format!("{:?}", acknowledgement_key(refusal)),
+            None => self.without_object(self.common_message.as_deref().unwrap_or(&self.message)),
         };
         let help = self.help.as_deref().map(|help| self.without_object(help));
         (self.group, self.code.clone(), message, help)
     }
 
-    /// `text` without the path of its object, and without the quoted ones of the groups above.
+    /// `text` without the path of the object, and without quoted paths of its parent groups.
     fn without_object(&self, text: &str) -> String {
         let Some(Address { path, .. }) = self.address else { return text.to_owned() };
         let parent_groups = groups_above(path).map(|group| format!("`{group}`"));
@@ -135,7 +138,7 @@ impl<'a> ReportItem<'a> {
 
     /// The file, with the line if it is known.
     pub fn place_text(&self) -> Option<String> {
-        self.place.map(|(file, spot)| match spot {
+        self.place.map(|(file, position)| match position {
             Some((line, _)) => format!("{file}:{line}"),
             None => file.to_owned(),
         })
@@ -152,8 +155,8 @@ impl<'a> ReportItem<'a> {
         Self { address: Some(address), ..self }
     }
 
-    fn with_gist(self, gist: String) -> Self {
-        Self { gist: Some(gist), ..self }
+    fn with_common_message(self, message: String) -> Self {
+        Self { common_message: Some(message), ..self }
     }
 
     fn with_help(self, help: Option<impl Into<Cow<'a, str>>>) -> Self {
@@ -216,22 +219,22 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
         ReportItem::new(ItemGroup::Incomplete, "not-read", with_request_id(&scope.reason))
             .with_address(&scope.address)
             .with_help(scope.reason.help.as_deref())
-            .with_gist(gist(&scope.reason, &scope.address))
+            .with_common_message(common_cause(&scope.reason, &scope.address))
     });
     acknowledged.chain(refusals).chain(problems).chain(incomplete).chain(drift_items).collect()
 }
 
 /// The common key of refusals that one acknowledgement accepts: the guard and the section, and for a
 /// deletion also the address, because each deletion must be acknowledged by name.
-pub fn acknowledged_together(
+pub fn acknowledgement_key(
     refusal: &GuardRefusal,
 ) -> (Guard, Option<&'static str>, Option<Address>) {
     let GuardRefusal { guard, address, .. } = refusal;
     (*guard, address.section, (*guard == Guard::Deletion).then(|| address.clone()))
 }
 
-/// The acknowledgement of `first` and of `others` of the same guard and section.
-pub fn acknowledgement<'r>(
+/// The acknowledgement, as for `--ack`, that covers `first` and `others` of the same guard and section.
+pub fn joint_acknowledgement<'r>(
     first: &GuardRefusal,
     others: impl Iterator<Item = &'r GuardRefusal>,
 ) -> String {
@@ -241,12 +244,12 @@ pub fn acknowledgement<'r>(
     }
     // The narrowest glob that matches all of them and ends at a slash.
     let path = &first.address.path;
-    let mut starts = path.match_indices('/').map(|(at, _)| &path[..=at]);
-    let shared = starts.rfind(|start| others.iter().all(|path| path.starts_with(start)));
+    let mut prefixes = path.match_indices('/').map(|(index, _)| &path[..=index]);
+    let common_prefix = prefixes.rfind(|prefix| others.iter().all(|path| path.starts_with(prefix)));
     let glob = if others.iter().all(|other| *other == &**path) {
         path.to_string()
     } else {
-        format!("{}**", shared.unwrap_or_default())
+        format!("{}**", common_prefix.unwrap_or_default())
     };
     let section = first.address.section.map_or_else(String::new, |name| format!("#{name}"));
     format!("{}:{glob}{section}", first.guard)
@@ -272,9 +275,9 @@ fn refusal_item(group: ItemGroup, refusal: &GuardRefusal) -> ReportItem<'_> {
 
 fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
     let origins: BTreeMap<_, _> =
-        outcomes.plan.steps.iter().map(|step| (&step.address, declared_at(step))).collect();
-    let failed = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
-    let failed = failed.map(|step| {
+        outcomes.plan.steps.iter().map(|step| (&step.address, declaration_origin(step))).collect();
+    let failed_steps = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
+    let failed_items = failed_steps.map(|step| {
         let (_, ended) = outcome_words(&step.outcome);
         let cause = step.outcome.cause();
         let message = match cause {
@@ -283,12 +286,13 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
             }
             None => format!("{}: {ended}", action_word(step.action)),
         };
-        let shared_cause = cause.map(|cause| gist(cause, &step.address)).unwrap_or_default();
+        let shared_cause =
+            cause.map(|cause| common_cause(cause, &step.address)).unwrap_or_default();
         ReportItem::new(ItemGroup::NotApplied, "not-applied", message)
             .with_address(&step.address)
             .with_origin(origins.get(&step.address).copied())
             .with_help(cause.and_then(|cause| cause.help.as_deref()))
-            .with_gist(format!("{ended}: {shared_cause}"))
+            .with_common_message(format!("{ended}: {shared_cause}"))
     });
     let mismatches = outcomes.applied.mismatches.iter().map(|mismatch| {
         let reason = mismatch_reason(&mismatch.reason);
@@ -296,13 +300,14 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
             [] => reason,
             fields => format!("{}: {reason}", fields.join(", ")),
         };
-        let cause = unread_cause(mismatch).and_then(|cause| cause.help.as_deref());
-        let gist_text = format!("{}: {}", mismatch.fields.join(", "), mismatch_gist(mismatch));
+        let cause_help = unread_cause(mismatch).and_then(|cause| cause.help.as_deref());
+        let common_message =
+            format!("{}: {}", mismatch.fields.join(", "), common_mismatch_reason(mismatch));
         ReportItem::new(ItemGroup::Mismatch, "mismatch", message)
             .with_address(&mismatch.address)
             .with_origin(origins.get(&mismatch.address).copied())
-            .with_help(mismatch.help.as_deref().or(cause))
-            .with_gist(gist_text)
+            .with_help(mismatch.help.as_deref().or(cause_help))
+            .with_common_message(common_message)
     });
     let ended_by = outcomes.applied.ended_by.iter().map(|error| {
         ReportItem::new(ItemGroup::Run, "ended", error.to_string())
@@ -312,15 +317,15 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
         let message = format!("not applied, with {}", count(container.steps, "change"));
         ReportItem {
             is_identified_by_message: false,
-            ..ReportItem::new(ItemGroup::LeftOut, "left-out", message)
+            ..ReportItem::new(ItemGroup::Skipped, "left-out", message)
                 .with_address(&container.address)
         }
     });
-    ended_by.chain(failed).chain(mismatches).chain(skipped).collect()
+    ended_by.chain(failed_items).chain(mismatches).chain(skipped).collect()
 }
 
-/// Where a step is declared: the line of its changes if they share one, such as that of a rule.
-pub fn declared_at(step: &Step) -> &Origin {
+/// The origin of a step: that of its changes if all are on one line, such as the line of a rule.
+pub fn declaration_origin(step: &Step) -> &Origin {
     let mut origins = step.changes.iter().filter_map(|change| change.origin.as_ref());
     let first = origins.next().unwrap_or(&step.origin);
     let is_shared = origins.all(|origin| (&origin.file, origin.line) == (&first.file, first.line));
@@ -332,7 +337,7 @@ fn diagnostic_item(diagnostic: &Diagnostic) -> ReportItem<'_> {
         Severity::Error => ItemGroup::Error,
         Severity::Warning => ItemGroup::Warning,
     };
-    let place = diagnostic.place.as_ref();
+    let place = diagnostic.location.as_ref();
     let item = ReportItem::new(group, diagnostic.code, &diagnostic.message);
     let message = match &diagnostic.label {
         Some(label) if !label.is_empty() => format!("{}: {label}", diagnostic.message).into(),

@@ -1,9 +1,8 @@
-//! The one model of a report, which every renderer uses.
+//! The model of a report. All renderers use it.
 //!
 //! A [`Report`] borrows the finished values of a run. Problems, acknowledgements and failures are
-//! [`ReportItem`]s of one shape; steps, planned or carried out, are [`StepItem`]. So each fact is put into
-//! words once, here, and a renderer only lays them out. Texts are unchanged: the renderer removes
-//! secrets and escapes.
+//! [`ReportItem`]s; planned and applied steps are [`StepItem`]s. So the sentences of all reports are
+//! written here, and a renderer only lays them out. The renderer also removes secrets and escapes.
 
 pub mod fold;
 pub mod item;
@@ -15,11 +14,15 @@ pub mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use fold::{Fold, FoldedPiece, FoldedSteps, fold_equal, fold_steps, group_by_key};
-pub use item::{ItemGroup, ReportItem, acknowledged_together, acknowledgement, declared_at};
+pub use fold::{FoldMode, FoldedPiece, FoldedSteps, fold_equal, fold_steps, group_by_key};
+pub use item::{
+    ItemGroup, ReportItem, acknowledgement_key, declaration_origin, joint_acknowledgement,
+};
 pub(in crate::report) use note::group_by_kind;
-pub use note::{MAX_CONTAINERS, fold_objects};
-pub use outcome::{gist, mismatch_gist, mismatch_reason, unread_cause, with_request_id};
+pub use note::{MAX_NAMED_CONTAINERS, fold_objects};
+pub use outcome::{
+    common_cause, common_mismatch_reason, mismatch_reason, unread_cause, with_request_id,
+};
 use serde::Serialize;
 pub use step::{
     StepRow, build_rows, file_line, full_name, local_name, predecessors, remarks, sign,
@@ -43,8 +46,8 @@ use crate::{
 pub struct Report<'a> {
     /// The kind of report.
     pub kind: ReportKind,
-    /// The folder or file of manifests as named by the user; the place of items without another
-    /// one.
+    /// The folder or file of manifests, as the user named it. Items without a position of their own
+    /// show it as their position.
     pub manifests: &'a str,
     /// The diagnostics of the manifests.
     pub diagnostics: &'a Diagnostics,
@@ -72,7 +75,7 @@ pub enum ReportContent<'a> {
 pub enum ReportPart {
     /// Steps that are, or would be, carried out.
     Changes,
-    /// Steps that are drift, if there are also changes of the branch, which come first.
+    /// Steps that are drift. Used only if the branch also has changes.
     Drift,
     /// Steps that are only watched.
     Watched,
@@ -103,7 +106,7 @@ pub struct StepItem<'a> {
     pub part: ReportPart,
     /// Its outcome, if the plan was applied.
     pub outcome: Option<&'static str>,
-    /// True if its object matches now.
+    /// True if the step succeeded.
     pub is_done: bool,
 }
 
@@ -152,7 +155,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The service and the plan, if it was reached.
+    /// The run and its plan, if a plan was made.
     const fn run_and_plan(&self) -> Option<(&'a Run, &'a Plan)> {
         match self.content() {
             Some(ReportContent::Planned(planned)) => Some((planned.run, planned.plan)),
@@ -166,12 +169,12 @@ impl<'a> Report<'a> {
         self.run_and_plan().map(|(_, plan)| plan)
     }
 
-    /// The service, if it was reached.
+    /// The run, if a plan was made.
     pub fn run(&self) -> Option<&'a Run> {
         self.run_and_plan().map(|(run, _)| run)
     }
 
-    /// The summary, as at least one sentence, with only words and numbers of undrift.
+    /// The summary: at least one sentence. It contains no text from manifests or the service.
     pub fn summary(&self) -> Vec<String> {
         let title = self.kind.word();
         let content = match self.state {
@@ -183,7 +186,7 @@ impl<'a> Report<'a> {
             ReportContent::Planned(planned) => {
                 let mut lines = summary::summary_lines(planned.plan, self.kind);
                 if planned.plan.steps.is_empty() {
-                    // Blockers come before the line about no steps.
+                    // Without steps, show the blockers before the line "no changes".
                     lines.rotate_right(summary::blockers(planned.plan).len());
                 }
                 line_texts(lines)
@@ -192,21 +195,25 @@ impl<'a> Report<'a> {
                 line_texts(outcome::summary_lines(outcomes.applied))
             }
             ReportContent::Checked(checked) => {
-                let found = checked.diagnostics.summary();
-                vec![format!("{title}: {}", found.as_deref().unwrap_or("no problems found"))]
+                let diagnostics_summary = checked.diagnostics.summary();
+                vec![format!(
+                    "{title}: {}",
+                    diagnostics_summary.as_deref().unwrap_or("no problems found")
+                )]
             }
         }
     }
 
-    /// Sentences about containers outside the plan, with only words and numbers of undrift.
+    /// Sentences about the snapshot, the rehearsal and containers outside the plan. They contain no
+    /// names from manifests or the service.
     pub fn footnotes(&self) -> Vec<String> {
-        let live = self.run().and_then(|run| run.live.as_ref());
-        let sentences = live.map(|live| {
-            format!("From the snapshot of {}: later changes are not in it.", live.taken_at)
+        let live_snapshot = self.run().and_then(|run| run.live.as_ref());
+        let snapshot_sentence = live_snapshot.map(|snapshot| {
+            format!("From the snapshot of {}: later changes are not in it.", snapshot.taken_at)
         });
         let rehearsal_notes = self.run().into_iter().flat_map(Run::rehearsal_sentences);
         let rehearsed = rehearsal_notes.map(|sentence| format!("{sentence}."));
-        let sentences = sentences.into_iter().chain(rehearsed);
+        let sentences = snapshot_sentence.into_iter().chain(rehearsed);
         let Some(plan) = self.plan() else { return sentences.collect() };
         let exceptions =
             summary::exception_notes(plan).into_iter().chain(summary::limit_note(plan));

@@ -1,4 +1,4 @@
-//! The kinds of notes, the object of a note, and notes of several projects put together.
+//! The kinds of notes, the texts for their objects, and folding of equal notes of several projects.
 
 use std::collections::BTreeMap;
 
@@ -55,27 +55,29 @@ pub(in crate::report) const fn note_kind(reason: &Reason) -> NoteKind {
 pub(in crate::report) fn group_by_kind<'n>(
     notes: impl IntoIterator<Item = &'n Note>,
 ) -> BTreeMap<NoteKind, Vec<&'n Note>> {
-    let mut kinds: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    notes.into_iter().for_each(|note| kinds.entry(note_kind(&note.reason)).or_default().push(note));
-    kinds
+    let mut notes_by_kind: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    notes
+        .into_iter()
+        .for_each(|note| notes_by_kind.entry(note_kind(&note.reason)).or_default().push(note));
+    notes_by_kind
 }
 
-/// The number of groups and projects that are named one by one.
-pub const MAX_CONTAINERS: usize = 10;
+/// The maximum number of groups and projects that are named separately.
+pub const MAX_NAMED_CONTAINERS: usize = 10;
 
 /// A group or project with the objects of a note, and the paths of others with the same objects.
 #[derive(Debug)]
 pub struct NoteGroup<'a> {
-    /// The path of the first one.
+    /// The path of the first group or project.
     pub path: &'a str,
-    /// The paths of the others.
+    /// The paths of the other groups and projects with the same objects.
     pub others: Vec<&'a str>,
     /// The objects, without their ids if there are others.
     pub objects: Vec<String>,
 }
 
 impl NoteGroup<'_> {
-    /// The path, with the number of the others.
+    /// The first path, with the number of other paths.
     pub fn title(&self) -> String {
         match self.others.len() {
             0 => self.path.to_owned(),
@@ -85,18 +87,18 @@ impl NoteGroup<'_> {
 }
 
 /// Groups and projects with their objects. If there are many, those with the same objects are shown
-/// together at the first one, unless `full`.
+/// together at the first one, unless `is_full`.
 pub fn fold_objects<'p>(
     objects: impl IntoIterator<Item = (&'p str, String)>,
-    full: bool,
+    is_full: bool,
 ) -> Vec<NoteGroup<'p>> {
-    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let mut objects_by_path: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (path, object) in objects {
-        paths.entry(path).or_default().push(object);
+        objects_by_path.entry(path).or_default().push(object);
     }
-    let paths: Vec<_> = paths.into_iter().collect();
-    let full = full || paths.len() <= MAX_CONTAINERS;
-    let folded = fold_equal(&paths, full, |(_, objects)| strip_ids(objects));
+    let containers: Vec<_> = objects_by_path.into_iter().collect();
+    let is_full = is_full || containers.len() <= MAX_NAMED_CONTAINERS;
+    let folded = fold_equal(&containers, is_full, |(_, objects)| strip_ids(objects));
     let groups = folded.into_iter().map(|((path, objects), others)| NoteGroup {
         path,
         others: others.iter().map(|(path, _)| *path).collect(),
@@ -120,7 +122,7 @@ fn strip_id(object: &str) -> &str {
     }
 }
 
-/// The object of a note, without its group or project; empty for the container itself.
+/// The object of a note and its details, without its group or project; empty for the container itself.
 pub fn note_object(note: &Note) -> String {
     let object = local_name(&note.address);
     let detail = match &note.reason {

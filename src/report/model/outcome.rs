@@ -2,7 +2,7 @@
 
 use crate::{
     address::Address,
-    apply::{Applied, Mismatch, MismatchReason, StepOutcome},
+    apply::{ApplyResult, Mismatch, MismatchReason, StepOutcome},
     cause::Cause,
     report::{Line, Paint, json::OutcomeCounts, model::summary::nonzero_counts},
 };
@@ -31,9 +31,9 @@ pub fn mismatch_reason(reason: &MismatchReason) -> String {
     }
 }
 
-/// The same, without the object and the request's id.
-pub fn mismatch_gist(mismatch: &Mismatch) -> String {
-    let unread = unread_cause(mismatch).map(|cause| gist(cause, &mismatch.address));
+/// The part of a mismatch's reason that other objects can share: without the object and the request's id.
+pub fn common_mismatch_reason(mismatch: &Mismatch) -> String {
+    let unread = unread_cause(mismatch).map(|cause| common_cause(cause, &mismatch.address));
     unread.unwrap_or_else(|| mismatch_reason(&mismatch.reason))
 }
 
@@ -45,12 +45,12 @@ pub fn with_request_id(cause: &Cause) -> String {
     }
 }
 
-/// The part of a cause that other objects can share: all except the object and the request's id.
-pub fn gist(cause: &Cause, address: &Address) -> String {
+/// The part of a cause that other objects can share: without the object and the request's id.
+pub fn common_cause(cause: &Cause, address: &Address) -> String {
     cause.message.replace(&cause.request, "").replace(&*address.path, "")
 }
 
-/// The reason why it is unknown if the object matches; `None` if it is known.
+/// The cause if the object could not be read after the run, so that it may or may not match.
 pub const fn unread_cause(mismatch: &Mismatch) -> Option<&Cause> {
     match &mismatch.reason {
         MismatchReason::Unreadable(cause) => Some(cause),
@@ -61,9 +61,9 @@ pub const fn unread_cause(mismatch: &Mismatch) -> Option<&Cause> {
     }
 }
 
-/// The lines at the end: the result of the run, and the next step for the user.
-pub fn summary_lines(applied: &Applied) -> Vec<Line> {
-    let counts = OutcomeCounts::from_steps(&applied.steps).labelled();
+/// The last lines of a report: the result of the run, and the next command for the user.
+pub fn summary_lines(applied: &ApplyResult) -> Vec<Line> {
+    let counts = OutcomeCounts::from_steps(&applied.steps).with_labels();
     let unread_count = applied.mismatches.iter().filter_map(unread_cause).count();
     let mismatch_count = applied.mismatches.len() - unread_count;
     let mismatches = [(mismatch_count, "not matching"), (unread_count, "not verified")];

@@ -1,4 +1,4 @@
-//! The lines of a step of a plan, one for each field, and the steps that must come before it.
+//! The rows of a step, one for each field, and the steps that must come before it.
 
 use super::value::{ValueText, comparable_text, multi_line_text, value_text};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     value::Json,
 };
 
-/// Remarks about how a step is carried out.
+/// Remarks about how a step is applied.
 pub fn remarks(step: &Step) -> Vec<String> {
     let replacement_note = step.replaces.then(|| {
         "removed and added again, because the service cannot edit it: for a moment it does not exist"
@@ -58,17 +58,16 @@ pub fn local_name(address: &Address) -> String {
     }
 }
 
-/// An object for the beginning of a line about its group or project.
+/// The name of an object, with a colon, for a line about its group or project; empty for the container.
 pub fn object_prefix(address: &Address) -> String {
     address.section.map_or_else(String::new, |_| local_name(address) + ": ")
 }
 
-/// The fields of a new entry that its address already shows: its identity, unless the entry has
-/// another name.
+/// The identity fields of a new entry whose values are already in its address.
 fn identity_fields(step: &Step) -> Vec<&str> {
-    let named = step.address.section.filter(|_| step.action == Action::Create);
+    let section_name = step.address.section.filter(|_| step.action == Action::Create);
     // A section of this name has the same identity in every scope.
-    let section = catalogue::all_sections().find(|section| Some(section.section) == named);
+    let section = catalogue::all_sections().find(|section| Some(section.section) == section_name);
     let (Some(section), Some(entry)) = (section, &step.address.entry) else { return Vec::new() };
     let identity_changes = step.changes.iter().filter(|change| match &*change.after {
         Shown::Value(value) => {
@@ -79,39 +78,40 @@ fn identity_fields(step: &Step) -> Vec<&str> {
     identity_changes.map(|change| &*change.field).collect()
 }
 
-/// The unexpected steps that come first: those of other sections, without the container itself.
-/// Each reason with its steps, named as seen from the step's own container.
+/// The steps that must come before `step`, by reason. Steps of the same section and of the container
+/// itself are omitted, because readers expect them. A step of the same container has no path.
 pub fn predecessors(step: &Step) -> Vec<(&'static str, Vec<String>)> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for edge in &step.after {
-        let is_near = edge.address.path == step.address.path;
+        let is_same_container = edge.address.path == step.address.path;
         let section = edge.address.section;
-        if is_near && (section.is_none() || section == step.address.section) {
+        if is_same_container && (section.is_none() || section == step.address.section) {
             continue;
         }
-        let first = if is_near { local_name(&edge.address) } else { edge.address.to_string() };
+        let name =
+            if is_same_container { local_name(&edge.address) } else { edge.address.to_string() };
         match reasons.iter_mut().find(|(reason, _)| *reason == edge.reason) {
-            Some((_, firsts)) => firsts.push(first),
-            None => reasons.push((edge.reason, vec![first])),
+            Some((_, names)) => names.push(name),
+            None => reasons.push((edge.reason, vec![name])),
         }
     }
     reasons
 }
 
-/// The lines of `changes` of a step: its fields except those in its address; of a mapping, the keys
-/// that differ. With `full`, also fields whose removal loses nothing.
+/// The rows for `changes` of a step: the fields except those in its address, and for a mapping, the keys
+/// that differ. With `is_full`, also fields whose removal loses nothing.
 pub fn build_rows<'s>(
     step: &'s Step,
     changes: impl IntoIterator<Item = &'s FieldChange>,
-    full: bool,
+    is_full: bool,
 ) -> Vec<StepRow<'s>> {
     let identity = identity_fields(step);
     let changes = changes.into_iter().filter(|change| !identity.contains(&&*change.field));
     let rows = changes.flat_map(|change| step_rows(step, change));
-    rows.filter(|row| full || !row.loses_nothing()).collect()
+    rows.filter(|row| is_full || !row.loses_nothing()).collect()
 }
 
-/// A line of a step: a field, or a key of a mapping.
+/// A row of a step: a field, or a key of a mapping.
 pub struct StepRow<'s> {
     /// The step.
     pub step: &'s Step,
@@ -121,9 +121,9 @@ pub struct StepRow<'s> {
     pub before: Shown,
     /// The declared value.
     pub after: Shown,
-    /// Its label, if it differs from that of its object.
+    /// Its label, if it differs from the label of the step.
     pub label: Option<Label>,
-    /// Where it is declared, if not at the place of its object.
+    /// Its origin, if it differs from the origin of the step.
     pub origin: Option<&'s Origin>,
 }
 
@@ -148,7 +148,7 @@ impl StepRow<'_> {
     }
 
     /// Both sides as texts for a comparison by lines, if one of them has several lines.
-    pub fn texts(&self) -> Option<(&str, &str)> {
+    pub fn multi_line_texts(&self) -> Option<(&str, &str)> {
         match self.step.action {
             Action::Create => Some(("", multi_line_text(&self.after)?)),
             Action::Delete => Some((multi_line_text(&self.before)?, "")),
@@ -160,7 +160,8 @@ impl StepRow<'_> {
     }
 }
 
-/// A mapping is shown by the keys that differ; a switch together with its limits.
+/// The rows of a change. A mapping has a row for each key that differs; if a switch is turned on, also
+/// for the keys that limit it.
 fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
     let label = change.label.filter(|_| change.label != step.label);
     let origin = change
@@ -177,22 +178,30 @@ fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
     let spec = section.and_then(|section| section.table().get(&change.field));
     let mut rows = Vec::new();
     for (key, value) in after {
-        let (old, new) = (key_before(before, key), Shown::Value(value.clone()));
-        let switch = spec.and_then(|spec| spec.part(key)?.relations.limits);
+        let (live_value, declared_value) =
+            (live_value_at(before, key), Shown::Value(value.clone()));
+        let switch = spec.and_then(|spec| spec.key_field(key)?.relations.limits);
         let is_limit = switch.is_some_and(|switch| {
             let new = after.get(switch).filter(|new| is_on(new));
-            new.is_some_and(|new| key_before(before, switch) != Shown::Value(new.clone()))
+            new.is_some_and(|new| live_value_at(before, switch) != Shown::Value(new.clone()))
         });
-        if old != new || is_limit {
+        if live_value != declared_value || is_limit {
             let name = format!("{}.{key}", change.field);
-            rows.push(StepRow { step, name, before: old, after: new, label, origin });
+            rows.push(StepRow {
+                step,
+                name,
+                before: live_value,
+                after: declared_value,
+                label,
+                origin,
+            });
         }
     }
     if rows.is_empty() { whole_row() } else { rows }
 }
 
 /// The live value at a key of a mapping.
-fn key_before(before: &Shown, key: &str) -> Shown {
+fn live_value_at(before: &Shown, key: &str) -> Shown {
     match before {
         Shown::Value(Json::Object(before)) => {
             before.get(key).map_or(Shown::Unknown, |value| Shown::Value(value.clone()))

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use crate::{
     diff::{Label, Reason},
-    plan::{Counts, Estimate, Limited, Plan, Strictness},
+    plan::{AppliedLimit, Counts, Estimate, Plan, Strictness},
     report::{Line, Paint, ReportKind},
     text::{count, list_first},
 };
 
-/// How many groups and projects a sentence names.
+/// The maximum number of groups and projects that a sentence names.
 const MAX_NAMED: usize = 3;
 
-/// The lines at the end: the size of the plan, and its blockers.
+/// The last lines of a plan: its size, and its blockers.
 pub fn summary_lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
     let first = if plan.steps.is_empty() {
         summary_without_steps(plan, kind)
@@ -29,7 +29,7 @@ pub fn summary_lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
 /// The advice for drift.
 fn next_commands(plan: &Plan) -> Option<Line> {
     let text = match (plan.steps.is_empty(), plan.watched.is_empty()) {
-        (false, _) if plan.guarded > 0 => {
+        (false, _) if plan.hidden_refusal_count > 0 => {
             "`undrift absorb ADDRESS` declares it; to revert it, acknowledge what `undrift plan` refuses"
         }
         (false, _) => "`undrift apply` reverts it, or `undrift absorb ADDRESS` declares it",
@@ -39,13 +39,14 @@ fn next_commands(plan: &Plan) -> Option<Line> {
     Some(Line::default().text(format!("next: {text}")))
 }
 
-/// The blockers of the plan, or of a part of it.
+/// The lines about findings that block the plan or a part of it.
 pub fn blockers(plan: &Plan) -> Vec<Line> {
     let mut lines = Vec::new();
     let blocker_counts = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
-    let obstacles = blocker_counts.into_iter().filter(|(number, _)| *number > 0);
-    let obstacles: Vec<_> = obstacles.map(|(number, noun)| count(number, noun)).collect();
-    if !obstacles.is_empty() {
+    let nonzero_blockers = blocker_counts.into_iter().filter(|(number, _)| *number > 0);
+    let blocker_texts: Vec<_> =
+        nonzero_blockers.map(|(number, noun)| count(number, noun)).collect();
+    if !blocker_texts.is_empty() {
         let effect = if plan.is_refused() {
             "a guard refuses the whole run"
         } else if plan.is_mostly_broken() {
@@ -55,19 +56,19 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
         } else {
             "their groups and projects are skipped"
         };
-        let text = format!("{}; {effect}", obstacles.join(" and "));
+        let text = format!("{}; {effect}", blocker_texts.join(" and "));
         lines.push(Line::with_text(Paint::Error, "blocked: ").text(text));
     }
     let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
     if !paths.is_empty() {
         let unread = plan.unread_containers();
-        let affected = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
-        let effect = text_if_any(affected.count(), |steps| {
+        let skipped_steps = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
+        let effect = text_if_any(skipped_steps.count(), |steps| {
             let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
             format!("; apply skips {}, with {}", list_first(&paths), count(steps, "change"))
         });
-        let unread = count(paths.len(), "group or project") + " could not be read completely";
-        let text = unread + &effect;
+        let unread_text = count(paths.len(), "group or project") + " could not be read completely";
+        let text = unread_text + &effect;
         lines.push(Line::with_text(Paint::Change, "incomplete: ").text(text));
     }
     lines
@@ -77,22 +78,22 @@ pub fn blockers(plan: &Plan) -> Vec<Line> {
 fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
     let (matches, unchanged) = (describe_matching(plan), plan.unapplied_paths().len());
     let is_complete = plan.incomplete.is_empty() && plan.problems.is_empty();
-    let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
+    let unread_count = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (kind, is_complete) {
-        (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
+        (_, true) if unread_count > 0 && plan.projects + plan.groups == 0 => {
             let has_removed = plan.base.as_ref().is_some_and(|base| !base.removed.is_empty());
             let subject = if has_removed { "what is declared here" } else { "everything" };
             format!("no changes: {subject} is declared as at the base")
         }
         (_, true) if unchanged > 0 => {
             let differ = if unchanged == 1 { "differs" } else { "differ" };
-            let total = all_containers(plan);
+            let total = describe_total(plan);
             format!(
                 "nothing to apply: {unchanged} of {total} {differ} in what `apply` does not write"
             )
         }
         (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
-        // `--strict` counts the others as differences.
+        // Without unlisted objects, which `--strict` counts as differences.
         (ReportKind::Drift, true) => format!("in sync: {matches}"),
         (_, true) => format!("no changes: {matches}"),
         (_, false) if !plan.problems.is_empty() => {
@@ -102,24 +103,27 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
             format!("no differences in what could be read; {}", describe_uncompared(plan))
         }
     };
-    let objects = count_notes(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
-    let secrets = text_if_any(objects, |objects| {
+    let object_count = count_notes(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
+    let secrets = text_if_any(object_count, |objects| {
         format!("; secrets of {} not set", count(objects, "object"))
     });
     let paint = if is_complete && unchanged == 0 { Paint::Add } else { Paint::Change };
     Line::with_text(paint, text + &secrets + &base_counts(plan) + &unmanaged_counts(plan))
 }
 
-/// How many groups and projects match their manifests, and how many are only known to be archived.
+/// The numbers of groups and projects that match their manifests, and of archived ones, which are not
+/// compared.
 fn describe_matching(plan: &Plan) -> String {
-    let archived = count_notes(plan, |reason| matches!(reason, Reason::Archived));
-    let matches = match (plan.groups + plan.projects).saturating_sub(archived) {
-        0 if archived > 0 => return count(archived, "archived project") + " as declared",
+    let archived_count = count_notes(plan, |reason| matches!(reason, Reason::Archived));
+    let matches = match (plan.groups + plan.projects).saturating_sub(archived_count) {
+        0 if archived_count > 0 => {
+            return count(archived_count, "archived project") + " as declared";
+        }
         1 => "matches its manifest",
         _ => "match their manifests",
     };
-    let compared = describe_containers(plan.groups, plan.projects.saturating_sub(archived));
-    let skipped = text_if_any(archived, |number| {
+    let compared = describe_containers(plan.groups, plan.projects.saturating_sub(archived_count));
+    let skipped = text_if_any(archived_count, |number| {
         format!("; {} not compared", count(number, "archived project"))
     });
     format!("{compared} {matches}{skipped}")
@@ -130,7 +134,7 @@ fn count_notes(plan: &Plan, matches_reason: impl Fn(&Reason) -> bool) -> usize {
     plan.notes.iter().filter(|note| matches_reason(&note.reason)).count()
 }
 
-/// The `text` for a number, unless it is zero.
+/// The `text` for a number; empty if it is zero.
 fn text_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
     if number == 0 { String::new() } else { text(number) }
 }
@@ -146,7 +150,7 @@ fn describe_uncompared(plan: &Plan) -> String {
     format!("{}{others} {were} not fully compared", named.join(", "))
 }
 
-/// How much could not be verified; the notes name it.
+/// The number of objects with fields that could not be verified; the notes name them.
 fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
     let objects = plan.notes.iter().filter(|note| note.reason.has_unverified_fields());
     let objects: BTreeSet<_> = objects.map(|note| &note.address).collect();
@@ -155,7 +159,7 @@ fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
         if is_drift { "; only --strict=unverified counts them as differences" } else { "" };
     let text = format!("fields of {}{counted}", count(objects.len(), "object"));
     let line = Line::with_text(Paint::Note, "not verified: ").text(text);
-    // A plan with steps shows those instead.
+    // A plan with steps does not show this line.
     ((is_drift || plan.steps.is_empty()) && !objects.is_empty()).then_some(line)
 }
 
@@ -176,7 +180,7 @@ fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
         none if none.is_empty() => "no changes of this branch".to_owned(),
         to_do => {
             let calls = count(counts.calls, "call");
-            format!("{to_do} in {} of {}; {calls}", counts.projects, all_containers(plan))
+            format!("{to_do} in {} of {}; {calls}", counts.projects, describe_total(plan))
         }
     };
     let estimate = plan.estimate.map_or_else(String::new, describe_estimate);
@@ -184,7 +188,7 @@ fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
     Line::with_text(Paint::Bold, format!("{}: ", kind.plan_word())).text(text)
 }
 
-/// The number of containers that match a rule but are not planned: a line for each reason.
+/// The numbers of containers that match a rule but are not planned: one line for each reason.
 pub fn exception_notes(plan: &Plan) -> Vec<Line> {
     let exceptions = plan.exceptions.iter().map(|(exception, number)| {
         Line::note(format!("skipped by rules: {number} {}", exception.description()))
@@ -192,9 +196,9 @@ pub fn exception_notes(plan: &Plan) -> Vec<Line> {
     exceptions.collect()
 }
 
-/// How many containers `--limit` left out.
+/// The number of containers that `--limit` left out.
 pub fn limit_note(plan: &Plan) -> Option<Line> {
-    let Limited { to, left_out } = plan.limited.filter(|limited| limited.left_out > 0)?;
+    let AppliedLimit { to, left_out } = plan.limited.filter(|limited| limited.left_out > 0)?;
     let (things, have) = match left_out {
         1 => ("1 more group or project".to_owned(), "has"),
         more => (format!("{more} more groups and projects"), "have"),
@@ -215,10 +219,10 @@ pub fn nonzero_counts<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> 
     parts.map(|(number, subject)| format!("{number} {subject}")).collect()
 }
 
-/// Additions to the last line: the number of steps that are drift, and of excluded ones.
+/// Additions to the last line: the numbers of steps that are drift, of unknown origin, or excluded.
 fn base_counts(plan: &Plan) -> String {
     let Some(base) = &plan.base else { return String::new() };
-    let mut labels = plan.labels();
+    let mut labels = plan.label_counts();
     let parts = [
         (labels.remove(&Label::Drift).unwrap_or(0), "differed before this branch"),
         (labels.remove(&Label::Unknown).unwrap_or(0), "of unknown origin"),
@@ -238,16 +242,15 @@ fn describe_containers(groups: usize, projects: usize) -> String {
     }
 }
 
-/// The same as one number.
-fn all_containers(plan: &Plan) -> String {
+/// The number of groups and projects together.
+fn describe_total(plan: &Plan) -> String {
     match (plan.groups, plan.projects) {
         (0, _) | (_, 0) => describe_containers(plan.groups, plan.projects),
         (groups, projects) => format!("{} groups and projects", groups + projects),
     }
 }
 
-/// How many live entries no manifest lists, how many differences are only watched, and how many are
-/// held.
+/// Additions to the last line: the numbers of unlisted objects, and of watched and held differences.
 fn unmanaged_counts(plan: &Plan) -> String {
     let (watched, held) = plan.watched_and_held();
     let unlisted = text_if_any(plan.unlisted_count(), |number| {

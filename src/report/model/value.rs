@@ -20,7 +20,7 @@ pub fn value_text(value: &Shown) -> ValueText {
         Shown::Secret(reference) => format!("(secret {reference})"),
         Shown::File(path) => format!("(file {path})"),
         Shown::Value(Json::String(text)) if text.contains('\n') => size_text(text),
-        Shown::Value(value) => return ValueText::Value(json(value)),
+        Shown::Value(value) => return ValueText::Value(json_text(value)),
     })
 }
 
@@ -41,15 +41,15 @@ pub fn comparable_text(value: &Shown) -> Option<&str> {
     }
 }
 
-/// Data on one line; texts have no quotes if they cannot be mistaken for something else.
-fn json(value: &Json) -> String {
+/// A value on one line. Texts have no quotes if they cannot be mistaken for another value.
+fn json_text(value: &Json) -> String {
     match value {
         Json::String(text) if is_bare(text) => text.clone(),
         Json::Array(items) => {
-            format!("[{}]", items.iter().map(json).collect::<Vec<_>>().join(", "))
+            format!("[{}]", items.iter().map(json_text).collect::<Vec<_>>().join(", "))
         }
         Json::Object(object) => {
-            let entries = object.iter().map(|(key, value)| format!("{key}: {}", json(value)));
+            let entries = object.iter().map(|(key, value)| format!("{key}: {}", json_text(value)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
         _ => value.to_string(),
@@ -90,7 +90,7 @@ mod tests {
             (value!(["a", "b, c"]), r#"[a, "b, c"]"#),
             (value!({"enabled": true, "cadence": "1d"}), "{enabled: true, cadence: 1d}"),
         ] {
-            assert_eq!(json(&data), text);
+            assert_eq!(json_text(&data), text);
         }
     }
 }

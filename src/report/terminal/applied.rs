@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{draw_heading, fold::draw_others};
 use crate::{
-    apply::{Applied, Mismatch, StepResult},
+    apply::{ApplyResult, Mismatch, StepResult},
     report::{
         Canvas, Line, Paint, Run, TextStyle,
         model::{
-            fold_equal, gist, local_name, mismatch_gist, mismatch_reason,
+            common_cause, common_mismatch_reason, fold_equal, local_name, mismatch_reason,
             outcome::{self, outcome_words},
             sign,
             step::object_name,
@@ -23,7 +23,12 @@ use crate::{
 const MAX_LISTED: usize = 12;
 
 /// The report of an apply, without `secrets`.
-pub fn applied(applied: &Applied, run: &Run, style: TextStyle, secrets: &Secrets) -> String {
+pub fn render_applied(
+    applied: &ApplyResult,
+    run: &Run,
+    style: TextStyle,
+    secrets: &Secrets,
+) -> String {
     let mut canvas = Canvas::new(style, secrets);
     draw_heading(&mut canvas, "apply", run);
     draw_steps(&mut canvas, &applied.steps);
@@ -34,15 +39,16 @@ pub fn applied(applied: &Applied, run: &Run, style: TextStyle, secrets: &Secrets
 }
 
 fn draw_steps(canvas: &mut Canvas, steps: &[StepResult]) {
-    let succeeded = steps.iter().filter(|step| step.outcome.is_success()).count();
-    let full = canvas.style().full;
-    let listed = if full || succeeded <= MAX_LISTED { succeeded } else { 0 };
-    let shown: Vec<_> =
-        steps.iter().filter(|step| listed > 0 || !step.outcome.is_success()).collect();
-    let folded = fold_equal(&shown, full, |step| {
-        let done = step.outcome.is_success().then(|| (local_name(&step.address), step.action));
-        let cause = step.outcome.cause().map(|cause| gist(cause, &step.address));
-        (outcome_words(&step.outcome).1, cause, done)
+    let success_count = steps.iter().filter(|step| step.outcome.is_success()).count();
+    let is_full = canvas.style().full;
+    let listed_count = if is_full || success_count <= MAX_LISTED { success_count } else { 0 };
+    let listed_steps: Vec<_> =
+        steps.iter().filter(|step| listed_count > 0 || !step.outcome.is_success()).collect();
+    let folded = fold_equal(&listed_steps, is_full, |step| {
+        let success_key =
+            step.outcome.is_success().then(|| (local_name(&step.address), step.action));
+        let cause = step.outcome.cause().map(|cause| common_cause(cause, &step.address));
+        (outcome_words(&step.outcome).1, cause, success_key)
     });
     let mut last_path = "";
     for (step, others) in folded {
@@ -62,8 +68,8 @@ fn draw_steps(canvas: &mut Canvas, steps: &[StepResult]) {
         });
         draw_others(canvas, "step", others.iter().map(|step| &step.address));
     }
-    if listed < succeeded {
-        let text = format!("{} succeeded (--full lists them)", count(succeeded, "step"));
+    if listed_count < success_count {
+        let text = format!("{} succeeded (--full lists them)", count(success_count, "step"));
         canvas.add_paragraph([Line::with_text(Paint::Dim, text)]);
     }
 }
@@ -80,7 +86,7 @@ fn draw_mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
         }
         canvas.add_paragraph([Line::with_text(Paint::Error, title)]);
         let folded = fold_equal(&mismatches, canvas.style().full, |mismatch| {
-            (mismatch_gist(mismatch), mismatch.fields.clone())
+            (common_mismatch_reason(mismatch), mismatch.fields.clone())
         });
         for (mismatch, others) in folded {
             let line = Line::indented(2)
@@ -99,11 +105,12 @@ fn draw_mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
 }
 
 /// The hints for failures, each once.
-fn draw_helps(canvas: &mut Canvas, applied: &Applied) {
+fn draw_helps(canvas: &mut Canvas, applied: &ApplyResult) {
     let step_causes = applied.steps.iter().filter_map(|step| step.outcome.cause());
-    let unread = applied.mismatches.iter().filter_map(unread_cause);
-    let causes = step_causes.chain(unread).filter_map(|cause| cause.help.as_deref());
+    let unread_causes = applied.mismatches.iter().filter_map(unread_cause);
+    let causes = step_causes.chain(unread_causes).filter_map(|cause| cause.help.as_deref());
     let mismatches = applied.mismatches.iter().filter_map(|mismatch| mismatch.help.as_deref());
     let helps: BTreeSet<_> = causes.chain(mismatches).collect();
-    canvas.add_paragraph(helps.iter().map(|it| Line::with_text(Paint::Note, "help: ").text(it)));
+    canvas
+        .add_paragraph(helps.iter().map(|help| Line::with_text(Paint::Note, "help: ").text(help)));
 }

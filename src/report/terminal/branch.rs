@@ -1,11 +1,11 @@
-//! A plan against the base of a branch: the branch's changes first, then the drift, folded.
+//! The parts of a plan with a base: first the changes of the branch, then drift.
 
 use super::{fold, notes::draw_paragraph};
 use crate::{
     diff::{Action, Label, Step},
     plan::{Acknowledged, BaseComparison, Plan},
     report::{
-        Canvas, Line, Overflow, Paint, ReportKind,
+        Canvas, Line, OriginOverflow, Paint, ReportKind,
         model::{
             local_name, sign,
             step::{object_name, object_prefix},
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Acknowledgements that the branch adds; reviewers must see them first.
+/// Draws the acknowledgements that the branch adds. They come first, because reviewers must see them.
 pub(super) fn draw_acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
     let mut new_acknowledgements =
         acknowledged.iter().filter(|acknowledgement| acknowledgement.is_new).peekable();
@@ -25,44 +25,49 @@ pub(super) fn draw_acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledge
     for Acknowledged { refusal, reason, by, .. } in new_acknowledgements {
         let why = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
-        canvas.add_line_with_origin(Line::indented(2).text(text), by.as_ref(), Overflow::Wrap);
+        canvas.add_line_with_origin(
+            Line::indented(2).text(text),
+            by.as_ref(),
+            OriginOverflow::Wrap,
+        );
     }
 }
 
-/// The steps of `plan`: those of the branch in full, then drift.
+/// Draws the steps of `plan`: those of the branch with all fields, then drift.
 pub(super) fn draw_branch_steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKind) {
     let (drift, changes): (Vec<_>, Vec<_>) = plan.steps.iter().partition(|step| step.is_drift());
     fold::draw_steps(canvas, changes);
-    let words = "drift: these differed before this branch";
+    let title = "drift: these differed before this branch";
     if kind == ReportKind::Apply {
-        draw_all(canvas, words, &drift);
+        draw_full_steps(canvas, title, &drift);
     } else {
-        draw_names(canvas, words, &drift);
+        draw_step_names(canvas, title, &drift);
     }
 }
 
-/// The rest of the comparison with the base.
+/// Draws the results of the comparison with the base that are not steps of the plan.
 pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) {
     let title = "excluded: drift that this branch did not ask for; `--heal` writes it too";
-    draw_names(canvas, title, &comparison.left.iter().collect::<Vec<_>>());
+    draw_step_names(canvas, title, &comparison.left.iter().collect::<Vec<_>>());
     let refusals = comparison.refusals.iter().map(|refusal| (&refusal.address, &refusal.reason));
     let problems = comparison.problems.iter().map(|problem| (&problem.address, &problem.message));
     let drift_lines = refusals.chain(problems);
-    let of_drift = drift_lines.map(|(address, why)| (&*address.path, object_prefix(address) + why));
-    draw_paragraph(canvas, "problems of drift; they do not block this branch", of_drift);
-    let already = comparison.already.iter().map(|already| {
-        let fields = already.fields.join(", ");
+    let drift_objects =
+        drift_lines.map(|(address, why)| (&*address.path, object_prefix(address) + why));
+    draw_paragraph(canvas, "problems of drift; they do not block this branch", drift_objects);
+    let already_live = comparison.already.iter().map(|step| {
+        let fields = step.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
-        (&*already.address.path, local_name(&already.address) + &fields)
+        (&*step.address.path, local_name(&step.address) + &fields)
     });
-    draw_paragraph(canvas, "declared by this branch and already live", already);
+    draw_paragraph(canvas, "declared by this branch and already live", already_live);
     let removed = comparison.removed.iter().map(|address| (&*address.path, local_name(address)));
     draw_paragraph(canvas, "declared at the base and not by this branch; unchanged", removed);
 }
 
-/// How many containers were not read.
+/// Draws the number of containers that were not read.
 pub(super) fn draw_unchanged(canvas: &mut Canvas, plan: &Plan) {
-    let unchanged = plan.base.as_ref().map_or(0, |against| against.unchanged);
+    let unchanged = plan.base.as_ref().map_or(0, |base| base.unchanged);
     if unchanged > 0 {
         let total = unchanged + plan.groups + plan.projects;
         let text = format!(
@@ -82,30 +87,31 @@ pub(super) const fn label_mark(label: Option<Label>) -> &'static str {
     }
 }
 
-/// `steps` in full.
-fn draw_all(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
+/// Draws `steps` with all fields.
+fn draw_full_steps(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if !steps.is_empty() {
         canvas.add_paragraph([Line::with_text(Paint::Bold, title)]);
         fold::draw_steps(canvas, steps.iter().copied());
     }
 }
 
-/// `steps` by name, or with all fields if nothing is folded. Each removal is shown with its name.
-fn draw_names(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
+/// Draws the names of `steps` and of their fields; with `--full`, all values. If there are many steps,
+/// removals are drawn with all fields.
+fn draw_step_names(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if canvas.style().full {
-        return draw_all(canvas, title, steps);
+        return draw_full_steps(canvas, title, steps);
     }
     // A paragraph has room for the names of up to nine steps.
     let is_short = steps.len() <= 9;
     let (removals, steps): (Vec<&Step>, Vec<_>) =
         steps.iter().partition(|step| step.action == Action::Delete && !is_short);
-    let shown = steps.iter().map(|step| {
+    let step_names = steps.iter().map(|step| {
         let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        let is_part = step.action == Action::Update && !fields.is_empty();
-        let fields = if is_part { format!(" ({})", fields.join(", ")) } else { String::new() };
+        let names_fields = step.action == Action::Update && !fields.is_empty();
+        let fields = if names_fields { format!(" ({})", fields.join(", ")) } else { String::new() };
         let (_, sign) = sign(step.action);
         (&*step.address.path, format!("{sign} {}{fields}", object_name(step.scope, &step.address)))
     });
-    draw_paragraph(canvas, title, shown);
-    draw_all(canvas, &format!("{title} (removals)"), &removals);
+    draw_paragraph(canvas, title, step_names);
+    draw_full_steps(canvas, &format!("{title} (removals)"), &removals);
 }

@@ -7,7 +7,7 @@ use super::branch;
 use crate::{
     diff::{Action, FieldChange, Shown, Step},
     report::{
-        Canvas, Line, Overflow, Paint,
+        Canvas, Line, OriginOverflow, Paint,
         compare::{self, TextComparison},
         model::{
             StepRow, ValueText, build_rows, predecessors, remarks, sign, step::object_name,
@@ -17,11 +17,11 @@ use crate::{
     text::count,
 };
 
-/// Field names are aligned up to this width, and up to a third of the terminal's width. A longer
-/// one moves its own value to the right.
+/// The maximum width to which field names are aligned; also at most a third of the terminal. A longer
+/// name moves only its own value to the right.
 const MAX_NAME_WIDTH: usize = 36;
 
-/// A step with `changes` of it, and with origins unless they are shown elsewhere.
+/// Draws a step with `changes`, which are all or some of its changes.
 pub(super) fn draw_step<'s>(
     canvas: &mut Canvas,
     step: &'s Step,
@@ -29,16 +29,16 @@ pub(super) fn draw_step<'s>(
     shows_origins: bool,
 ) {
     let rows = build_rows(step, changes, canvas.style().full);
-    // The place of the object is of no use if all fields are declared elsewhere.
-    let has_place = rows.is_empty() || !rows.iter().all(is_elsewhere);
+    // The origin of the object is useless if all its fields are declared in other files.
+    let shows_place = rows.is_empty() || !rows.iter().all(is_in_other_file);
     let (paint, sign) = sign(step.action);
     let head =
         Line::indented(2).put(paint, format!("{sign} {}", object_name(step.scope, &step.address)));
     let head = head.put(Paint::Dim, branch::label_mark(step.label));
     canvas.add_line_with_origin(
         head,
-        (shows_origins && has_place).then_some(&step.origin),
-        Overflow::Wrap,
+        (shows_origins && shows_place).then_some(&step.origin),
+        OriginOverflow::Wrap,
     );
     for remark in remarks(step) {
         canvas.add_line(&Line::indented(6).put(Paint::Dim, remark));
@@ -46,20 +46,21 @@ pub(super) fn draw_step<'s>(
     draw_predecessors(canvas, step);
     let max_name_width =
         canvas.style().width.map_or(MAX_NAME_WIDTH, |width| MAX_NAME_WIDTH.min(width / 3));
-    let column = rows.iter().map(|row| row.name.width()).filter(|n| *n <= max_name_width).max();
-    let number = rows.len();
+    let name_width = rows.iter().map(|row| row.name.width()).filter(|n| *n <= max_name_width).max();
+    let row_count = rows.len();
     for (index, row) in rows.into_iter().enumerate() {
-        if canvas.remaining_lines() == 0 && index + 1 < number {
-            let text = format!("… {}, shown by --full", count(number - index, "more field"));
+        if canvas.remaining_lines() == 0 && index + 1 < row_count {
+            let text = format!("… {}, shown by --full", count(row_count - index, "more field"));
             return canvas.add_line(&Line::indented(6).put(Paint::Dim, text));
         }
-        let overflow = if is_elsewhere(&row) { Overflow::Wrap } else { Overflow::Drop };
-        draw_field(canvas, &row, column.unwrap_or(0), shows_origins.then_some(overflow));
+        let overflow =
+            if is_in_other_file(&row) { OriginOverflow::Wrap } else { OriginOverflow::Drop };
+        draw_field(canvas, &row, name_width.unwrap_or(0), shows_origins.then_some(overflow));
     }
 }
 
 /// True if the field is declared in another file than its object.
-fn is_elsewhere(row: &StepRow<'_>) -> bool {
+fn is_in_other_file(row: &StepRow<'_>) -> bool {
     row.origin.is_some_and(|origin| origin.file != row.step.origin.file)
 }
 
@@ -71,34 +72,40 @@ fn draw_predecessors(canvas: &mut Canvas, step: &Step) {
     }
 }
 
-/// A field and its origin. `overflow` is the action if the origin does not fit on the line; with `None`
-/// the origin is omitted.
-fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, column: usize, overflow: Option<Overflow>) {
+/// Draws a field and its origin. `overflow` decides about an origin that does not fit on the line; with
+/// `None`, the origin is omitted.
+fn draw_field(
+    canvas: &mut Canvas,
+    row: &StepRow<'_>,
+    name_width: usize,
+    overflow: Option<OriginOverflow>,
+) {
     let origin = row.origin.filter(|_| overflow.is_some());
-    let overflow = overflow.unwrap_or(Overflow::Drop);
+    let overflow = overflow.unwrap_or(OriginOverflow::Drop);
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::label_mark(row.label));
-    let start = (6 + column + 2).max(name.len() + 2);
-    let label = || name.clone().pad_to(start).hang_here();
+    let value_column = (6 + name_width + 2).max(name.len() + 2);
+    let name_cell = || name.clone().pad_to(value_column).hang_here();
     let (before, after) = match row.sides().map(|side| side.map(paint_value)) {
         [Some(before), Some(after)] => (before, after),
         [before, after] => {
             let value = before.or(after).unwrap_or_default();
-            canvas.add_line_with_origin(label().append(value), origin, overflow);
-            if let (Action::Create, Some((_, text))) = (row.step.action, row.texts()) {
+            canvas.add_line_with_origin(name_cell().append(value), origin, overflow);
+            if let (Action::Create, Some((_, text))) = (row.step.action, row.multi_line_texts()) {
                 draw_block(canvas, 8, text);
             }
             return;
         }
     };
-    if let Some((before, after)) = row.texts() {
+    if let Some((before, after)) = row.multi_line_texts() {
         canvas.add_line_with_origin(name, origin, overflow);
         return draw_comparison(canvas, 8, before, after);
     }
     if row.before == row.after && !matches!(row.after, Shown::Hidden) {
         let value = after.put(Paint::Dim, ", unchanged");
-        return canvas.add_line_with_origin(label().append(value), origin, overflow);
+        return canvas.add_line_with_origin(name_cell().append(value), origin, overflow);
     }
-    let one_line = label().append(before.clone().put(Paint::Change, " → ").append(after.clone()));
+    let one_line =
+        name_cell().append(before.clone().put(Paint::Change, " → ").append(after.clone()));
     if canvas.style().width.is_none_or(|width| one_line.len() <= width) {
         return canvas.add_line_with_origin(one_line, origin, overflow);
     }
@@ -108,7 +115,7 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, column: usize, overflow: O
     }
 }
 
-/// How many lines of a text or of a comparison are shown without `--full`.
+/// The maximum number of shown lines of a text or a comparison without `--full`.
 const MAX_LINES: usize = 40;
 /// The minimum number of shown lines of a text or of a comparison.
 const MIN_LINES: usize = 5;
@@ -154,13 +161,13 @@ fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str
     }
 }
 
-/// Writes `lines`, or the first ones and the number of the rest.
+/// Draws `lines`, or the first ones and the number of the others.
 fn draw_lines(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
     let max_lines = MAX_LINES.min(canvas.remaining_lines().max(MIN_LINES));
-    let shown =
+    let shown_count =
         if canvas.style().full || lines.len() <= max_lines + 1 { lines.len() } else { max_lines };
-    let omitted = lines.len() - shown;
-    for (paint, sign, line) in lines.into_iter().take(shown) {
+    let omitted = lines.len() - shown_count;
+    for (paint, sign, line) in lines.into_iter().take(shown_count) {
         canvas.add_line(
             &Line::indented(indent).put(paint, format!("{sign} ")).hang_here().put(paint, line),
         );

@@ -1,4 +1,4 @@
-//! Edits of files: a patch for programs, and for people the same with equal edits shown once.
+//! Edits of files: a patch for programs; for people, a shorter form that shows equal edits once.
 
 use std::collections::BTreeSet;
 
@@ -12,47 +12,48 @@ use crate::{
     text::{count, escape_lines},
 };
 
-/// About how many lines of edits a run shows on a terminal without `--full`.
+/// The approximate number of lines of edits that a terminal gets without `--full`.
 pub const SCREEN_LINES: usize = 50;
-/// How many unchanged lines are shown around an edit.
+/// The number of unchanged lines that are shown around an edit.
 const CONTEXT_LINES: usize = 3;
 
 /// A file with its text before and after.
-pub(super) type Edited = (FileName, [String; 2]);
+pub(super) type EditedFile = (FileName, [String; 2]);
 
 /// A line of a comparison.
-type ComparedText<'f> = Change<&'f str>;
+type LineChange<'f> = Change<&'f str>;
 
 /// Lines that are replaced together.
 struct LineReplacement<'f> {
     file: &'f FileName,
     /// The lines of the file in parts: changed and unchanged parts alternate.
-    parts: &'f [Vec<ComparedText<'f>>],
+    parts: &'f [Vec<LineChange<'f>>],
     /// The index of its part.
     index: usize,
 }
 
-/// The edits of `files`, which have no secrets. A terminal gets equal ones once, in about `max_lines`
-/// lines; elsewhere it is a patch that can be applied.
-pub fn render_edits_text(files: &[Edited], max_lines: usize, style: TextStyle) -> String {
+/// Renders the edits of `files`, which must be without secrets. A terminal gets equal edits once, in
+/// about `max_lines` lines; other outputs get a patch that can be applied.
+pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyle) -> String {
     if style.full || style.width.is_none() {
-        return escape_lines(&files.iter().map(patch).collect::<String>()).into_owned();
+        return escape_lines(&files.iter().map(file_patch).collect::<String>()).into_owned();
     }
     let compared = files.iter().map(|(name, [old, new])| (name, TextDiff::from_lines(old, new)));
     let compared: Vec<_> = compared.collect();
-    let compared: Vec<_> = compared.iter().map(|(name, diff)| (*name, line_runs(diff))).collect();
+    let runs_by_file: Vec<_> =
+        compared.iter().map(|(name, diff)| (*name, line_runs(diff))).collect();
     let replacements: Vec<_> =
-        compared.iter().flat_map(|(file, parts)| file_edits(file, parts)).collect();
-    let folds = fold_equal(&replacements, false, LineReplacement::lines);
+        runs_by_file.iter().flat_map(|(file, parts)| file_edits(file, parts)).collect();
+    let folds = fold_equal(&replacements, false, LineReplacement::tagged_lines);
     let hunks: Vec<_> = folds.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
-    let nothing = Secrets::default();
-    let mut canvas = Canvas::new(style, &nothing);
-    let (mut room, mut file) = (max_lines, None);
+    let no_secrets = Secrets::default();
+    let mut canvas = Canvas::new(style, &no_secrets);
+    let (mut remaining_lines, mut file) = (max_lines, None);
     let mut omitted: Vec<&LineReplacement<'_>> = Vec::new();
     for hunk in hunks {
         let text = hunk_text(hunk.iter().map(|(edit, _)| *edit));
-        let lines = text.lines().count();
-        if !omitted.is_empty() || (lines > room && room < max_lines) {
+        let line_count = text.lines().count();
+        if !omitted.is_empty() || (line_count > remaining_lines && remaining_lines < max_lines) {
             omitted.extend(hunk.iter().flat_map(|(edit, others)| others.iter().chain([edit])));
             continue;
         }
@@ -60,18 +61,18 @@ pub fn render_edits_text(files: &[Edited], max_lines: usize, style: TextStyle) -
         if file.replace(name) != Some(name) {
             canvas.add_verbatim(&escape_lines(&format!("--- a/{name}\n+++ b/{name}\n")));
         }
-        let shown: String = text.split_inclusive('\n').take(room).collect();
-        canvas.add_verbatim(&escape_lines(&shown));
-        if lines > room {
-            draw_more(&mut canvas, &count(lines - room, "more line"));
+        let shown_text: String = text.split_inclusive('\n').take(remaining_lines).collect();
+        canvas.add_verbatim(&escape_lines(&shown_text));
+        if line_count > remaining_lines {
+            draw_more(&mut canvas, &count(line_count - remaining_lines, "more line"));
         }
-        room = room.saturating_sub(lines);
+        remaining_lines = remaining_lines.saturating_sub(line_count);
         for (_, others) in hunk {
             let places: Vec<_> = others.iter().map(|edit| edit.place()).collect();
             if let Some(repeats) = others_text("the same edit at", "more place", &places, MAX_NAMED)
             {
                 canvas.add_line(&Line::with_text(Paint::Note, repeats));
-                room = room.saturating_sub(2);
+                remaining_lines = remaining_lines.saturating_sub(2);
             }
         }
     }
@@ -84,53 +85,53 @@ pub fn render_edits_text(files: &[Edited], max_lines: usize, style: TextStyle) -
 }
 
 /// The patch of a file.
-fn patch((name, [old, new]): &Edited) -> String {
+fn file_patch((name, [old, new]): &EditedFile) -> String {
     let diff = TextDiff::from_lines(old, new);
     diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string()
 }
 
-/// Adds a line with the amount that is not shown.
+/// Draws a line with the number of omitted lines or edits.
 fn draw_more(canvas: &mut Canvas<'_>, what: &str) {
     canvas.add_line(&Line::with_text(Paint::Dim, format!("… and {what} (--full shows all)")));
 }
 
 /// The lines of a file in parts: changed and unchanged parts alternate.
-fn line_runs<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<ComparedText<'d>>> {
+fn line_runs<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<LineChange<'d>>> {
     let lines: Vec<_> = diff.iter_all_changes().collect();
     lines.chunk_by(|a, b| is_edit(a) == is_edit(b)).map(<[_]>::to_vec).collect()
 }
 
 fn file_edits<'f>(
     file: &'f FileName,
-    parts: &'f [Vec<ComparedText<'f>>],
+    parts: &'f [Vec<LineChange<'f>>],
 ) -> impl Iterator<Item = LineReplacement<'f>> {
     let changed = (0..parts.len()).filter(|index| is_edit(&parts[*index][0]));
     changed.map(move |index| LineReplacement { file, parts, index })
 }
 
-fn is_edit(line: &ComparedText<'_>) -> bool {
+fn is_edit(line: &LineChange<'_>) -> bool {
     line.tag() != ChangeTag::Equal
 }
 
 /// The numbers of a line, from 0, in each file that has it.
-fn numbers(line: &ComparedText<'_>) -> [Option<usize>; 2] {
+fn line_numbers(line: &LineChange<'_>) -> [Option<usize>; 2] {
     [line.old_index(), line.new_index()]
 }
 
 impl<'f> LineReplacement<'f> {
-    fn changed(&self) -> &'f [ComparedText<'f>] {
+    fn changed_lines(&self) -> &'f [LineChange<'f>] {
         &self.parts[self.index]
     }
 
     /// The lines before and after.
-    fn lines(&self) -> Vec<(ChangeTag, &'f str)> {
-        self.changed().iter().map(|line| (line.tag(), line.value())).collect()
+    fn tagged_lines(&self) -> Vec<(ChangeTag, &'f str)> {
+        self.changed_lines().iter().map(|line| (line.tag(), line.value())).collect()
     }
 
-    /// The file, and the line in the new text, or in the old one if it is only removed.
+    /// The file, and the line in the new text; in the old text, if lines are only removed.
     fn place(&self) -> String {
-        let [old, new] =
-            [0, 1].map(|side| self.changed().iter().find_map(|line| numbers(line)[side]));
+        let [old, new] = [0, 1]
+            .map(|side| self.changed_lines().iter().find_map(|line| line_numbers(line)[side]));
         format!("{}:{}", self.file, new.or(old).unwrap_or_default() + 1)
     }
 
@@ -142,7 +143,7 @@ impl<'f> LineReplacement<'f> {
     }
 
     /// The unchanged lines before and after it.
-    fn context(&self) -> [&'f [ComparedText<'f>]; 2] {
+    fn context(&self) -> [&'f [LineChange<'f>]; 2] {
         let part = |index: Option<usize>| {
             index.and_then(|index| self.parts.get(index)).map_or(&[][..], |part| part)
         };
@@ -150,20 +151,20 @@ impl<'f> LineReplacement<'f> {
     }
 }
 
-/// Neighbouring edits with some of the lines around them.
+/// A hunk of a patch: near edits, with some of the lines around them.
 fn hunk_text<'f>(edits: impl Iterator<Item = &'f LineReplacement<'f>>) -> String {
-    let mut lines: Vec<&ComparedText<'_>> = Vec::new();
-    let mut trailing_lines: &[ComparedText<'_>] = &[];
+    let mut lines: Vec<&LineChange<'_>> = Vec::new();
+    let mut trailing_lines: &[LineChange<'_>] = &[];
     for edit in edits {
         let [before, following] = edit.context();
-        let from = if lines.is_empty() { before.len().saturating_sub(CONTEXT_LINES) } else { 0 };
-        lines.extend(&before[from..]);
-        lines.extend(edit.changed());
+        let start = if lines.is_empty() { before.len().saturating_sub(CONTEXT_LINES) } else { 0 };
+        lines.extend(&before[start..]);
+        lines.extend(edit.changed_lines());
         trailing_lines = &following[..following.len().min(CONTEXT_LINES)];
     }
     lines.extend(trailing_lines);
     let [old, new] = [0, 1].map(|side| {
-        let numbers: Vec<_> = lines.iter().filter_map(|line| numbers(line)[side]).collect();
+        let numbers: Vec<_> = lines.iter().filter_map(|line| line_numbers(line)[side]).collect();
         format!("{},{}", numbers.first().map_or(0, |first| first + 1), numbers.len())
     });
     let mut text = format!("@@ -{old} +{new} @@\n");
@@ -184,7 +185,7 @@ mod tests {
     }
 
     /// A file of `projects`, each with the lines of `edited` only in the new text.
-    fn file(name: &str, projects: usize, edited: impl Fn(usize) -> String) -> Edited {
+    fn file(name: &str, projects: usize, edited: impl Fn(usize) -> String) -> EditedFile {
         let text = |edited: &dyn Fn(usize) -> String| {
             let document = |i| {
                 format!(

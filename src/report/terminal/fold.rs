@@ -8,7 +8,7 @@ use crate::{
     report::{
         Canvas, Line, Paint, TextStyle,
         model::{
-            Fold, FoldedPiece, FoldedSteps, ReportPart, StepItem, fold_equal, fold_steps,
+            FoldMode, FoldedPiece, FoldedSteps, ReportPart, StepItem, fold_equal, fold_steps,
             full_name, step::object_name,
         },
     },
@@ -18,13 +18,13 @@ use crate::{
 
 use super::change;
 
-/// How many groups and projects with the same change are named.
+/// The maximum number of named groups and projects with the same change.
 pub(super) const MAX_NAMED: usize = 3;
 
-/// Every group and project with its steps, in the order of the plan.
+/// Draws every group and project with its steps, in the order of the plan.
 pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let steps = steps.into_iter().map(|step| StepItem::planned(0, step, ReportPart::Changes));
-    let fold = if canvas.style().full { Fold::Nothing } else { Fold::Fields };
+    let fold = if canvas.style().full { FoldMode::Nothing } else { FoldMode::Fields };
     let mut omitted_steps = Vec::new();
     for folded in fold_steps(&steps.collect::<Vec<_>>(), fold) {
         if canvas.remaining_lines() == 0 {
@@ -36,7 +36,7 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
         let head = Line::with_text(Paint::Bold, &*folded.first().address.path);
         canvas.add_paragraph([head.put(Paint::Dim, shared.unwrap_or_default())]);
         let noun = format!("more {}", folded.first().scope.noun());
-        let FoldedSteps { steps, others, has_other_values: differs, .. } = folded;
+        let FoldedSteps { steps, others, has_other_values, .. } = folded;
         // Each removal is named.
         let has_removals = steps.iter().any(|piece| piece.item.step.action == Action::Delete);
         let max_named = if has_removals { others.len() } else { MAX_NAMED };
@@ -48,23 +48,26 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
             }
             change::draw_step(canvas, item.step, changes, true);
         }
-        let words =
-            if differs { "the same change, with other values, in" } else { "the same change in" };
+        let words = if has_other_values {
+            "the same change, with other values, in"
+        } else {
+            "the same change in"
+        };
         draw_others_line(canvas, words, &noun, &others, max_named);
     }
     draw_omitted(canvas, &omitted_steps);
 }
 
-/// The steps for which there was no room, each with the paths of others that have it too. Removals
-/// are shown with their names. A step is counted once, also if its fields are in several pieces.
-fn draw_omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
-    let changes: BTreeSet<_> = more
+/// Draws the number of steps without room, each with the paths of others that have it too. Removals are
+/// named. A step is counted once, even if its fields are in several pieces.
+fn draw_omitted(canvas: &mut Canvas, omitted_steps: &[(&Step, Vec<&str>)]) {
+    let changes: BTreeSet<_> = omitted_steps
         .iter()
         .flat_map(|(step, others)| {
-            let (what, is_removal) =
+            let (object, is_removal) =
                 (object_name(step.scope, &step.address), step.action == Action::Delete);
             let paths = others.iter().copied().chain([&*step.address.path]);
-            paths.map(move |path| (what.clone(), path, is_removal))
+            paths.map(move |path| (object.clone(), path, is_removal))
         })
         .collect();
     if changes.is_empty() {
@@ -81,14 +84,14 @@ fn draw_omitted(canvas: &mut Canvas, more: &[(&Step, Vec<&str>)]) {
     let text = format!("… and {changes} in {containers} (--full lists them){removal_text}");
     canvas.add_paragraph([Line::with_text(Paint::Dim, text)]);
     let removals: Vec<_> = removals.collect();
-    for alike in removals.chunk_by(|(what, ..), (other, ..)| what == other) {
-        let paths: Vec<_> = alike.iter().map(|(_, path, _)| *path).collect();
-        let line = Line::indented(2).put(Paint::Remove, format!("- {}", alike[0].0));
+    for same_removals in removals.chunk_by(|(object, ..), (other, ..)| object == other) {
+        let paths: Vec<_> = same_removals.iter().map(|(_, path, _)| *path).collect();
+        let line = Line::indented(2).put(Paint::Remove, format!("- {}", same_removals[0].0));
         canvas.add_line(&line.text("  ").hang_here().text(paths.join(", ")));
     }
 }
 
-/// The other objects for which the last text also holds.
+/// Draws the other objects to which the last line also applies.
 pub(super) fn draw_others<'a>(
     canvas: &mut Canvas,
     noun: &str,
@@ -110,9 +113,9 @@ fn draw_others_line(
     }
 }
 
-/// A `line` for each of `items`, whose noun is `noun`. For equal items there is only the line of the
-/// first, with the names of the others.
-pub fn lines<T, K: Ord>(
+/// Renders a `line` for each of `items`; `noun` is their noun. Items with the same `key` share the line
+/// of the first, followed by the names of the others.
+pub fn render_lines<T, K: Ord>(
     items: &[T],
     noun: &str,
     key: impl Fn(&T) -> K,

@@ -16,38 +16,38 @@ mod saved;
 #[cfg(test)]
 pub(super) mod tests;
 
-pub use applied::applied;
+pub use applied::render_applied;
 pub use edits::{SCREEN_LINES, render_edits_text};
-pub use fold::lines;
-pub use notes::left_out;
-pub use saved::{saved, stale_text};
+pub use fold::render_lines;
+pub use notes::skipped_text;
+pub use saved::{render_saved_plan, stale_text};
 
 use super::{Canvas, Line, Paint, ReportKind, Run, model::summary};
 use crate::plan::Plan;
 
 /// The maximum number of lines of a plan without `--full`.
 const MAX_LINES: usize = 60;
-/// The same if the result of the run follows.
+/// The maximum number of lines if the result of the run follows.
 const MAX_LINES_BEFORE_RESULT: usize = 40;
 /// The minimum number of lines for steps.
 const MIN_STEP_LINES: usize = 12;
 
-/// `plan` on an empty `canvas`. The end is drawn first, because it is most important; the steps get the
-/// remaining lines.
-pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) -> String {
+/// Renders `plan` on an empty `canvas`. The most important parts are at the end, so they are laid out
+/// first; the steps get the remaining lines.
+pub fn render_plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) -> String {
     let max_lines = if kind == ReportKind::Apply { MAX_LINES_BEFORE_RESULT } else { MAX_LINES };
     draw_heading(&mut canvas, kind.plan_word(), run);
     branch::draw_acknowledged(&mut canvas, &plan.acknowledged);
-    let mut end_part = canvas.part();
+    let mut end_part = canvas.new_part();
     notes::draw_problems(&mut end_part, &plan.problems);
     notes::draw_refusals(&mut end_part, &plan.refusals);
     end_part.add_paragraph(summary::summary_lines(plan, kind));
-    let mut middle_part = canvas.part();
+    let mut middle_part = canvas.new_part();
     middle_part.allow_lines(
-        max_lines.saturating_sub(canvas.lines() + end_part.lines() + MIN_STEP_LINES + 2),
+        max_lines.saturating_sub(canvas.line_count() + end_part.line_count() + MIN_STEP_LINES + 2),
     );
     notes::draw_held(&mut middle_part, &plan.held);
-    plan.base.iter().for_each(|against| branch::draw_comparison(&mut middle_part, against));
+    plan.base.iter().for_each(|comparison| branch::draw_comparison(&mut middle_part, comparison));
     branch::draw_unchanged(&mut middle_part, plan);
     notes::draw_notes(&mut middle_part, &plan.notes);
     middle_part.add_paragraph(summary::exception_notes(plan));
@@ -55,7 +55,9 @@ pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) ->
     notes::draw_incomplete(&mut middle_part, &plan.incomplete);
     canvas.allow_lines(
         max_lines
-            .saturating_sub(canvas.lines() + middle_part.lines() + end_part.lines() + 4)
+            .saturating_sub(
+                canvas.line_count() + middle_part.line_count() + end_part.line_count() + 4,
+            )
             .max(MIN_STEP_LINES),
     );
     branch::draw_branch_steps(&mut canvas, plan, kind);
@@ -73,7 +75,7 @@ pub fn plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) ->
     canvas.finish()
 }
 
-/// The service of a report; the sandbox is always named as such.
+/// Draws the first lines: the service, the user and the token, and the snapshot if there is one.
 fn draw_heading(canvas: &mut Canvas, word: &str, run: &Run) {
     let line = Line::with_text(Paint::Bold, word).text(" for ");
     let line =

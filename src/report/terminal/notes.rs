@@ -1,19 +1,19 @@
-//! The parts of a plan other than steps: notes, what could not be read, and what blocks it.
+//! The parts of a plan other than steps: notes, unread scopes, problems and refusals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::fold::{draw_others, lines};
+use super::fold::{draw_others, render_lines};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, SourceLocation},
-    diff::{GuardRefusal, Held, Incomplete, Note, Problem, Reason},
-    plan::LeftOut,
+    diff::{GuardRefusal, HeldObject, Incomplete, Note, Problem, Reason},
+    plan::SkippedContainer,
     report::{
         Canvas, Line, Paint, TextStyle,
         model::{
-            MAX_CONTAINERS, acknowledged_together, acknowledgement, fold_equal, fold_objects, gist,
-            group_by_kind, local_name,
+            MAX_NAMED_CONTAINERS, acknowledgement_key, common_cause, fold_equal, fold_objects,
+            group_by_kind, joint_acknowledgement, local_name,
             note::{note_kind, note_object},
             with_request_id,
         },
@@ -22,10 +22,10 @@ use crate::{
     text::{count, shell_word},
 };
 
-/// How many objects of one project a paragraph names without `--full`.
-const MAX_OBJECTS: usize = 8;
+/// The maximum number of objects of one project that a paragraph names without `--full`.
+const MAX_NAMED_OBJECTS: usize = 8;
 /// The minimum number of archived projects that are counted instead of named.
-const MIN_COUNTED: usize = 3;
+const MIN_COUNTED_PROJECTS: usize = 3;
 
 /// Notes: a paragraph for each kind, with a line for each project.
 pub(super) fn draw_notes(canvas: &mut Canvas, notes: &[Note]) {
@@ -33,7 +33,7 @@ pub(super) fn draw_notes(canvas: &mut Canvas, notes: &[Note]) {
         let projects: BTreeSet<_> = kind_notes.iter().map(|note| &*note.address.path).collect();
         // Archived projects have no other notes.
         let is_archived = title == note_kind(&Reason::Archived).1;
-        if is_archived && projects.len() >= MIN_COUNTED && !canvas.style().full {
+        if is_archived && projects.len() >= MIN_COUNTED_PROJECTS && !canvas.style().full {
             let first = projects.first().copied().unwrap_or_default();
             let text = format!("{title}: {first} and {} more", projects.len() - 1);
             canvas.add_paragraph([Line::note(text).put(Paint::Dim, " (--full lists all)")]);
@@ -46,9 +46,9 @@ pub(super) fn draw_notes(canvas: &mut Canvas, notes: &[Note]) {
 }
 
 /// Holds: a paragraph for each last day.
-pub(super) fn draw_held(canvas: &mut Canvas, held: &[Held]) {
+pub(super) fn draw_held(canvas: &mut Canvas, held: &[HeldObject]) {
     let mut days: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for Held { address, until } in held {
+    for HeldObject { address, until } in held {
         days.entry(until).or_default().push((&*address.path, local_name(address)));
     }
     for (until, objects) in days {
@@ -60,8 +60,8 @@ pub(super) fn draw_held(canvas: &mut Canvas, held: &[Held]) {
     }
 }
 
-/// A title with a line for each project, or for several with the same objects; nothing without
-/// objects.
+/// Draws a title, and a line for each project or for several with the same objects. Draws nothing if
+/// there are no objects.
 pub(super) fn draw_paragraph<'p>(
     canvas: &mut Canvas,
     title: &str,
@@ -71,26 +71,36 @@ pub(super) fn draw_paragraph<'p>(
     if groups.is_empty() {
         return;
     }
-    let is_folded = groups.iter().any(|alike| !alike.others.is_empty());
+    let is_folded = groups.iter().any(|group| !group.others.is_empty());
     let aside = if is_folded { " (--full lists all)" } else { "" };
     canvas.add_paragraph([Line::note(title).put(Paint::Dim, aside)]);
-    let groups: Vec<_> = groups.into_iter().map(|alike| (alike.title(), alike.objects)).collect();
+    let groups: Vec<_> = groups.into_iter().map(|group| (group.title(), group.objects)).collect();
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
     let groups = groups.into_iter();
-    draw_first(canvas, MAX_CONTAINERS, "line", groups, |canvas, (projects, objects)| {
-        let line = Line::indented(2).text(projects);
-        let start = (2 + column).max(line.len()) + 2;
-        let objects = join_first_objects(&objects, canvas.style().full);
-        canvas.add_line(&line.pad_to(start).hang_here().text(objects));
-    });
+    draw_first_items(
+        canvas,
+        MAX_NAMED_CONTAINERS,
+        "line",
+        groups,
+        |canvas, (projects, objects)| {
+            let line = Line::indented(2).text(projects);
+            let start = (2 + column).max(line.len()) + 2;
+            let objects = join_first_objects(&objects, canvas.style().full);
+            canvas.add_line(&line.pad_to(start).hang_here().text(objects));
+        },
+    );
 }
 
 /// `objects` on one line: all of them, or the first few and the number of the others.
-pub(super) fn join_first_objects(objects: &[String], full: bool) -> String {
-    let shown = if full || objects.len() <= MAX_OBJECTS + 1 { objects.len() } else { MAX_OBJECTS };
-    let text = objects[..shown].join(", ");
-    match objects.len() - shown {
+pub(super) fn join_first_objects(objects: &[String], is_full: bool) -> String {
+    let shown_count = if is_full || objects.len() <= MAX_NAMED_OBJECTS + 1 {
+        objects.len()
+    } else {
+        MAX_NAMED_OBJECTS
+    };
+    let text = objects[..shown_count].join(", ");
+    match objects.len() - shown_count {
         0 => text,
         more => format!("{text} … and {more} more, shown by --full"),
     }
@@ -103,34 +113,41 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     }
     let title = Line::with_text(Paint::Change, "incomplete: ");
     canvas.add_paragraph([title.text("could not be read; nothing is planned there")]);
-    let groups =
-        fold_equal(incomplete, canvas.style().full, |scope| gist(&scope.reason, &scope.address));
-    draw_first(canvas, MAX_CONTAINERS, "scope", groups.into_iter(), |canvas, (scope, others)| {
-        let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
-        let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
-        let help = help.map_or_else(String::new, |help| format!("; {help}"));
-        canvas.add_line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
-        draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
+    let groups = fold_equal(incomplete, canvas.style().full, |scope| {
+        common_cause(&scope.reason, &scope.address)
     });
+    draw_first_items(
+        canvas,
+        MAX_NAMED_CONTAINERS,
+        "scope",
+        groups.into_iter(),
+        |canvas, (scope, others)| {
+            let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
+            let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
+            let help = help.map_or_else(String::new, |help| format!("; {help}"));
+            canvas.add_line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
+            draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
+        },
+    );
 }
 
 /// Problems to repair first, in the form of compiler messages.
 pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
-    let located = problems.iter().map(|problem| {
+    let diagnostics = problems.iter().map(|problem| {
         let diagnostic = Diagnostic::error(problem.code, &problem.message)
-            .at_place(SourceLocation::from(&problem.origin));
+            .at_location(SourceLocation::from(&problem.origin));
         diagnostic.label(problem.address.to_string()).help_if(problem.help.as_ref())
     });
-    draw_diagnostics(canvas, located);
+    draw_diagnostics(canvas, diagnostics);
 }
 
 /// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
 /// followed by the names of its other objects.
 pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
-    let groups = fold_equal(refusals, canvas.style().full, acknowledged_together);
-    let shown = groups.iter().map(|(first, others)| {
+    let groups = fold_equal(refusals, canvas.style().full, acknowledgement_key);
+    let diagnostics = groups.iter().map(|(first, others)| {
         let GuardRefusal { guard, address, reason, origin, .. } = first;
-        let ack = shell_word(&acknowledgement(first, others.iter().copied()));
+        let ack = shell_word(&joint_acknowledgement(first, others.iter().copied()));
         let (message, help) = match others.len() {
             0 => (format!("{address}: {reason}"), format!("if intended, pass `--ack {ack}`")),
             more => (
@@ -138,12 +155,12 @@ pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
                 format!("if all are intended, pass `--ack {ack}`; `--full` shows each reason"),
             ),
         };
-        Diagnostic::error("guard", message).at_place(SourceLocation::from(origin)).help(help)
+        Diagnostic::error("guard", message).at_location(SourceLocation::from(origin)).help(help)
     });
-    draw_diagnostics(canvas, shown);
+    draw_diagnostics(canvas, diagnostics);
     for (first, others) in groups {
         let others: Vec<_> = others.iter().map(|other| other.address.to_string()).collect();
-        for chunk in others.chunks(MAX_OBJECTS) {
+        for chunk in others.chunks(MAX_NAMED_OBJECTS) {
             let line = Line::indented(2).put(Paint::Note, format!("{} also in: ", first.guard));
             canvas.add_line(&line.hang_here().text(chunk.join(", ")));
         }
@@ -153,21 +170,21 @@ pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
 /// Diagnostics have their own layout, so secrets are removed from their texts before it.
 fn draw_diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic>) {
     let redacted = diagnostics.map(|mut diagnostic| {
-        let Diagnostic { message, place, label, help, .. } = &mut diagnostic;
+        let Diagnostic { message, location: place, label, help, .. } = &mut diagnostic;
         let texts = [Some(message), label.as_mut(), help.as_mut()];
         texts.into_iter().flatten().for_each(|text| *text = canvas.redact(text));
         place.iter_mut().for_each(|place| place.file = canvas.redact(&place.file).into());
         diagnostic
     });
-    let struck: Diagnostics = redacted.collect();
-    if !struck.is_empty() {
+    let redacted_diagnostics: Diagnostics = redacted.collect();
+    if !redacted_diagnostics.is_empty() {
         canvas.add_gap();
-        canvas.add_verbatim(&struck.render(canvas.style().into()));
+        canvas.add_verbatim(&redacted_diagnostics.render(canvas.style().into()));
     }
 }
 
 /// Draws each of `items`, or the first few and the number of the rest.
-pub(super) fn draw_first<T>(
+pub(super) fn draw_first_items<T>(
     canvas: &mut Canvas,
     max_items: usize,
     noun: &str,
@@ -175,10 +192,10 @@ pub(super) fn draw_first<T>(
     mut draw: impl FnMut(&mut Canvas, T),
 ) {
     let max_items = max_items.min(canvas.remaining_lines());
-    let shown =
+    let shown_count =
         if canvas.style().full || items.len() <= max_items + 1 { items.len() } else { max_items };
-    let omitted = items.len() - shown;
-    for item in items.take(shown) {
+    let omitted = items.len() - shown_count;
+    for item in items.take(shown_count) {
         draw(canvas, item);
     }
     if omitted > 0 {
@@ -187,11 +204,16 @@ pub(super) fn draw_first<T>(
     }
 }
 
-/// The groups and projects that are not applied.
-pub fn left_out(containers: &[LeftOut], style: TextStyle, secrets: &Secrets) -> String {
-    let line = |LeftOut { address, steps }: &LeftOut| {
+/// A line for each group or project that is not applied.
+pub fn skipped_text(
+    containers: &[SkippedContainer],
+    style: TextStyle,
+    secrets: &Secrets,
+) -> String {
+    let line = |SkippedContainer { address, steps }: &SkippedContainer| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
-    let texts: [&dyn Fn(&LeftOut) -> String; 2] = [&line, &|skipped| skipped.address.to_string()];
-    lines(containers, "group or project", |skipped| skipped.steps, texts, (style, secrets))
+    let texts: [&dyn Fn(&SkippedContainer) -> String; 2] =
+        [&line, &|skipped| skipped.address.to_string()];
+    render_lines(containers, "group or project", |skipped| skipped.steps, texts, (style, secrets))
 }

@@ -1,10 +1,10 @@
-//! Saved plans, and what changed since they were saved.
+//! Saved plans, and the changes since they were saved.
 
 use super::{change, draw_heading, fold};
 use crate::{
     plan::{
         Counts,
-        saved::{Difference, PlanComparison, SealedPlan, Sides, Stale},
+        saved::{ChangeSides, FieldDifference, PlanComparison, SealedPlan, StaleObject},
     },
     report::{
         Canvas, Line, Paint, Run, TextStyle,
@@ -14,8 +14,8 @@ use crate::{
     text::count,
 };
 
-/// A saved plan as the text of a plan.
-pub fn saved(sealed: &SealedPlan, style: TextStyle) -> String {
+/// Renders a saved plan like a plan.
+pub fn render_saved_plan(sealed: &SealedPlan, style: TextStyle) -> String {
     let no_secrets = Secrets::default();
     let mut canvas = Canvas::new(style, &no_secrets);
     let plan = &sealed.plan;
@@ -43,7 +43,8 @@ pub fn saved(sealed: &SealedPlan, style: TextStyle) -> String {
     canvas.finish()
 }
 
-/// The changes since a plan was saved, and the steps that are already done; empty if there are none.
+/// The changes since a plan was saved, and the number of steps that are not needed any more; empty if
+/// there are none.
 pub fn stale_text(comparison: &PlanComparison, style: TextStyle, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
     if comparison.stale.is_empty() && comparison.already.is_empty() {
@@ -54,19 +55,23 @@ pub fn stale_text(comparison: &PlanComparison, style: TextStyle, secrets: &Secre
     }
     let by_path: Vec<_> =
         comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
-    let folded = fold_equal(&by_path, style.full, |changed| {
-        let texts = changed.iter().map(|Stale { address, reason, fields }| {
+    let folded = fold_equal(&by_path, style.full, |stale_steps| {
+        let texts = stale_steps.iter().map(|StaleObject { address, reason, fields }| {
             format!("{} {reason} {fields:?}", object_prefix(address))
         });
         texts.collect::<Vec<_>>()
     });
-    for (changed, others) in folded {
-        canvas.add_line(&Line::indented(2).put(Paint::Bold, &*changed[0].address.path));
-        for Stale { address, reason, fields } in *changed {
+    for (stale_steps, others) in folded {
+        canvas.add_line(&Line::indented(2).put(Paint::Bold, &*stale_steps[0].address.path));
+        for StaleObject { address, reason, fields } in *stale_steps {
             canvas.add_line(&Line::indented(4).text(object_prefix(address) + reason));
             fields.iter().for_each(|field| draw_difference(&mut canvas, field));
         }
-        fold::draw_others(&mut canvas, "path", others.iter().map(|changed| &changed[0].address));
+        fold::draw_others(
+            &mut canvas,
+            "path",
+            others.iter().map(|stale_steps| &stale_steps[0].address),
+        );
     }
     if !comparison.already.is_empty() {
         let steps = count(comparison.already.len(), "step");
@@ -76,12 +81,12 @@ pub fn stale_text(comparison: &PlanComparison, style: TextStyle, secrets: &Secre
     canvas.finish()
 }
 
-fn draw_difference(canvas: &mut Canvas, difference: &Difference) {
-    let Difference { field, saved, now } = difference;
+fn draw_difference(canvas: &mut Canvas, difference: &FieldDifference) {
+    let FieldDifference { field, saved, now } = difference;
     for (title, sides) in [("saved", saved), ("now", now)] {
         let line = Line::indented(6).text(format!("{field}, {title}: ")).hang_here();
         canvas.add_line(&match sides {
-            Some(Sides { before, after }) => line
+            Some(ChangeSides { before, after }) => line
                 .append(change::value_line(before))
                 .put(Paint::Change, " → ")
                 .append(change::value_line(after)),
@@ -133,7 +138,7 @@ mod tests {
     fn a_hostile_file_does_not_fool_its_readers() {
         for full in [false, true] {
             let style = TextStyle { full, ..TextStyle::default() };
-            let shown = saved(&sealed("a\u{9b}31m\u{202e}b\u{1b}[2Jc\rd"), style);
+            let shown = render_saved_plan(&sealed("a\u{9b}31m\u{202e}b\u{1b}[2Jc\rd"), style);
             assert!(!shown.contains(|c| is_unsafe(c) && c != '\n'), "{shown:?}");
         }
     }
@@ -142,13 +147,16 @@ mod tests {
     fn changes_are_shown_beside_the_saved_ones() {
         let value = |json: Json| crate::diff::Shown::Value(json);
         let sides = |before: &str, after: &str| {
-            Some(Sides { before: value(json!(before)), after: value(json!(after)) })
+            Some(ChangeSides { before: value(json!(before)), after: value(json!(after)) })
         };
-        let difference =
-            |saved| Difference { field: "description".into(), saved, now: sides("mine", "new") };
+        let difference = |saved| FieldDifference {
+            field: "description".into(),
+            saved,
+            now: sides("mine", "new"),
+        };
         let project = crate::address::Address::container("acme/shop".into());
         let stale =
-            |address, reason: &str, fields| Stale { address, reason: reason.into(), fields };
+            |address, reason: &str, fields| StaleObject { address, reason: reason.into(), fields };
         let mut comparison = PlanComparison::default();
         comparison.already.push(project.section("archived"));
         comparison.stale.extend([

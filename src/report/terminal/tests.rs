@@ -1,7 +1,6 @@
 //! Tests of reports for people, from plans made without a service.
 //!
-//! The snapshots in `snapshots/` are the reports themselves; `INSTA_UPDATE=always` writes them
-//! anew.
+//! The snapshots in `snapshots/` contain the reports; `INSTA_UPDATE=always` updates them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,21 +10,21 @@ use serde_json::json;
 use super::*;
 use crate::{
     address::Address,
-    apply::{Applied, Mismatch, MismatchReason, StepOutcome, StepResult},
-    cause::{Cause, Parts},
+    apply::{ApplyResult, Mismatch, MismatchReason, StepOutcome, StepResult},
+    cause::{Cause, CauseParts},
     desired::{Container, Desired, Guard},
     diff::{Action, Findings, GuardRefusal, Incomplete, Label, Note, Problem, Reason},
     field::Scope,
     kind::{FieldSelection, Id, LiveNamespace, NamespaceOwner, Target},
     live::{
-        Caller, Live, Presence,
-        testing::{here_reading, target},
+        Caller, LiveContainer, Presence,
+        testing::{live_container_with, target},
     },
     manifest,
     origin::{Layer, Origin},
     plan::{self, Extent},
     release::{self, DetectedRelease},
-    report::{ReportKind, TextStyle, html, markdown, marker::Marker, testing::World},
+    report::{ReportKind, TextStyle, html, markdown, marker::Marker, testing::ReportFixture},
     secret::Secrets,
     text::is_unsafe,
     value::Json,
@@ -80,9 +79,9 @@ fn desired(manifests: &str) -> Desired {
     let loaded = manifest::load(
         folder.path(),
         &manifest::LoadEnvironment {
-            folder: folder.path().into(),
+            working_folder: folder.path().into(),
             today: jiff::civil::date(2030, 1, 1),
-            ..manifest::LoadEnvironment::of_process()
+            ..manifest::LoadEnvironment::for_process()
         },
     );
     loaded
@@ -91,20 +90,20 @@ fn desired(manifests: &str) -> Desired {
 }
 
 /// The live project; all its entries were read.
-fn live(project: &Container, sections: &Json) -> Live {
-    here_reading(project, sections, FieldSelection::All)
+fn live(project: &Container, sections: &Json) -> LiveContainer {
+    live_container_with(project, sections, FieldSelection::All)
 }
 
-fn missing(project: &Container) -> Live {
+fn missing(project: &Container) -> LiveContainer {
     let namespace = Some(LiveNamespace { id: Id::Known(2), owner: NamespaceOwner::Group });
     let missing = Presence::Missing(Target { namespace, ..target(project) });
-    Live {
+    LiveContainer {
         release: DetectedRelease::Known(release::REFERENCE),
-        ..Live::with_presence(missing, Duration::ZERO)
+        ..LiveContainer::with_presence(missing, Duration::ZERO)
     }
 }
 
-fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
+fn planned(desired: &Desired, live: impl Fn(&Container) -> LiveContainer) -> Plan {
     let settings = plan::PlanSettings::for_run(
         Caller { id: 7, username: "alice".into(), is_administrator: false },
         Arc::new(Secrets::default()),
@@ -120,12 +119,12 @@ fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
 
 /// The text of a plan without known secrets.
 fn plan(plan: &Plan, run: &Run, kind: ReportKind, style: TextStyle) -> String {
-    super::plan(Canvas::new(style, &Secrets::default()), plan, run, kind)
+    super::render_plan(Canvas::new(style, &Secrets::default()), plan, run, kind)
 }
 
 /// The text of a result without known secrets.
-fn applied(applied: &Applied, run: &Run, style: TextStyle) -> String {
-    super::applied(applied, run, style, &Secrets::default())
+fn applied(applied: &ApplyResult, run: &Run, style: TextStyle) -> String {
+    super::render_applied(applied, run, style, &Secrets::default())
 }
 
 pub(in crate::report) fn run() -> Run {
@@ -221,9 +220,13 @@ path: acme/shop
 badges: [{name: ci, link_url: 'https://ci.example.org/', image_url: 'https://ci.example.org/x.svg'}]
 labels: [{name: bug, color: '#FF0000'}]
 ";
-    let there = |project: &Container| live(project, &json!({"badges": [], "labels": []}));
-    let text =
-        plan(&planned(&desired(manifest), there), &run(), ReportKind::Plan, TextStyle::default());
+    let empty_live = |project: &Container| live(project, &json!({"badges": [], "labels": []}));
+    let text = plan(
+        &planned(&desired(manifest), empty_live),
+        &run(),
+        ReportKind::Plan,
+        TextStyle::default(),
+    );
     assert!(text.contains("https://ci.example.org/x.svg"), "{text}");
     assert!(text.contains("color  \"#FF0000\"") && !text.contains("name  bug"), "{text}");
 }
@@ -246,12 +249,12 @@ fn what_blocks_a_plan() {
 fn unreadable_scopes_with_one_cause_are_one_line() {
     let scope = |number: usize, status| Incomplete {
         address: Address::container(format!("acme/p{number}").into()).section("variables"),
-        reason: Cause::from(Parts {
+        reason: Cause::from(CauseParts {
             message: format!("answered {status}").into(),
             operation: Some("variable-list"),
             status: Some(status),
             help: Some("use another token".into()),
-            ..Parts::default()
+            ..CauseParts::default()
         }),
     };
     let mut all: Vec<_> = (0..1_000).map(|number| scope(number, 403)).collect();
@@ -338,7 +341,7 @@ fn nothing_to_do_because_it_is_not_written_or_not_read() {
             |name: &&str| Incomplete { address: at(name), reason: Cause::new("answered 500") };
         summary(Findings { incomplete: names.iter().map(scope).collect(), ..Findings::default() })
     };
-    for (said, expected) in [
+    for (sentence, expected) in [
         (unwritten, "nothing to apply: 2 of 9 projects differ in what `apply` does not write"),
         (unread(&["a"]), "no differences in what could be read; acme/a was not fully compared"),
         (
@@ -346,7 +349,7 @@ fn nothing_to_do_because_it_is_not_written_or_not_read() {
             "no differences in what could be read; acme/a, acme/b, acme/c and 2 more were not fully compared",
         ),
     ] {
-        assert_eq!(said.as_deref(), Some(expected));
+        assert_eq!(sentence.as_deref(), Some(expected));
     }
 }
 
@@ -472,7 +475,7 @@ fn a_long_plan_names_each_removal_and_refusal() {
     }
 }
 
-/// Also if many groups or projects have the same one.
+/// Each group or project is named, even if many have the same removal.
 #[test]
 fn a_removal_in_many_projects_names_them() {
     let manifests: String = (0..9)
@@ -507,7 +510,7 @@ fn a_narrow_plan_has_the_line_of_the_rule() {
     ");
 }
 
-pub(in crate::report) fn applied_somehow() -> Applied {
+pub(in crate::report) fn sample_applied() -> ApplyResult {
     let address = Address::container("acme/shop".into());
     let variable = address.section("variables").entry("A@*");
     let outcomes = [
@@ -543,16 +546,16 @@ pub(in crate::report) fn applied_somehow() -> Applied {
         mismatch(&["visibility"], MismatchReason::ChangedMeanwhile),
         mismatch(&[], MismatchReason::Unreadable("answered 500".into())),
     ];
-    Applied { steps: steps.collect(), mismatches, ..Applied::default() }
+    ApplyResult { steps: steps.collect(), mismatches, ..ApplyResult::default() }
 }
 
 #[test]
 fn the_result_of_a_plan() {
-    insta::assert_snapshot!(applied(&applied_somehow(), &run(), TextStyle::default()));
-    let interrupted = Applied { interrupted: true, ..applied_somehow() };
+    insta::assert_snapshot!(applied(&sample_applied(), &run(), TextStyle::default()));
+    let interrupted = ApplyResult { interrupted: true, ..sample_applied() };
     assert!(applied(&interrupted, &run(), TextStyle::default()).contains("\ninterrupted: "));
-    let done = StepResult { outcome: StepOutcome::Done, ..applied_somehow().steps[0].clone() };
-    let complete = Applied { steps: vec![done; 51], ..Applied::default() };
+    let done = StepResult { outcome: StepOutcome::Done, ..sample_applied().steps[0].clone() };
+    let complete = ApplyResult { steps: vec![done; 51], ..ApplyResult::default() };
     assert!(
         applied(&complete, &run(), TextStyle::default())
             .ends_with("51 steps succeeded (--full lists them)\n\napplied: 51 done\n")
@@ -561,15 +564,15 @@ fn the_result_of_a_plan() {
 
 #[test]
 fn alike_failures_are_one_paragraph_in_every_format() {
-    let mut world = World::new();
-    world.applied = Applied::default();
+    let mut world = ReportFixture::new();
+    world.applied = ApplyResult::default();
     for n in 0..200 {
         let request = format!("PUT /projects/{n}");
-        let cause = Cause::from(Parts {
+        let cause = Cause::from(CauseParts {
             message: format!("project-edit: `{request}` answered 403: no").into(),
             request,
             request_id: Some(format!("id-{n}")),
-            ..Parts::default()
+            ..CauseParts::default()
         });
         let address = Address::container(format!("acme/p{n}").into()).section("settings");
         let failed = StepResult {
@@ -593,13 +596,13 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     // One is what the plan could not read.
     let secrets = Secrets::default();
     let marker = Marker::from(ReportKind::Apply);
-    let comment = world.written("apply", |report| markdown::report(report, &marker, &secrets));
-    let page = world.written("apply", |report| html::report(report, &secrets));
+    let comment = world.render_named("apply", |report| markdown::render(report, &marker, &secrets));
+    let page = world.render_named("apply", |report| html::render(report, &secrets));
     assert_eq!(comment.matches("answered 403").count(), 3, "{comment}");
     assert_eq!(page.matches("answered 403").count(), 3, "{page}");
 }
 
-/// As in the line of the first one.
+/// They have the same form as in the line of the first step.
 #[test]
 fn addresses_of_alike_steps_are_decoded() {
     let failed = |n: usize| StepResult {
@@ -610,7 +613,7 @@ fn addresses_of_alike_steps_are_decoded() {
         action: Action::Create,
         outcome: StepOutcome::NotStarted,
     };
-    let result = Applied { steps: (0..4).map(failed).collect(), ..Applied::default() };
+    let result = ApplyResult { steps: (0..4).map(failed).collect(), ..ApplyResult::default() };
     let text = applied(&result, &run(), TextStyle::default());
     assert!(text.contains("+ hooks/https://ci.example.org/x  not started\n"), "{text}");
     assert!(text.contains(": acme/p1#hooks/https://ci.example.org/x, acme/p2#"), "{text}");
@@ -622,7 +625,7 @@ fn alike_refusals_are_one_in_every_format() {
     let secrets = Secrets::default();
     let marker = Marker::from(ReportKind::Plan);
     for (guard, shown) in [(Guard::Removals, 1), (Guard::Deletion, 40)] {
-        let mut world = World::new();
+        let mut world = ReportFixture::new();
         let first = world.plan.refusals[0].clone();
         let refusal = |n: usize| GuardRefusal {
             guard,
@@ -636,11 +639,12 @@ fn alike_refusals_are_one_in_every_format() {
         let text = plan(&world.plan, &run(), ReportKind::Plan, TextStyle::default());
         let is_for_all = text.contains(&format!("pass `--ack '{guard}:acme/**#hooks'`"));
         assert_eq!(is_for_all, shown == 1, "{text}");
-        let comment = world.written("plan", |report| markdown::report(report, &marker, &secrets));
+        let comment =
+            world.render_named("plan", |report| markdown::render(report, &marker, &secrets));
         let all = format!("guard: {guard}, at: \"acme/**#hooks\", at_most: 820}}");
         assert_eq!(comment.matches("{kind: Acknowledge").count(), shown, "{comment}");
         assert_eq!(comment.contains(&all), shown == 1, "{comment}");
-        let page = world.written("plan", |report| html::report(report, &secrets));
+        let page = world.render_named("plan", |report| html::render(report, &secrets));
         assert_eq!(page.matches("--ack ").count(), shown, "{page}");
     }
 }
@@ -648,7 +652,7 @@ fn alike_refusals_are_one_in_every_format() {
 #[test]
 fn alike_problems_notes_and_results_are_one() {
     let path = |n: usize| Address::container(format!("acme/p{n:03}").into());
-    let mut world = World::new();
+    let mut world = ReportFixture::new();
     let problem = world.plan.problems[0].clone();
     let problem = |n| Problem {
         address: Address::container(format!("acme/g{n}/p").into()),
@@ -666,7 +670,7 @@ fn alike_problems_notes_and_results_are_one() {
     world.plan.findings.notes = (0..100).map(archived).collect();
     let marker = Marker::from(ReportKind::Plan);
     let comment =
-        world.written("plan", |report| markdown::report(report, &marker, &Secrets::default()));
+        world.render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
     assert_eq!(comment.matches("does not exist").count(), 1, "{comment}");
     assert!(comment.contains("- `acme/p000`, `acme/p001`, "), "{comment}");
     assert!(comment.contains(", `acme/p019` and 80 more\n"), "{comment}");
@@ -676,19 +680,19 @@ fn alike_problems_notes_and_results_are_one() {
     // Without a step, what blocks the plan is the title.
     world.plan.steps.clear();
     let comment =
-        world.written("plan", |report| markdown::report(report, &marker, &Secrets::default()));
+        world.render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
     assert!(comment.contains("\n### undrift blocked: 100 problems"), "{comment}");
 
-    let left = |n| plan::LeftOut { address: path(n), steps: 1 };
-    let left: Vec<_> = (0..100).map(left).collect();
+    let skipped = |n| plan::SkippedContainer { address: path(n), steps: 1 };
+    let left: Vec<_> = (0..100).map(skipped).collect();
     let full = TextStyle { full: true, ..TextStyle::default() };
     assert_eq!(
-        super::left_out(&left, TextStyle::default(), &Secrets::default()).lines().count(),
+        super::skipped_text(&left, TextStyle::default(), &Secrets::default()).lines().count(),
         1
     );
-    assert_eq!(super::left_out(&left, full, &Secrets::default()).lines().count(), 100);
+    assert_eq!(super::skipped_text(&left, full, &Secrets::default()).lines().count(), 100);
     let narrow = TextStyle { width: Some(60), ..TextStyle::default() };
-    let text = super::left_out(&left, narrow, &Secrets::default());
+    let text = super::skipped_text(&left, narrow, &Secrets::default());
     assert!(text.lines().all(|line| line.len() <= 60), "{text}");
     let done = |n| StepResult {
         scope: Scope::Project,
@@ -696,12 +700,13 @@ fn alike_problems_notes_and_results_are_one() {
         action: Action::Update,
         outcome: StepOutcome::Done,
     };
-    let result = |steps| Applied { steps: (0..steps).map(done).collect(), ..Applied::default() };
+    let result =
+        |steps| ApplyResult { steps: (0..steps).map(done).collect(), ..ApplyResult::default() };
     let text = applied(&result(12), &run(), TextStyle::default());
     assert!(text.contains("~ settings  done\n  the same for 11 more steps: acme/p001#"), "{text}");
 }
 
-/// What waits for the group above waits for the same, whatever that group is called.
+/// Steps that wait for their parent groups are equal, although the groups have different names.
 #[test]
 fn a_change_that_waits_for_its_own_group_is_the_same_everywhere() {
     let mut all = many(6, |_| 20);
@@ -715,10 +720,10 @@ fn a_change_that_waits_for_its_own_group_is_the_same_everywhere() {
     let text = plan(&all, &run(), ReportKind::Plan, TextStyle::default());
     assert_eq!(text.matches("groups come first").count(), 2, "{text}");
     assert!(text.contains("the same change in 4 more projects: acme/g1/p, "), "{text}");
-    let world = World { plan: all, ..World::new() };
+    let world = ReportFixture { plan: all, ..ReportFixture::new() };
     let marker = Marker::from(ReportKind::Plan);
     let comment =
-        world.written("plan", |report| markdown::report(report, &marker, &Secrets::default()));
+        world.render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
     assert_eq!(comment.matches("groups come first").count(), 2, "{comment}");
 }
 
@@ -735,7 +740,7 @@ fn without_colours(text: &str) -> String {
 }
 
 /// A run, a plan and its result, with `text` wherever others can place text.
-pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, Applied) {
+pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, ApplyResult) {
     let run = Run {
         target: text.to_owned(),
         caller: text.to_owned(),
@@ -744,12 +749,12 @@ pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, Applied) {
         live: None,
         token: None,
     };
-    let mut there = shop_live();
-    there["settings"]["description"] = text.into();
-    there["settings"]["issues_template"] = format!("{text}\n{text}").into();
-    there["settings"]["topics"] = json!([text]);
-    there["variables"][1]["key"] = text.into();
-    let mut planned = planned(&desired(SHOP), |project| live(project, &there));
+    let mut hostile_live = shop_live();
+    hostile_live["settings"]["description"] = text.into();
+    hostile_live["settings"]["issues_template"] = format!("{text}\n{text}").into();
+    hostile_live["settings"]["topics"] = json!([text]);
+    hostile_live["variables"][1]["key"] = text.into();
+    let mut planned = planned(&desired(SHOP), |project| live(project, &hostile_live));
     let mut blocked = blocked_plan();
     blocked.problems[0].message = text.to_owned();
     blocked.problems[0].help = Some(text.to_owned());
@@ -761,7 +766,7 @@ pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, Applied) {
     planned.problems = blocked.findings.problems;
     planned.refusals = blocked.findings.refusals;
     planned.incomplete = blocked.findings.incomplete;
-    let mut done = applied_somehow();
+    let mut done = sample_applied();
     done.steps[2].outcome = StepOutcome::Failed(text.to_owned().into());
     done.steps[2].address.path = text.into();
     done.mismatches[0].fields = vec![text.to_owned()];

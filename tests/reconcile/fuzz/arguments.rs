@@ -56,7 +56,9 @@ fn arguments_are_read_or_refused() {
                 assert_eq!(selector.pattern(), text);
                 // A selector for an entry also matches some object in its section and project.
                 if selector.matches(&address) {
-                    assert!(selector.touches(&address.path) && selector.touches_section(&address));
+                    assert!(
+                        selector.matches_path(&address.path) && selector.matches_section(&address)
+                    );
                 }
             }
             Err(why) => is_told(&why, &text),
@@ -81,7 +83,7 @@ fn arguments_are_read_or_refused() {
             Ok((holds, _)) => drop(holds.held_until(&address, &Moves::default())),
             Err(why) => is_told(&why, &text),
         }
-        if let Err(why) = AllowedVariables::matching([&text]) {
+        if let Err(why) = AllowedVariables::from_globs([&text]) {
             is_told(&why, &text);
         }
         for insecure in [true, false] {

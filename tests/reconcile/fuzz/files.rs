@@ -15,7 +15,7 @@ use undrift::{
     address::Glob,
     desired::{DeclaredValues, Desired, declared_values},
     diagnostic::{DiagnosticStyle, Diagnostics, Severity, codes},
-    manifest::{self, LoadEnvironment, Options, Trace, descriptions},
+    manifest::{self, LoadEnvironment, LoadOptions, Trace, descriptions},
     sandbox::{Model, Seed, ServiceOptions},
     schema, yaml,
 };
@@ -51,9 +51,9 @@ fn samples_in(folder: &str) -> Vec<String> {
 
 fn around(folder: &Path) -> LoadEnvironment {
     LoadEnvironment {
-        folder: folder.to_owned(),
+        working_folder: folder.to_owned(),
         today: jiff::civil::date(2030, 1, 1),
-        ..LoadEnvironment::of_process()
+        ..LoadEnvironment::for_process()
     }
 }
 
@@ -171,9 +171,9 @@ fn write(folder: &Path, files: &BTreeMap<&str, Vec<u8>>) {
 fn have_places(found: &Diagnostics, folder: &Path) {
     for diagnostic in found.sorted() {
         if diagnostic.severity == Severity::Error {
-            assert!(diagnostic.place.is_some(), "{diagnostic:?}");
+            assert!(diagnostic.location.is_some(), "{diagnostic:?}");
         }
-        let places = diagnostic.place.iter().chain(diagnostic.related.iter().map(|(at, _)| at));
+        let places = diagnostic.location.iter().chain(diagnostic.related.iter().map(|(at, _)| at));
         for place in places {
             if let (Some(line), Ok(bytes)) = (place.line(), fs::read(folder.join(&*place.file))) {
                 let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -193,7 +193,7 @@ fn manifests_are_read_or_refused() {
     let (folder, again) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let corpus = Corpus::new();
     let all = [Glob::for_paths("**").unwrap()];
-    let options = Options { traced_globs: &all, ..Options::default() };
+    let options = LoadOptions { traced_globs: &all, ..LoadOptions::default() };
     let (mut accepted, mut written) = (0, 0);
     let is_usual = each("manifests", 375, |chance| {
         let files = corpus.files(chance);
@@ -257,7 +257,7 @@ fn seeds_are_read_or_refused() {
                 |_| None,
             );
             assert!(faults.has_errors(), "refused without a reason: {text}");
-            assert!(faults.sorted().iter().all(|fault| fault.place.is_some()));
+            assert!(faults.sorted().iter().all(|fault| fault.location.is_some()));
             assert!(!faults.render(DiagnosticStyle::default()).contains(CANARY), "{text}");
             return;
         };

@@ -19,16 +19,16 @@ use undrift::{
     },
     desired::{Desired, GroupDeclarations, Roster},
     digest::{self, DigestKey},
-    manifest::Includes,
+    manifest::IncludeRules,
     observe::Observer,
     operation::HOOK_LIST,
-    page::{Pager, Rows},
+    page::{EntryKeys, Pager},
     plan::{
-        Policy,
+        ApprovalPolicy,
         saved::{SealedPlan, file_text},
     },
     secret::{Secret, Secrets},
-    snapshot::{Offline, Snapshot},
+    snapshot::{OfflineTransport, Snapshot},
     value::Object,
 };
 
@@ -51,7 +51,8 @@ fn headers_are_read_or_ignored() {
             let _ = retry_after(status, &headers, wall);
         }
         let _ = Quota::read(&headers, wall);
-        let mut pager = Pager::new(HOOK_LIST.request().arg("id", 1), Rows::with_id(&[])).unwrap();
+        let mut pager =
+            Pager::new(HOOK_LIST.request().arg("id", 1), EntryKeys::with_id(&[])).unwrap();
         let (mut pages, mut received) = (0, 0);
         while pager.next().is_some() {
             let rows: Vec<Object> = (0..chance.below(4))
@@ -179,7 +180,7 @@ struct Planner {
     world: World,
     runtime: tokio::runtime::Runtime,
     desired: Desired,
-    includes: Option<Includes>,
+    includes: Option<IncludeRules>,
     secrets: Arc<Secrets>,
 }
 
@@ -203,7 +204,7 @@ impl Planner {
             let (mut desired, mut roster) = (self.desired.clone(), Roster::default());
             if let Some(includes) = &self.includes {
                 roster =
-                    observer.read_roster(&includes.roster_request(&desired)).await.map_err(told)?;
+                    observer.read_roster(&includes.roster_query(&desired)).await.map_err(told)?;
                 let brought = includes.include_from(desired, &mut roster);
                 desired = brought.map_err(|wrong| wrong.render(Default::default()))?;
                 settings.moves = Arc::clone(&desired.moves);
@@ -272,7 +273,7 @@ fn snapshots_are_read_or_refused() {
         let mut again = Vec::new();
         Snapshot::read(&written).unwrap().write(&mut again).unwrap();
         assert!(again == written, "{}", String::from_utf8_lossy(&again));
-        let plan = planner.plan(Arc::new(Offline::new(snapshot, None)));
+        let plan = planner.plan(Arc::new(OfflineTransport::new(snapshot, None)));
         plans += usize::from(plan.is_ok());
         let told = plan.unwrap_or_else(|why| why);
         is_harmless(&told);
@@ -315,7 +316,7 @@ fn saved_plans_are_read_or_refused() {
         is_harmless(&serde_json::to_string(&saved.plan.shown_steps()).unwrap());
         let comparison = run.compare_unsealed(&saved, &plan, &key);
         // No step runs that the new plan does not have.
-        let policy = Policy { saved: Some(&comparison), ..Policy::default() };
+        let policy = ApprovalPolicy { comparison: Some(&comparison), ..ApprovalPolicy::default() };
         if let Ok((_, left_out)) = plan.approve(policy) {
             assert!(left_out.len() <= plan.steps.len());
         }

@@ -1,16 +1,16 @@
 //! The request budgets of a service, as announced in its answers or known from the table of
 //! operations. Decides without IO, from the times that callers pass in.
 //!
-//! | budget | known from | kept by |
+//! | budget | source | how it is respected |
 //! |---|---|---|
-//! | of the user | `RateLimit-Limit`, `-Remaining` and `-Reset` of any answer | sending no more than remain until the reset |
-//! | of an operation | the table of operations, where the service announces that of the user; else a 429 while requests of the user remain | sending as many in any minute, counted from answer to sending |
+//! | of the user | `RateLimit-Limit`, `-Remaining` and `-Reset` of any answer | sends only the remaining number until the reset |
+//! | of an operation | the table of operations, if the service announces a user's budget; else a 429 while requests of the user remain | limits the requests of any minute, counted from answer to sending |
 //!
-//! A service counts requests in windows of one minute and does not announce when the window of an
-//! operation begins. A request sent one minute after the answer to another never falls into the
-//! same window. So no window holds too many requests, wherever it begins. Requests in flight count
-//! as used, because the service may have counted them already. A service that announces no budget
-//! gets as many requests as it answers.
+//! A service counts requests in windows of one minute, and does not announce when the window of an
+//! operation begins. A request that is sent one minute after the answer to another one is never in
+//! the same window. So no window contains too many requests, wherever it begins. Requests in flight
+//! count as used, because the service may have counted them already. If a service announces no
+//! budget, requests are not limited here.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -28,17 +28,17 @@ use crate::operation::Operation;
 /// The length of a window.
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
-/// The factor for the budget of an operation that proved too large.
+/// The factor that reduces the limit of an operation after another 429.
 const REDUCTION_FACTOR: f64 = 0.8;
 
-/// When a request may be sent that must wait.
+/// The time until which a request must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendAt {
     /// Not before another answer arrives.
     AfterAnswer,
-    /// At this time; all other requests wait too.
+    /// At this time; requests of all operations wait.
     At(Duration),
-    /// At this time; other operations go on.
+    /// At this time; only requests of this operation wait.
     OperationAt(Duration),
 }
 
@@ -46,13 +46,13 @@ pub enum SendAt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
     /// The limit: requests per minute.
-    per_minute: u64,
+    limit_per_minute: u64,
     /// Requests that remain in this window.
     remaining: u64,
     /// When the window ends, in seconds of the Unix epoch by the service's clock.
     reset_at: u64,
     /// The time until then.
-    reset_in: Duration,
+    time_to_reset: Duration,
 }
 
 impl Quota {
@@ -61,15 +61,15 @@ impl Quota {
     pub fn read(headers: &HeaderMap, local_time: SystemTime) -> Option<Self> {
         let reset = header_number(headers, "ratelimit-reset")?;
         let now = header_date(headers, "date").unwrap_or(local_time);
-        let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
-        let wait = Duration::from_secs(reset.checked_sub(now).filter(|wait| *wait > 0)?);
+        let now_seconds = now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
+        let wait = Duration::from_secs(reset.checked_sub(now_seconds).filter(|wait| *wait > 0)?);
         let limit_per_minute = header_number(headers, "ratelimit-limit")?;
         let remaining = header_number(headers, "ratelimit-remaining")?;
         (limit_per_minute > 0 && wait <= MAX_WAIT).then_some(Self {
-            per_minute: limit_per_minute,
+            limit_per_minute,
             remaining,
             reset_at: reset,
-            reset_in: wait,
+            time_to_reset: wait,
         })
     }
 
@@ -86,8 +86,8 @@ pub struct Completion {
     pub ended_at: Duration,
     /// The user's budget in its headers.
     pub quota: Option<Quota>,
-    /// How long its operation alone is closed after a 429 for that operation.
-    pub closed_for: Option<Duration>,
+    /// After a 429 for its operation alone: how long no request of this operation is sent.
+    pub operation_closed_for: Option<Duration>,
 }
 
 /// The budget of an operation.
@@ -114,30 +114,30 @@ pub struct Budget {
 impl Budget {
     /// The user's limit per minute, if the service announced it.
     pub fn requests_per_minute(&self) -> Option<u64> {
-        self.user_quota.map(|(announced, _)| announced.per_minute)
+        self.user_quota.map(|(quota, _)| quota.limit_per_minute)
     }
 
     /// Returns when a request may be sent. If that is now, it counts as in flight until
     /// [`finish_request`](Self::finish_request).
     ///
     /// # Errors
-    /// If it must wait: until when.
+    /// [`SendAt`] if the request must wait.
     pub fn try_send(&mut self, operation: &'static Operation, now: Duration) -> Result<(), SendAt> {
         let is_announced = self.user_quota.is_some();
-        if let Some((announced, over_at)) = &mut self.user_quota {
-            if *over_at <= now {
-                announced.remaining = announced.per_minute;
+        if let Some((quota, window_end)) = &mut self.user_quota {
+            if *window_end <= now {
+                quota.remaining = quota.limit_per_minute;
             }
-            match announced.remaining {
-                0 => return Err(SendAt::At(*over_at)),
+            match quota.remaining {
+                0 => return Err(SendAt::At(*window_end)),
                 remaining if remaining <= self.in_flight => return Err(SendAt::AfterAnswer),
                 _ => {}
             }
         }
         let route = self.operation_budgets.entry(operation.id).or_default();
-        let documented = operation.a_minute.filter(|_| is_announced);
-        let limit = route.learned_limit.or(documented.map(|limit| limit as usize));
-        route.check_limit(limit, now)?;
+        let documented_limit = operation.a_minute.filter(|_| is_announced);
+        let limit = route.learned_limit.or(documented_limit.map(|limit| limit as usize));
+        route.require_capacity(limit, now)?;
         route.in_flight += 1;
         self.in_flight += 1;
         Ok(())
@@ -150,39 +150,42 @@ impl Budget {
         completion: Option<Completion>,
     ) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let route = self.operation_budgets.entry(operation.id).or_default();
-        route.in_flight = route.in_flight.saturating_sub(1);
-        let Some(Completion { ended_at, quota, closed_for: closed }) = completion else { return };
+        let budget = self.operation_budgets.entry(operation.id).or_default();
+        budget.in_flight = budget.in_flight.saturating_sub(1);
+        let Some(Completion { ended_at, quota, operation_closed_for: closed }) = completion else {
+            return;
+        };
         if let Some(closed) = closed {
-            route.close_for(operation.a_minute, ended_at, closed);
+            budget.close_for(operation.a_minute, ended_at, closed);
         }
         if let Some(quota) = quota {
             self.user_quota = Some(merge_quotas(self.user_quota.take(), quota, ended_at));
         }
-        // Without a limit there is nothing to count.
+        // Count answers only for a service with limits.
         if self.user_quota.is_some() {
-            route.answer_times.push_back(ended_at);
+            budget.answer_times.push_back(ended_at);
         }
     }
 }
 
-/// Merges budgets from answers in any order: within one window, the lowest remainder is the latest.
+/// Merges the budgets of two answers, which may arrive in any order: within one window, the lowest
+/// remaining number is the latest.
 fn merge_quotas(
     known_quota: Option<(Quota, Duration)>,
     quota: Quota,
     ended_at: Duration,
 ) -> (Quota, Duration) {
     match known_quota {
-        Some((present, over_at)) if present.reset_at > quota.reset_at => (present, over_at),
-        Some((present, over_at)) if present.reset_at == quota.reset_at && over_at > ended_at => {
-            (Quota { remaining: quota.remaining.min(present.remaining), ..quota }, over_at)
+        Some((known, window_end)) if known.reset_at > quota.reset_at => (known, window_end),
+        Some((known, window_end)) if known.reset_at == quota.reset_at && window_end > ended_at => {
+            (Quota { remaining: quota.remaining.min(known.remaining), ..quota }, window_end)
         }
-        _ => (quota, ended_at.saturating_add(quota.reset_in)),
+        _ => (quota, ended_at.saturating_add(quota.time_to_reset)),
     }
 }
 
 impl OperationBudget {
-    fn check_limit(&mut self, limit: Option<usize>, now: Duration) -> Result<(), SendAt> {
+    fn require_capacity(&mut self, limit: Option<usize>, now: Duration) -> Result<(), SendAt> {
         while self
             .answer_times
             .front()
@@ -195,8 +198,8 @@ impl OperationBudget {
         }
         match limit {
             Some(limit) if self.in_flight + self.answer_times.len() >= limit => {
-                let first = self.answer_times.front();
-                Err(first.map_or(SendAt::AfterAnswer, |ended_at| {
+                let oldest = self.answer_times.front();
+                Err(oldest.map_or(SendAt::AfterAnswer, |ended_at| {
                     SendAt::OperationAt(ended_at.saturating_add(MINUTE))
                 }))
             }
@@ -204,8 +207,9 @@ impl OperationBudget {
         }
     }
 
-    /// Learns a limit from the first 429: the number of answers in the last minute, or 80 % of the
-    /// limit assumed so far. Ignores a 429 that arrives while the operation is closed.
+    /// Closes the operation, and learns its limit: from the first 429, the number of answers in the
+    /// last minute; from a later one, 80 % of the learned limit. A 429 while the operation is closed
+    /// teaches nothing.
     fn close_for(
         &mut self,
         documented_limit: Option<u32>,
@@ -213,12 +217,15 @@ impl OperationBudget {
         closed_for: Duration,
     ) {
         if self.closed_until <= ended_at {
-            let answered =
-                self.answer_times.iter().filter(|then| ended_at < then.saturating_add(MINUTE));
-            let reduced =
+            let recent_answers = self
+                .answer_times
+                .iter()
+                .filter(|answered_at| ended_at < answered_at.saturating_add(MINUTE));
+            let reduced_limit =
                 self.learned_limit.map(|learned| (learned as f64 * REDUCTION_FACTOR) as usize);
-            let documented = documented_limit.map_or(usize::MAX, |limit| limit as usize);
-            self.learned_limit = Some(reduced.unwrap_or(answered.count()).min(documented).max(1));
+            let max_limit = documented_limit.map_or(usize::MAX, |limit| limit as usize);
+            self.learned_limit =
+                Some(reduced_limit.unwrap_or(recent_answers.count()).min(max_limit).max(1));
         }
         self.closed_until = self.closed_until.max(ended_at.saturating_add(closed_for));
     }
@@ -236,11 +243,16 @@ mod tests {
     }
 
     fn quota(left: u64, reset: u64, wait: u64) -> Option<Quota> {
-        Some(Quota { per_minute: 2_000, remaining: left, reset_at: reset, reset_in: seconds(wait) })
+        Some(Quota {
+            limit_per_minute: 2_000,
+            remaining: left,
+            reset_at: reset,
+            time_to_reset: seconds(wait),
+        })
     }
 
     fn completed(at: Duration, quota: Option<Quota>) -> Option<Completion> {
-        Some(Completion { ended_at: at, quota, closed_for: None })
+        Some(Completion { ended_at: at, quota, operation_closed_for: None })
     }
 
     #[test]
@@ -355,7 +367,7 @@ mod tests {
             Some(Completion {
                 ended_at: at,
                 quota: quota(1_000, 900, 60),
-                closed_for: Some(seconds(closed)),
+                operation_closed_for: Some(seconds(closed)),
             })
         };
         for at in 0..10 {

@@ -1,6 +1,6 @@
-//! Sends a request: waits until it may be sent, retries as allowed, and [judges](super::judge) the
-//! outcome. All clones of a client share one gate, one budget and one end. This is one file because
-//! each attempt depends on the results of the attempts before it.
+//! Sends a request: waits until it may be sent, [classifies](super::judge) the answer, and retries
+//! as allowed. All clones of a client share one gate, one budget and one end of the run. This is one
+//! file because each attempt depends on the results of earlier ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,14 +17,14 @@ use super::{
     budget::{Completion, MINUTE, Quota, SendAt},
     client::{ApiResponse, CallCount, ClientSettings},
     error::{ApiError, ErrorKind},
-    judge::{Judgement, request_id},
+    judge::{SendVerdict, request_id},
     limit::{BudgetSlot, Gate, Permit, header_date},
     pace::Reply,
     quote::QuoteRedactor,
     retry::{self, MAX_WAIT, SendOutcome},
     service::ServiceAddress,
     transport::{
-        EncodedBody, READ_IDLE, READ_TIMEOUT, RequestPhase, Transport, TransportError,
+        EncodedBody, READ_IDLE_TIMEOUT, READ_TIMEOUT, RequestPhase, Transport, TransportError,
         WRITE_TIMEOUT, WireRequest,
     },
 };
@@ -35,8 +35,8 @@ use crate::{
     secret::Secrets,
 };
 
-/// The number of different forbidden paths, with no success in between, after which nothing more is
-/// sent: the caller has no access at all.
+/// After this number of different forbidden paths and no success, nothing more is sent: the caller
+/// has no access at all.
 const MAX_FORBIDDEN_PATHS: usize = 3;
 
 /// Margin for dates in answers: they are truncated to seconds and arrive late.
@@ -44,45 +44,45 @@ const CLOCK_MARGIN: Duration = Duration::from_secs(2);
 
 /// The state that all clones of a client share.
 #[derive(Debug)]
-pub(super) struct Core {
+pub(super) struct ClientCore {
     pub(super) service: ServiceAddress,
     pub(super) transport: Arc<dyn Transport>,
     pub(super) secrets: Arc<Secrets>,
     pub(super) settings: ClientSettings,
     pub(super) gate: Gate,
-    /// Why nothing more is sent; `None` while requests go out.
+    /// Why the run ended; `None` while requests may be sent.
     pub(super) end_reason: watch::Sender<Option<ErrorKind>>,
-    pub(super) tally: Mutex<Tally>,
-    /// A lower bound of the service's time at the zero of the client's clock, learned from answers.
+    pub(super) tally: Mutex<RequestTally>,
+    /// A lower bound of the service's time when the client's clock was at zero, learned from answers.
     pub(super) service_epoch: Mutex<Option<SystemTime>>,
 }
 
 /// The inputs of a call that the request itself does not contain.
 #[derive(Default)]
-pub(super) struct Delivery {
+pub(super) struct SendInputs {
     pub(super) body: EncodedBody,
-    /// The values that no message may quote from an answer.
-    pub(super) unquotable: QuoteRedactor,
-    /// For a request that can go stale: when it does, and the number of this attempt.
+    /// Redacts the body's sensitive values in messages of the answer.
+    pub(super) redactor: QuoteRedactor,
+    /// For a request that can go stale: until when it is fresh, and the number of this attempt.
     pub(super) freshness: Option<Freshness>,
-    /// When the object that it removes was read, on the client's clock.
+    /// When the live state that it was built from was read, on the client's clock.
     pub(super) read_at: Option<Duration>,
 }
 
-/// How long the live values that a request was built from count as current.
+/// The age of the live values that a request was built from.
 #[derive(Clone, Copy, Debug)]
 pub struct Freshness {
-    /// The end of that time, on the client's clock. A request that has to wait because of a limit
-    /// of the service is stale even earlier.
-    pub until: Duration,
-    /// Which sending of the step this is, from 1.
+    /// The end of that time, on the client's clock. A request that must wait for a limit of the
+    /// service is stale at once.
+    pub ends_at: Duration,
+    /// The number of this sending of the call, from 1.
     pub attempt: u32,
     /// When the live values were read, on the client's clock.
     pub read_at: Duration,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct RequestTally {
     request_count: u64,
     counts: BTreeMap<&'static str, CallCount>,
     /// The forbidden paths, until any request succeeds.
@@ -90,28 +90,28 @@ pub(super) struct Tally {
     has_succeeded: bool,
 }
 
-impl Core {
-    /// How often each operation was sent so far, by its id.
+impl ClientCore {
+    /// The number of requests of each operation so far, by its id.
     pub(super) fn counts(&self) -> BTreeMap<&'static str, CallCount> {
         self.tally().counts.clone()
     }
 
-    /// Sends `request` as often as needed and allowed.
+    /// Sends `request`, with retries as allowed.
     pub(super) async fn call<E>(
         &self,
         request: &Request<E>,
-        delivery: Delivery,
+        delivery: SendInputs,
     ) -> Result<ApiResponse> {
-        let Delivery { body: content, unquotable, freshness, read_at } = delivery;
-        let wire = self.encode_request(request, content, read_at);
+        let SendInputs { body, redactor: unquotable, freshness, read_at } = delivery;
+        let wire = self.encode_request(request, body, read_at);
         let mut in_doubt = None;
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
-            let admitted = self.admit(request.operation, attempt, freshness).await;
+            let admission = self.wait_for_admission(request.operation, attempt, freshness).await;
             let (permit, mut slot) =
-                admitted.map_err(|why| self.error(request, why).with_times(in_doubt, None))?;
+                admission.map_err(|why| self.error(request, why).with_times(in_doubt, None))?;
             let sent_at = self.now();
-            let Judgement { outcome, retry_after, quota, result } =
+            let SendVerdict { outcome, retry_after, quota, result } =
                 self.send_once(request, wire.clone(), &unquotable).await;
             if request.operation.again != RetrySafety::Reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
@@ -120,23 +120,27 @@ impl Core {
             let wait =
                 retry::retry_delay(request.retry_safety(), outcome, attempt, retry_after, jitter);
             let answered_at = self.now();
-            let is_alone = outcome == SendOutcome::Throttled
+            let is_operation_limit = outcome == SendOutcome::Throttled
                 && quota.is_some_and(Quota::has_remaining_requests);
-            let closed = is_alone.then(|| retry_after.unwrap_or(MINUTE));
-            slot.set_completion(Completion { ended_at: answered_at, quota, closed_for: closed });
-            // A limit of one operation does not show the load of others.
-            if !is_alone {
-                let took = answered_at.saturating_sub(sent_at);
-                if let Some(reply) = load_signal(request.operation, outcome, took) {
+            let closed_for = is_operation_limit.then(|| retry_after.unwrap_or(MINUTE));
+            slot.set_completion(Completion {
+                ended_at: answered_at,
+                quota,
+                operation_closed_for: closed_for,
+            });
+            // A limit of one operation is no sign of load: neither slow down nor pause the others.
+            if !is_operation_limit {
+                let response_time = answered_at.saturating_sub(sent_at);
+                if let Some(reply) = pace_reply(request.operation, outcome, response_time) {
                     permit.record(reply);
                 }
                 self.pause_gate(wait.filter(|_| outcome == SendOutcome::Throttled).or(retry_after));
             }
-            // Hold the permit until it is known whether this answer ends the run.
+            // Hold the permit until this answer has ended the run, if it does.
             let result =
                 result.map_err(|kind| self.error(request, kind).with_times(in_doubt, None));
             let Some(wait) = wait else {
-                self.end_after_refusals(request, result.as_ref().err());
+                self.end_if_refused(request, result.as_ref().err());
                 return result;
             };
             // The live state may change during the wait.
@@ -144,31 +148,31 @@ impl Core {
                 return Err(error.with_times(in_doubt, Some(self.now().saturating_add(wait))));
             }
             drop((permit, slot));
-            let slept = self.sleep(wait).await;
-            slept.map_err(|kind| self.error(request, kind).with_times(in_doubt, None))?;
+            let sleep_result = self.sleep(wait).await;
+            sleep_result.map_err(|kind| self.error(request, kind).with_times(in_doubt, None))?;
             attempt += 1;
         }
     }
 
-    /// The request in the form in which it is sent.
+    /// Encodes the request for the transport.
     fn encode_request<E>(
         &self,
         request: &Request<E>,
-        content: EncodedBody,
+        body: EncodedBody,
         read_at: Option<Duration>,
     ) -> WireRequest {
         let (timeout, idle_timeout) = match request.operation.again {
-            RetrySafety::Reads => (READ_TIMEOUT, READ_IDLE),
+            RetrySafety::Reads => (READ_TIMEOUT, READ_IDLE_TIMEOUT),
             _ => (WRITE_TIMEOUT, WRITE_TIMEOUT),
         };
         let unmodified_since = read_at
             .filter(|_| request.operation.conditional)
-            .and_then(|read_at| self.change_bound(read_at));
+            .and_then(|read_at| self.unmodified_since(read_at));
         let (method, target) = (request.operation.method, request.target());
         WireRequest {
             method,
             target,
-            body: content,
+            body,
             if_unmodified_since: unmodified_since,
             timeout,
             idle_timeout,
@@ -176,7 +180,7 @@ impl Core {
     }
 
     /// Waits until the next request may be sent, and counts it.
-    async fn admit(
+    async fn wait_for_admission(
         &self,
         operation: &'static Operation,
         attempt: u32,
@@ -186,11 +190,11 @@ impl Core {
         let permit = tokio::select! {
             biased;
             end = self.wait_for_end_reason() => return Err(end),
-            permit = self.gate.enter() => permit,
+            permit = self.gate.acquire_permit() => permit,
         };
         loop {
-            if let Some(end) = &*self.end_reason.borrow() {
-                return Err(end.clone());
+            if let Some(reason) = &*self.end_reason.borrow() {
+                return Err(reason.clone());
             }
             let wait = self.gate.remaining_pause(self.now());
             if wait.is_zero() {
@@ -205,7 +209,7 @@ impl Core {
         if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
             return Err(ErrorKind::Budget("time"));
         }
-        if freshness.is_some_and(|freshness| now > freshness.until) {
+        if freshness.is_some_and(|freshness| now > freshness.ends_at) {
             return Err(ErrorKind::Stale(None));
         }
         let mut tally = self.tally();
@@ -221,28 +225,28 @@ impl Core {
         Ok((permit, slot))
     }
 
-    /// Waits until the budgets allow another request. A request that can go stale does not wait for
-    /// the user's next window. If only its operation must wait, the error contains the time,
-    /// because reading again needs no wait.
+    /// Waits until the budgets allow another request. A request that can go stale fails instead. If
+    /// only its operation must wait, the error contains the time of the next attempt: the caller can
+    /// read again meanwhile.
     async fn wait_for_slot(
         &self,
         operation: &'static Operation,
         freshness: Option<Freshness>,
     ) -> Result<BudgetSlot<'_>, ErrorKind> {
         loop {
-            let mut answered = std::pin::pin!(self.gate.next_answer());
+            let mut next_answer = std::pin::pin!(self.gate.next_answer());
             // Register before checking, so that no answer is missed.
-            answered.as_mut().enable();
+            next_answer.as_mut().enable();
             let now = self.now();
-            let turn = match self.gate.try_take_slot(operation, now) {
+            let send_at = match self.gate.try_reserve_slot(operation, now) {
                 Ok(slot) => return Ok(slot),
-                Err(turn) => turn,
+                Err(send_at) => send_at,
             };
-            let wait = match turn {
+            let wait = match send_at {
                 SendAt::AfterAnswer => std::future::pending().right_future(),
                 SendAt::At(_) if freshness.is_some() => return Err(ErrorKind::Stale(None)),
-                SendAt::OperationAt(at) if freshness.is_some() => {
-                    return Err(ErrorKind::Stale(Some(at)));
+                SendAt::OperationAt(instant) if freshness.is_some() => {
+                    return Err(ErrorKind::Stale(Some(instant)));
                 }
                 SendAt::At(at) | SendAt::OperationAt(at) => {
                     self.sleep(at.saturating_sub(now)).left_future()
@@ -251,7 +255,7 @@ impl Core {
             tokio::select! {
                 biased;
                 end = self.wait_for_end_reason() => return Err(end),
-                () = answered => {}
+                () = next_answer => {}
                 slept = wait => slept?,
             }
         }
@@ -261,13 +265,13 @@ impl Core {
         self.settings.clock.now()
     }
 
-    /// Sleeps, unless the wait is too long or useless.
+    /// Sleeps. Fails if the wait is too long or exceeds the deadline, or if the run ends.
     pub(super) async fn sleep(&self, wait: Duration) -> Result<(), ErrorKind> {
         if wait > MAX_WAIT + MAX_WAIT / 10 {
             return Err(ErrorKind::Wait(wait));
         }
-        let end = self.now().saturating_add(wait);
-        if self.settings.deadline.is_some_and(|deadline| end > deadline) {
+        let wake_at = self.now().saturating_add(wait);
+        if self.settings.deadline.is_some_and(|deadline| wake_at > deadline) {
             return Err(ErrorKind::Budget("time"));
         }
         tokio::select! {
@@ -279,11 +283,11 @@ impl Core {
 
     /// Waits until no further request may be sent, and returns the reason.
     async fn wait_for_end_reason(&self) -> ErrorKind {
-        let mut end = self.end_reason.subscribe();
-        let end = end.wait_for(Option::is_some).await.ok().and_then(|end| (*end).clone());
+        let mut reasons = self.end_reason.subscribe();
+        let reason = reasons.wait_for(Option::is_some).await.ok().and_then(|end| (*end).clone());
         // The sender lives as long as `self`.
-        match end {
-            Some(end) => end,
+        match reason {
+            Some(reason) => reason,
             None => std::future::pending().await,
         }
     }
@@ -311,17 +315,17 @@ impl Core {
         request: &Request<E>,
         wire: WireRequest,
         unquotable: &QuoteRedactor,
-    ) -> Judgement {
-        let started = self.now();
+    ) -> SendVerdict {
+        let sent_at = self.now();
         let sending_result = tokio::select! {
             biased;
             sent = self.transport.send(wire) => sent,
             why = self.wait_for_abort(request.operation.again) => {
-                return Judgement::unanswered(SendOutcome::Lost, why);
+                return SendVerdict::unanswered(SendOutcome::Lost, why);
             }
         };
         let status = sending_result.as_ref().map_or(0, |response| response.status);
-        let duration = self.now().saturating_sub(started).as_millis();
+        let duration = self.now().saturating_sub(sent_at).as_millis();
         let operation = request.operation;
         // The arguments are evaluated only if this level is logged.
         tracing::debug!(
@@ -337,7 +341,7 @@ impl Core {
                     (_, RequestPhase::NotSent) => SendOutcome::NotSent,
                     (_, RequestPhase::MaybeSent) => SendOutcome::Lost,
                 };
-                Judgement::unanswered(outcome, ErrorKind::Unanswered(error))
+                SendVerdict::unanswered(outcome, ErrorKind::Unanswered(error))
             }
             Ok(response) => {
                 self.learn_service_time(&response.headers);
@@ -348,21 +352,20 @@ impl Core {
 
     /// Learns the service's time from an answer.
     fn learn_service_time(&self, headers: &HeaderMap) {
-        // The date is older than the arrival, and truncated to a second: a lower bound.
+        // The date is earlier than the arrival, and truncated to a second: so a lower bound.
         let epoch = header_date(headers, "date").and_then(|date| date.checked_sub(self.now()));
         let mut latest = lock(&self.service_epoch);
         *latest = (*latest).max(epoch);
     }
 
-    /// Returns the time, by the service's clock, after which an object that was read at `read_at`
-    /// (client's clock) must not have changed. It is late enough that changes from before the read
-    /// do not count.
-    fn change_bound(&self, read_at: Duration) -> Option<SystemTime> {
+    /// Converts `read_at` to the service's clock, for the header `If-Unmodified-Since`. Adds a margin,
+    /// so that changes from before the read do not count.
+    fn unmodified_since(&self, read_at: Duration) -> Option<SystemTime> {
         let epoch = *lock(&self.service_epoch);
         epoch?.checked_add(read_at)?.checked_add(CLOCK_MARGIN)
     }
 
-    /// Keeps the gate closed for as long as an answer asks.
+    /// Closes the gate for `wait`.
     fn pause_gate(&self, wait: Option<Duration>) {
         if let Some(wait) = wait {
             self.gate.pause_until(self.now().saturating_add(wait));
@@ -370,13 +373,14 @@ impl Core {
     }
 
     /// Ends the run on a 401, and on the third forbidden path without any success. Requests for the
-    /// token's user and for the token itself do not count: the service answers the first for tokens
-    /// without any other right, and may refuse the second for tokens that it accepts.
-    fn end_after_refusals<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
+    /// token's user do not count as a success, because they need no rights. Requests for the token
+    /// itself never end the run, because they may be refused for accepted tokens.
+    fn end_if_refused<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
         let status = error.map(ApiError::status);
         let is_token_request = request.operation == operation::OWN_TOKEN.row();
-        let refused = status == Some(Some(401)) && !request.operation.denies_with_401;
-        let mut must_end = refused && !is_token_request && !Bug::GoOnAfterRefusal.is_planted();
+        let is_token_refused = status == Some(Some(401)) && !request.operation.denies_with_401;
+        let mut must_end =
+            is_token_refused && !is_token_request && !Bug::GoOnAfterRefusal.is_planted();
         if request.operation != operation::CURRENT_USER.row() && !is_token_request {
             let mut tally = self.tally();
             match status {
@@ -393,12 +397,12 @@ impl Core {
         }
     }
 
-    /// Sends nothing more. The first reason stays.
-    pub(super) fn end_run(&self, end: ErrorKind) {
-        self.end_reason.send_if_modified(|present| {
-            let is_first = present.is_none();
+    /// Ends the run: nothing more is sent. Keeps the first reason.
+    pub(super) fn end_run(&self, reason: ErrorKind) {
+        self.end_reason.send_if_modified(|current| {
+            let is_first = current.is_none();
             if is_first {
-                *present = Some(end);
+                *current = Some(reason);
             }
             is_first
         });
@@ -418,13 +422,13 @@ impl Core {
         self.error(request, ErrorKind::Malformed { status, why, request_id })
     }
 
-    fn tally(&self) -> MutexGuard<'_, Tally> {
+    fn tally(&self) -> MutexGuard<'_, RequestTally> {
         lock(&self.tally)
     }
 }
 
-/// The signal about the service's load in the outcome of a request, if any.
-const fn load_signal(
+/// The outcome of a request for the pace; `None` if it is no sign of the service's load.
+const fn pace_reply(
     operation: &'static Operation,
     outcome: SendOutcome,
     response_time: Duration,

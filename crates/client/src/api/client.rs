@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::{
     Result,
-    call::{Core, Delivery, Tally},
+    call::{ClientCore, RequestTally, SendInputs},
     clock::{Clock, Random, SystemClock, SystemRandom},
     error::{ApiError, ErrorKind},
     limit::Gate,
@@ -21,23 +21,23 @@ use super::{
 };
 use crate::{
     operation::{Read, Request, RetrySafety, count_minutes},
-    page::{Complete, PageError, Pager, Rows, is_identifying},
+    page::{CompleteList, EntryKeys, PageError, Pager, is_identifying},
     planted::Bug,
     secret::Secrets,
     value::{Json, Object},
 };
 
-/// How often a list is read again if its pages contradict each other.
-const REREADS: u32 = 2;
+/// The maximum number of times that a list is read again if its pages contradict each other.
+const MAX_REREADS: u32 = 2;
 
 /// The limits of a client, and its sources of time and randomness.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// How many requests may be in flight.
+    /// The range of the limit of requests in flight.
     pub in_flight: InFlight,
-    /// How many requests the run may send, retries included.
+    /// The maximum number of requests of the run, retries included.
     pub max_requests: Option<u64>,
-    /// When the run must end, as a time of `clock`.
+    /// When the run must end, on `clock`.
     pub deadline: Option<Duration>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -64,7 +64,8 @@ pub struct ApiResponse {
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, as far as the request [keeps](Request::keeping) it; `null` for an empty one.
+    /// The body with the keys that the request [keeps](Request::with_key_filter); `null` for an
+    /// empty body.
     pub body: Json,
 }
 
@@ -78,7 +79,7 @@ impl ApiResponse {
     }
 }
 
-/// How often an operation was sent.
+/// The number of requests of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCount {
     /// Requests, retries included.
@@ -89,10 +90,10 @@ pub struct CallCount {
     pub requests_per_minute: Option<u32>,
 }
 
-/// How often each operation was sent, by its id.
+/// The number of requests of each operation, by its id.
 pub type Counts = BTreeMap<&'static str, CallCount>;
 
-/// Sends requests that read, and no others. Clones share all state.
+/// Sends only requests that read. Clones share all state.
 ///
 /// ```
 /// use undrift_client::api::ReadClient;
@@ -115,7 +116,7 @@ pub type Counts = BTreeMap<&'static str, CallCount>;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ReadClient {
-    pub(super) core: Arc<Core>,
+    pub(super) core: Arc<ClientCore>,
 }
 
 impl ReadClient {
@@ -127,15 +128,15 @@ impl ReadClient {
         secrets: Arc<Secrets>,
         settings: ClientSettings,
     ) -> Self {
-        let (gate, end) = (Gate::new(settings.in_flight), watch::Sender::new(None));
-        let (tally, service_epoch) = <(Mutex<Tally>, Mutex<_>)>::default();
-        let core = Core {
+        let (gate, end_reason) = (Gate::new(settings.in_flight), watch::Sender::new(None));
+        let (tally, service_epoch) = <(Mutex<RequestTally>, Mutex<_>)>::default();
+        let core = ClientCore {
             service,
             transport,
             secrets,
             settings,
             gate,
-            end_reason: end,
+            end_reason,
             tally,
             service_epoch,
         };
@@ -147,41 +148,42 @@ impl ReadClient {
         self.core.gate.per_minute()
     }
 
-    /// How many requests were sent, retries included.
+    /// The number of requests sent so far, retries included.
     pub fn request_count(&self) -> u64 {
         self.counts().values().map(|count| count.calls).sum()
     }
 
-    /// How many minutes `requests` take, if the service announced a limit.
+    /// The minutes that `requests` take, if the service announced a limit.
     pub fn minutes_for(&self, requests: u64) -> Option<u64> {
         Some(count_minutes(requests, self.requests_per_minute()?))
     }
 
     /// Estimates the minutes for the remaining `total_count - done_count` items, if the service
-    /// announced a limit. Assumes as many requests for each as on average since `counts_before`. An
-    /// operation with its own limit may take longest.
+    /// announced a limit. Assumes the average number of requests for an item since `counts_before`.
+    /// The slowest limit decides: the user's, or that of an operation.
     pub fn minutes_left(
         &self,
         counts_before: &Counts,
         done_count: usize,
         total_count: usize,
     ) -> Option<u64> {
-        // Called after each step. Most services announce no limit.
+        // Return early: this is called after each step, and most services announce no limit.
         let user_limit = self.requests_per_minute()?;
-        let (done, remaining_count) =
+        let (done_items, remaining_count) =
             (done_count as u64, total_count.saturating_sub(done_count) as u64);
-        let (mut sent_since, mut longest_minutes) = (0_u64, 0);
+        let (mut sent_count, mut longest_minutes) = (0_u64, 0);
         for (id, count) in self.counts() {
-            let calls = count.calls - counts_before.get(id).map_or(0, |before| before.calls);
-            sent_since += calls;
+            let calls = count.calls - counts_before.get(id).map_or(0, |earlier| earlier.calls);
+            sent_count += calls;
             if let Some(operation_limit) = count.requests_per_minute {
-                let remaining_calls = calls.saturating_mul(remaining_count).checked_div(done)?;
+                let remaining_calls =
+                    calls.saturating_mul(remaining_count).checked_div(done_items)?;
                 longest_minutes =
                     longest_minutes.max(count_minutes(remaining_calls, operation_limit.into()));
             }
         }
         Some(longest_minutes.max(count_minutes(
-            sent_since.saturating_mul(remaining_count).checked_div(done)?,
+            sent_count.saturating_mul(remaining_count).checked_div(done_items)?,
             user_limit,
         )))
     }
@@ -209,10 +211,10 @@ impl ReadClient {
         request: Request<Read>,
         keys: &[&'static str],
     ) -> Result<ApiResponse> {
-        let request = request.keeping_also(keys);
+        let request = request.keep_keys(keys);
         let answer = self.get(request.clone()).await?;
-        let (requested, found) = (request.requested_id(), answer.body["id"].as_u64());
-        if requested.is_some() && found.is_some() && requested != found {
+        let (requested_id, returned) = (request.requested_id(), answer.body["id"].as_u64());
+        if requested_id.is_some() && returned.is_some() && requested_id != returned {
             return Err(self.core.malformed(&request, &answer, "an object of another id"));
         }
         self.require_keys(&request, answer, keys)
@@ -229,7 +231,7 @@ impl ReadClient {
         request: Request<Read>,
         keys: &[&'static str],
     ) -> Result<Option<ApiResponse>> {
-        let request = request.keeping_also(keys);
+        let request = request.keep_keys(keys);
         let answer = self.call(&request).await?;
         match (answer.body.is_null(), answer.status) {
             (false, _) => self.require_keys(&request, answer, keys).map(Some),
@@ -256,8 +258,8 @@ impl ReadClient {
     ///
     /// # Errors
     /// As of [`list_rows`](Self::list_rows).
-    pub async fn list(&self, request: Request<Read>) -> Result<Complete<Object>> {
-        self.list_rows(request, Rows::default()).await
+    pub async fn list(&self, request: Request<Read>) -> Result<CompleteList<Object>> {
+        self.list_rows(request, EntryKeys::default()).await
     }
 
     /// Reads a complete list in which each entry has the fields that `rows` requires. If the
@@ -266,16 +268,24 @@ impl ReadClient {
     /// # Errors
     /// [`ApiError`](super::ApiError) if any page failed, or if the list is not known to be complete
     /// ([`page_error`](super::ApiError::page_error)). Part of a list is never returned.
-    pub async fn list_rows(&self, request: Request<Read>, rows: Rows) -> Result<Complete<Object>> {
+    pub async fn list_rows(
+        &self,
+        request: Request<Read>,
+        rows: EntryKeys,
+    ) -> Result<CompleteList<Object>> {
         self.read_all_pages(&request, || Pager::new(request.clone(), rows), Pager::finish).await
     }
 
-    /// Reads all visible entries of a list that the service filters after splitting it into pages. An
-    /// entry that is missing may still exist.
+    /// Reads all visible entries of a list that the service filters after splitting it into pages.
+    /// A missing entry may still exist.
     ///
     /// # Errors
     /// As of [`list_rows`](Self::list_rows).
-    pub async fn list_visible(&self, request: Request<Read>, rows: Rows) -> Result<Vec<Object>> {
+    pub async fn list_visible(
+        &self,
+        request: Request<Read>,
+        rows: EntryKeys,
+    ) -> Result<Vec<Object>> {
         self.read_all_pages(
             &request,
             || Ok(Pager::for_filtered(request.clone(), rows)),
@@ -301,7 +311,7 @@ impl ReadClient {
             match attempt.await {
                 Err(error)
                     if matches!(error.page_error(), Some(PageError::Contradiction(_)))
-                        && rereads < REREADS =>
+                        && rereads < MAX_REREADS =>
                 {
                     rereads += 1;
                 }
@@ -337,7 +347,7 @@ impl ReadClient {
         accepted.map(Some).map_err(|error| self.page_error(&request, error))
     }
 
-    /// How often each operation was sent so far, by its id.
+    /// The number of requests of each operation so far, by its id.
     pub fn counts(&self) -> Counts {
         self.core.counts()
     }
@@ -377,7 +387,7 @@ impl ReadClient {
     }
 
     async fn call(&self, request: &Request<Read>) -> Result<ApiResponse> {
-        self.core.call(request, Delivery::default()).await
+        self.core.call(request, SendInputs::default()).await
     }
 }
 

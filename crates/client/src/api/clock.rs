@@ -13,10 +13,10 @@ pub trait Clock: fmt::Debug + Send + Sync {
     /// The time since some fixed instant; it never goes back.
     fn now(&self) -> Duration;
 
-    /// The wall clock, to read the dates in answers without a `Date`.
+    /// The wall-clock time, for answers without a `Date`.
     fn system_time(&self) -> SystemTime;
 
-    /// Waits.
+    /// Waits for `duration`.
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()>;
 }
 
@@ -26,27 +26,27 @@ pub trait Random: fmt::Debug + Send + Sync {
     fn fraction(&self) -> f64;
 }
 
-/// The system's clock. It follows tokio's clock, so it stops while a test pauses that.
+/// The system's clock. It follows tokio's clock, so it stops while a test pauses tokio's time.
 #[derive(Debug)]
 pub struct SystemClock {
-    start: Instant,
-    started_at: SystemTime,
+    start_instant: Instant,
+    start_time: SystemTime,
 }
 
 impl Default for SystemClock {
     /// Starts at zero.
     fn default() -> Self {
-        Self { start: Instant::now(), started_at: SystemTime::now() }
+        Self { start_instant: Instant::now(), start_time: SystemTime::now() }
     }
 }
 
 impl Clock for SystemClock {
     fn now(&self) -> Duration {
-        self.start.elapsed()
+        self.start_instant.elapsed()
     }
 
     fn system_time(&self) -> SystemTime {
-        self.started_at + self.now()
+        self.start_time + self.now()
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {

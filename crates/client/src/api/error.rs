@@ -1,4 +1,4 @@
-//! How a request can fail.
+//! The errors of requests.
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use super::{
     transport::{RequestPhase, SendError, TransportError},
 };
 use crate::{
-    cause::{Cause, Parts},
+    cause::{Cause, CauseParts},
     field::{Scope, Tier},
     operation::{GROUP_MEMBER_DELETE, MEMBER_DELETE, Operation},
     page::PageError,
@@ -19,9 +19,9 @@ const WAIT_HINT: &str = "try again later, or with fewer requests at once";
 
 /// A request that failed. Cheap to clone.
 ///
-/// Its text names the operation, the method, the path, the status, the service's message and the
-/// request's id. It never contains a body, a header or a secret. [`hint`](Self::hint) names what to
-/// do about it.
+/// Its text contains the operation, the method, the path, the status, the service's message and the
+/// request's id. It never contains a body, a header or a secret. [`hint`](Self::hint) is help for
+/// the user.
 #[derive(Clone, Debug)]
 pub struct ApiError(Arc<Inner>);
 
@@ -45,7 +45,7 @@ pub(super) enum ErrorKind {
     /// There is no answer.
     #[error("{}", if .0.failure == TransportError::Offline { "was not sent" } else { "got no answer" })]
     Unanswered(#[source] SendError),
-    /// The answer is not one that the service gives.
+    /// The answer has an unexpected form, for example because a proxy sent it.
     #[error("answered {status} with {why}")]
     Malformed { status: u16, why: &'static str, request_id: Option<String> },
     /// A collection could not be read to its end.
@@ -54,8 +54,8 @@ pub(super) enum ErrorKind {
     /// A secret or a file for the body is missing.
     #[error("was not sent: {0}")]
     Body(String),
-    /// The live values that it was built from may be outdated. Holds when it may be sent, on the
-    /// client's clock, if that is known and concerns no other operation.
+    /// The live values that the request was built from may be outdated. Contains the time of the next
+    /// attempt, on the client's clock, if only this operation must wait.
     #[error("was not sent: the values that it repeats are too old")]
     Stale(Option<Duration>),
     /// An earlier request showed that further ones are useless.
@@ -67,12 +67,12 @@ pub(super) enum ErrorKind {
     /// The run has no requests or no time left.
     #[error("was not sent or not waited for: the run has used up its {0}")]
     Budget(&'static str),
-    /// The service asks for too long a wait.
+    /// The service asks for a wait that is too long.
     #[error("was not sent: the service asks to wait for {} seconds", .0.as_secs())]
     Wait(Duration),
 }
 
-/// The content of a failure.
+/// A failure that the service answered.
 #[derive(Clone, Debug)]
 pub(super) struct Rejection {
     pub(super) status: u16,
@@ -87,7 +87,7 @@ pub(super) struct Rejection {
 }
 
 impl Rejection {
-    /// True if the answer contains no more than its status.
+    /// True if the answer gives no reason.
     fn has_no_detail(&self) -> bool {
         self.message.is_empty() || self.message.eq_ignore_ascii_case("forbidden")
     }
@@ -95,9 +95,9 @@ impl Rejection {
 
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let elsewhere =
+        let redirect_note =
             if self.has_foreign_redirect { ", a redirect to another place" } else { "" };
-        write!(f, "answered {}{elsewhere}", self.status)?;
+        write!(f, "answered {}{redirect_note}", self.status)?;
         match self.moved_to {
             Some(id) => write!(f, ": the project has moved; its id is {id}"),
             None if self.message.is_empty() => Ok(()),
@@ -156,14 +156,13 @@ impl ApiError {
         }
     }
 
-    /// When the last attempt with unknown outcome began, on the client's clock; only for writes.
-    /// Look at the live state before sending it again.
+    /// When the last attempt with unknown outcome began, on the client's clock; only for writes. The
+    /// caller must read the live state before sending the write again.
     pub fn in_doubt_since(&self) -> Option<Duration> {
         self.0.in_doubt_since
     }
 
-    /// When a write that goes stale may be sent again, on the client's clock, after reading and
-    /// building it anew.
+    /// When a write that goes stale may be read, built and sent again, on the client's clock.
     pub fn retry_at(&self) -> Option<Duration> {
         self.0.retry_at
     }
@@ -176,6 +175,12 @@ impl ApiError {
     /// Any 404.
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
+    }
+
+    /// 404 because the requested object does not exist, or the caller may not see it: not because of the
+    /// route or a proxy.
+    pub fn is_absent(&self) -> bool {
+        self.is_not_found() && !self.is_unknown_route()
     }
 
     /// The object that a 404 reports as absent.
@@ -205,8 +210,9 @@ impl ApiError {
 
     /// 404 because the list has no entries ([`Operation::empty_as`]).
     pub fn is_empty_list(&self) -> bool {
-        let sign = self.operation().empty_as.filter(|_| self.is_not_found());
-        sign.is_some_and(|sign| self.message().is_some_and(|message| message.contains(sign)))
+        let empty_message = self.operation().empty_as.filter(|_| self.is_not_found());
+        empty_message
+            .is_some_and(|sign| self.message().is_some_and(|message| message.contains(sign)))
     }
 
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
@@ -223,13 +229,13 @@ impl ApiError {
             && self.absence() != Some(NotFoundCause::Route)
     }
 
-    /// The service does not accept the token, in this request or in the one that ended the run.
+    /// The service rejected the token in this request, or in the request that ended the run.
     pub fn is_unauthorized(&self) -> bool {
         self.ending_error().status() == Some(401)
             && !self.ending_error().operation().denies_with_401
     }
 
-    /// 403, in this request or in the one that ended the run.
+    /// The service answered 403 to this request, or to the request that ended the run.
     pub fn is_forbidden(&self) -> bool {
         match self.ending_error().status() {
             Some(401) => self.ending_error().operation().denies_with_401,
@@ -301,7 +307,7 @@ impl ApiError {
         self.is_run_ended() || self.is_over_budget()
     }
 
-    /// Why the collection could not be read to its end.
+    /// The reason why the collection could not be read to its end.
     pub fn page_error(&self) -> Option<&PageError> {
         match &self.0.kind {
             ErrorKind::Page(error) => Some(error),
@@ -309,7 +315,7 @@ impl ApiError {
         }
     }
 
-    /// What to do next.
+    /// Help for the user: what to do next.
     pub fn hint(&self) -> Option<&'static str> {
         let hint = match &self.ending_error().0.kind {
             ErrorKind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
@@ -413,8 +419,8 @@ impl ApiError {
     /// The error without the id of the request.
     fn describe_without_id(&self) -> String {
         let Inner { operation, kind, in_doubt_since: in_doubt, .. } = &*self.0;
-        let doubt = if in_doubt.is_some() { "; it may have taken effect" } else { "" };
-        format!("{}: `{}` {kind}{doubt}", operation.id, self.request_line())
+        let doubt_note = if in_doubt.is_some() { "; it may have taken effect" } else { "" };
+        format!("{}: `{}` {kind}{doubt_note}", operation.id, self.request_line())
     }
 }
 
@@ -434,7 +440,7 @@ impl From<&ApiError> for Cause {
             message += &format!(": {cause}");
             source = cause.source();
         }
-        Parts {
+        CauseParts {
             message: message.into(),
             operation: Some(error.operation().id),
             status: error.status(),
@@ -473,7 +479,7 @@ mod tests {
             Self::new(operation, "/somewhere".to_owned(), ErrorKind::Refused(refusal))
         }
 
-        /// `operation` was not sent: what it was built from is old, or somebody asked the run to end.
+        /// `operation` was not sent: its live values were old, or the run was interrupted.
         pub(crate) fn not_sent(operation: &'static Operation, is_stale: bool) -> Self {
             let kind = if is_stale { ErrorKind::Stale(None) } else { ErrorKind::Interrupted };
             Self::new(operation, "/somewhere".to_owned(), kind)

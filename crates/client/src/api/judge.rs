@@ -1,4 +1,4 @@
-//! Judges one answer: whether it is a success, and the content of a refusal.
+//! Classifies one answer: success, refusal, or unreadable.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use http::HeaderMap;
 
 use super::{
     budget::Quota,
-    call::Core,
+    call::ClientCore,
     client::ApiResponse,
     error::{ErrorKind, Rejection},
     limit::{header_text, retry_after},
@@ -20,8 +20,8 @@ use crate::{
     value::Json,
 };
 
-/// The verdict on one sending.
-pub(super) struct Judgement {
+/// The classified answer to one sending.
+pub(super) struct SendVerdict {
     pub(super) outcome: SendOutcome,
     /// The wait that the service asked for.
     pub(super) retry_after: Option<Duration>,
@@ -30,26 +30,26 @@ pub(super) struct Judgement {
     pub(super) result: Result<ApiResponse, ErrorKind>,
 }
 
-impl Judgement {
-    pub(super) const fn unanswered(outcome: SendOutcome, why: ErrorKind) -> Self {
-        Self { outcome, retry_after: None, quota: None, result: Err(why) }
+impl SendVerdict {
+    pub(super) const fn unanswered(outcome: SendOutcome, error: ErrorKind) -> Self {
+        Self { outcome, retry_after: None, quota: None, result: Err(error) }
     }
 }
 
-impl Core {
-    /// Judges one answer.
+impl ClientCore {
+    /// Classifies one answer.
     pub(super) fn judge(
         &self,
         operation: &'static Operation,
         response: WireResponse,
-        wanted: &KeyFilter,
+        key_filter: &KeyFilter,
         unquotable: &QuoteRedactor,
-    ) -> Judgement {
-        let (status, wall) = (response.status, self.settings.clock.system_time());
-        let quota = Quota::read(&response.headers, wall);
-        let mut wait = None;
+    ) -> SendVerdict {
+        let (status, local_time) = (response.status, self.settings.clock.system_time());
+        let quota = Quota::read(&response.headers, local_time);
+        let mut requested_wait = None;
         let (outcome, result) = match status {
-            200..300 => match parse_success(operation, &response, wanted) {
+            200..300 => match parse_success(operation, &response, key_filter) {
                 Ok(body) => (
                     SendOutcome::Success,
                     Ok(ApiResponse { status, headers: response.headers, body }),
@@ -59,7 +59,7 @@ impl Core {
                     (outcome, Err(ErrorKind::Malformed { status, why, request_id }))
                 }
             },
-            // Nothing to do: the project had the star, or was no fork.
+            // Already done: for example, the project already had the star, or was not a fork.
             304 if operation.may_be_done => {
                 let answer = ApiResponse { status, headers: response.headers, body: Json::Null };
                 (SendOutcome::Success, Ok(answer))
@@ -79,49 +79,49 @@ impl Core {
                     _ => SendOutcome::Refused,
                 };
                 if matches!(outcome, SendOutcome::Throttled | SendOutcome::Faulty) {
-                    wait = retry_after(status, &response.headers, wall);
+                    requested_wait = retry_after(status, &response.headers, local_time);
                 }
                 (outcome, Err(ErrorKind::Refused(refusal)))
             }
         };
-        Judgement { outcome, retry_after: wait, quota, result }
+        SendVerdict { outcome, retry_after: requested_wait, quota, result }
     }
 
     fn read_rejection(&self, response: &WireResponse, unquotable: &QuoteRedactor) -> Rejection {
         let status = response.status;
         let body = response.body.as_deref().unwrap_or_default();
-        let (message, absence) = message::read_failure(status, body, |text| {
+        let (message, not_found_cause) = message::parse_failure_body(status, body, |text| {
             unquotable.redact(&self.secrets.redact(text))
         });
         let location = header_text(&response.headers, "location");
         let location = location.filter(|_| (300..400).contains(&status));
         let moved_to = location.and_then(|location| self.service.project_id_in(location));
-        let elsewhere = location.is_some() && moved_to.is_none();
+        let has_foreign_redirect = location.is_some() && moved_to.is_none();
         let request_id = request_id(&response.headers);
         Rejection {
             status,
             message,
             request_id,
-            absence,
+            absence: not_found_cause,
             moved_to,
-            has_foreign_redirect: elsewhere,
+            has_foreign_redirect,
         }
     }
 }
 
-/// The body of a successful answer, or what is wrong with it.
+/// Parses the body of a successful answer, or returns the reason why the body is invalid.
 fn parse_success(
     operation: &Operation,
     response: &WireResponse,
-    wanted: &KeyFilter,
+    key_filter: &KeyFilter,
 ) -> Result<Json, (SendOutcome, &'static str)> {
     let WireResponse { status, headers, body } = response;
-    let read = operation.method == Method::Get;
+    let is_read = operation.method == Method::Get;
     let body = body.as_ref().map_err(|e| match e {
-        BodyError::Cut => (SendOutcome::Unreadable, "a truncated body"),
+        BodyError::Truncated => (SendOutcome::Unreadable, "a truncated body"),
         BodyError::TooLarge => (SendOutcome::Oversized, "a body of more than 32 MiB"),
     })?;
-    if read && !matches!(status, 200 | 204) {
+    if is_read && !matches!(status, 200 | 204) {
         return Err((SendOutcome::Unreadable, "an unexpected status"));
     }
     let may_be_empty = matches!(status, 202 | 204 | 205) || operation.method == Method::Delete;
@@ -129,16 +129,16 @@ fn parse_success(
         return Ok(Json::Null);
     }
     if !has_content_type(headers, "application/json") {
-        let html = has_content_type(headers, "text/html");
+        let is_html = has_content_type(headers, "text/html");
         return Err((
             SendOutcome::Unreadable,
-            if html { HTML_PAGE } else { "something other than JSON" },
+            if is_html { HTML_PAGE } else { "something other than JSON" },
         ));
     }
-    let body = super::parse::parse(body, wanted).ok_or((SendOutcome::Unreadable, "broken JSON"))?;
-    // The body of a write's answer is used only if it is an object; anything else does not undo the
-    // write.
-    if read
+    let body = super::parse::parse_wanted(body, key_filter)
+        .ok_or((SendOutcome::Unreadable, "broken JSON"))?;
+    // A write succeeded even if its answer is not an object.
+    if is_read
         && operation.answer == operation::ResponseBody::One
         && !(body.is_object() || body.is_null())
     {
@@ -148,15 +148,18 @@ fn parse_success(
 }
 
 fn has_content_type(headers: &HeaderMap, expected: &str) -> bool {
-    let kind = header_text(headers, "content-type").unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(expected))
+    let content_type = header_text(headers, "content-type").unwrap_or_default();
+    content_type
+        .split(';')
+        .next()
+        .is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case(expected))
 }
 
 /// The request's id in the service's log, if it looks like one.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = header_text(headers, "x-request-id")?;
-    let plausible = !id.is_empty()
+    let is_plausible = !id.is_empty()
         && id.len() <= 128
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b));
-    plausible.then(|| id.to_owned())
+    is_plausible.then(|| id.to_owned())
 }

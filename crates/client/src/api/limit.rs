@@ -1,7 +1,7 @@
 //! The gate that paces all workers.
 //!
-//! It waits while the service asks to pause, limits the requests in flight as [`Pace`] decides, and
-//! sends no more than the [`Budget`] allows.
+//! It waits while the service asks to pause, limits the requests in flight as the [`PaceController`]
+//! decides, and sends no more than the [`Budget`] allows.
 
 use std::{
     sync::{Mutex, MutexGuard},
@@ -13,27 +13,27 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit, futures::Notified};
 
 use super::{
     budget::{Budget, Completion, SendAt},
-    pace::{InFlight, Pace, Reply, Ticket},
+    pace::{InFlight, PaceController, PaceTicket, Reply},
 };
 use crate::{lock, operation::Operation, planted::Bug};
 
-/// The gate.
+/// The gate that each request must pass.
 #[derive(Debug)]
 pub struct Gate {
     permits: Semaphore,
     state: Mutex<GateState>,
-    /// Wakes the requests that wait for the answer to another.
-    answered: Notify,
+    /// Wakes the requests that wait until another one is answered.
+    answer_arrived: Notify,
 }
 
 #[derive(Debug)]
 struct GateState {
-    /// When the next request may be sent, as a time of the client's clock.
+    /// When the next request may be sent, on the client's clock.
     opens_at: Duration,
-    pace: Pace,
+    pace: PaceController,
     budget: Budget,
     in_flight: usize,
-    /// How many returned permits to destroy.
+    /// The number of permits to remove when they are returned.
     surplus_permits: usize,
 }
 
@@ -42,7 +42,7 @@ struct GateState {
 pub struct Permit<'g> {
     gate: &'g Gate,
     permit: Option<SemaphorePermit<'g>>,
-    ticket: Ticket,
+    ticket: PaceTicket,
 }
 
 /// A request that the budget has counted.
@@ -63,26 +63,26 @@ impl BudgetSlot<'_> {
 impl Drop for BudgetSlot<'_> {
     fn drop(&mut self) {
         self.gate.state().budget.finish_request(self.operation, self.completion.take());
-        self.gate.answered.notify_waiters();
+        self.gate.answer_arrived.notify_waiters();
     }
 }
 
 impl Gate {
-    /// A gate for as many requests in flight as `range` allows.
+    /// Creates a gate; `range` limits the requests in flight.
     pub fn new(range: InFlight) -> Self {
-        let pace = Pace::new(range);
+        let pace = PaceController::new(range);
         let permits = Semaphore::new(pace.limit());
         let budget = Budget::default();
         let state =
             GateState { opens_at: Duration::ZERO, pace, budget, in_flight: 0, surplus_permits: 0 };
-        Self { permits, state: Mutex::new(state), answered: Notify::new() }
+        Self { permits, state: Mutex::new(state), answer_arrived: Notify::new() }
     }
 
     /// Reserves the right to send a request at `now`.
     ///
     /// # Errors
-    /// If it must wait: until when.
-    pub fn try_take_slot(
+    /// [`SendAt`] if the request must wait.
+    pub fn try_reserve_slot(
         &self,
         operation: &'static Operation,
         now: Duration,
@@ -93,7 +93,7 @@ impl Gate {
 
     /// Waits until a counted request ends.
     pub fn next_answer(&self) -> Notified<'_> {
-        self.answered.notified()
+        self.answer_arrived.notified()
     }
 
     /// The user's limit of requests per minute, if the service announced it.
@@ -103,7 +103,7 @@ impl Gate {
 
     /// Waits until another request may be in flight. The caller may still have to wait for
     /// [`remaining_pause`](Self::remaining_pause).
-    pub async fn enter(&self) -> Permit<'_> {
+    pub async fn acquire_permit(&self) -> Permit<'_> {
         // The semaphore is never closed. If it were, the request would run without the limit.
         let permit = self.permits.acquire().await.ok();
         let mut state = self.state();
@@ -112,7 +112,7 @@ impl Gate {
         Permit { gate: self, permit, ticket: state.pace.start_request(in_flight) }
     }
 
-    /// How long to wait, from `now`, until the next request may be sent.
+    /// The wait, from `now`, until the next request may be sent.
     pub fn remaining_pause(&self, now: Duration) -> Duration {
         self.state().opens_at.saturating_sub(now)
     }
@@ -123,7 +123,7 @@ impl Gate {
         state.opens_at = state.opens_at.max(instant);
     }
 
-    /// How many requests may be in flight at the moment.
+    /// The present limit of requests in flight.
     pub fn limit(&self) -> usize {
         self.state().pace.limit()
     }
@@ -140,11 +140,11 @@ impl Permit<'_> {
         let old_limit = state.pace.limit();
         state.pace.record(reply, self.ticket);
         let new_limit = state.pace.limit();
-        // Cancel pending destructions before adding new permits.
-        let cancelled = state.surplus_permits.min(new_limit.saturating_sub(old_limit));
+        // Keep permits that were to be removed before adding new ones.
+        let cancelled_count = state.surplus_permits.min(new_limit.saturating_sub(old_limit));
         state.surplus_permits += old_limit.saturating_sub(new_limit);
-        state.surplus_permits -= cancelled;
-        self.gate.permits.add_permits(new_limit.saturating_sub(old_limit) - cancelled);
+        state.surplus_permits -= cancelled_count;
+        self.gate.permits.add_permits(new_limit.saturating_sub(old_limit) - cancelled_count);
         state.surplus_permits -= self.gate.permits.forget_permits(state.surplus_permits);
     }
 }
@@ -163,8 +163,7 @@ impl Drop for Permit<'_> {
 }
 
 /// The wait that an answer asks for: `Retry-After` in seconds or as a date; else, for a 429,
-/// `RateLimit-Reset` in seconds of the Unix epoch. Other answers name the reset only as
-/// information.
+/// `RateLimit-Reset` in seconds of the Unix epoch. In other answers, the reset is only information.
 ///
 /// Dates are compared with the answer's own `Date`, so a wrong local clock does no harm;
 /// `local_time` is for answers without one. A date in the past gives a wait of zero, a number that
@@ -177,12 +176,13 @@ pub fn retry_after(status: u16, headers: &HeaderMap, local_time: SystemTime) -> 
     if let Some(seconds) = header_number(headers, "retry-after") {
         return Some(Duration::from_secs(seconds));
     }
-    if let Some(until) = header_date(headers, "retry-after") {
-        return Some(until.duration_since(now).unwrap_or_default());
+    if let Some(end) = header_date(headers, "retry-after") {
+        return Some(end.duration_since(now).unwrap_or_default());
     }
-    let reset = header_number(headers, "ratelimit-reset").filter(|_| status == 429)?;
+    let reset_epoch_seconds =
+        header_number(headers, "ratelimit-reset").filter(|_| status == 429)?;
     let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Some(Duration::from_secs(reset).saturating_sub(since_epoch))
+    Some(Duration::from_secs(reset_epoch_seconds).saturating_sub(since_epoch))
 }
 
 /// The value of a header, as text.
@@ -221,7 +221,7 @@ mod tests {
             .collect()
     }
 
-    fn at(seconds: u64) -> SystemTime {
+    fn epoch_plus(seconds: u64) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
@@ -250,28 +250,31 @@ mod tests {
         for (pairs, wait) in table {
             // The local clock is far off; only an answer without a date is compared with it.
             assert_eq!(
-                retry_after(429, &headers(pairs), at(5)).map(|w| w.as_secs()),
+                retry_after(429, &headers(pairs), epoch_plus(5)).map(|w| w.as_secs()),
                 wait,
                 "{pairs:?}"
             );
         }
-        let bare = headers(&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]);
-        assert_eq!(retry_after(503, &bare, at(DATE)), Some(Duration::from_secs(10)));
-        assert_eq!(retry_after(503, &headers(&[("ratelimit-reset", "784111787")]), at(DATE)), None);
+        let undated = headers(&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]);
+        assert_eq!(retry_after(503, &undated, epoch_plus(DATE)), Some(Duration::from_secs(10)));
+        assert_eq!(
+            retry_after(503, &headers(&[("ratelimit-reset", "784111787")]), epoch_plus(DATE)),
+            None
+        );
     }
 
     proptest! {
         #[test]
         fn no_header_makes_it_fail(after in "[ -~]{0,40}", reset in "[ -~]{0,40}", date in "[ -~]{0,40}") {
             let headers = headers(&[("retry-after", &after), ("ratelimit-reset", &reset), ("date", &date)]);
-            retry_after(429, &headers, at(DATE));
+            retry_after(429, &headers, epoch_plus(DATE));
         }
 
         #[test]
         fn a_date_means_the_same_as_seconds(seconds in 0u64..100_000_000) {
-            let then = httpdate::fmt_http_date(at(DATE + seconds));
+            let then = httpdate::fmt_http_date(epoch_plus(DATE + seconds));
             let headers = headers(&[("retry-after", &then)]);
-            prop_assert_eq!(retry_after(429, &headers, at(DATE)), Some(Duration::from_secs(seconds)));
+            prop_assert_eq!(retry_after(429, &headers, epoch_plus(DATE)), Some(Duration::from_secs(seconds)));
         }
     }
 
@@ -280,13 +283,13 @@ mod tests {
         let gate = Gate::new(InFlight::fixed(8));
         let mut burst = Vec::new();
         for _ in 0..8 {
-            burst.push(gate.enter().await);
+            burst.push(gate.acquire_permit().await);
         }
         burst.iter().for_each(|permit| permit.record(Reply::Throttled));
         assert_eq!(gate.limit(), 4);
         drop(burst);
         assert_eq!(gate.permits.available_permits(), 4);
-        gate.enter().await.record(Reply::Throttled);
+        gate.acquire_permit().await.record(Reply::Throttled);
         assert_eq!((gate.limit(), gate.permits.available_permits()), (2, 2));
     }
 
@@ -295,11 +298,11 @@ mod tests {
         for max in [1, 2, 3, 16] {
             let gate = Gate::new(InFlight::fixed(max));
             for _ in 0..9 {
-                gate.enter().await.record(Reply::Throttled);
+                gate.acquire_permit().await.record(Reply::Throttled);
             }
             assert_eq!(gate.limit(), 1);
             for _ in 0..max * max {
-                gate.enter().await.record(ANSWERED);
+                gate.acquire_permit().await.record(ANSWERED);
                 assert_eq!(gate.limit(), gate.permits.available_permits());
             }
             assert_eq!(gate.limit(), max);
@@ -312,13 +315,13 @@ mod tests {
         let gate = Gate::new(InFlight::ADAPTING);
         let mut limits = vec![gate.limit()];
         for reply in [ANSWERED; 20].into_iter().chain([Reply::Throttled]).chain([ANSWERED; 3]) {
-            let mut all = Vec::new();
+            let mut permits = Vec::new();
             while gate.permits.available_permits() > 0 {
-                all.push(gate.enter().await);
+                permits.push(gate.acquire_permit().await);
             }
-            assert_eq!(all.len(), gate.limit());
-            all.iter().for_each(|permit| permit.record(reply));
-            drop(all);
+            assert_eq!(permits.len(), gate.limit());
+            permits.iter().for_each(|permit| permit.record(reply));
+            drop(permits);
             limits.push(gate.limit());
             assert_eq!(gate.permits.available_permits(), gate.limit());
         }

@@ -1,9 +1,9 @@
-//! The message in the body of a failure, and what a 404 reports as missing.
+//! Extracts the message from the body of a failure, and the object that a 404 reports as missing.
 
 use crate::{field::Scope, secret::judge::mask_url, text::is_unsafe, value::Json};
 
-/// The maximum length of a message that is kept from an answer, in bytes.
-const MAX_MESSAGE: usize = 2048;
+/// The maximum length of the kept message of an answer, in bytes.
+const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// The message for an answer that is a web page.
 pub(super) const HTML_PAGE: &str = "an HTML page";
@@ -18,7 +18,7 @@ pub(super) enum NotFoundCause {
     Container(Scope),
     /// The route, or the answer does not come from the service itself.
     Route,
-    /// The response does not name what is missing: a licence, a flag or a setting hides it.
+    /// The object is not named: a licence, a flag or a setting hides it.
     Hidden,
     /// Something else, or the status is not 404.
     Other,
@@ -26,8 +26,8 @@ pub(super) enum NotFoundCause {
 
 /// Extracts the message from the body of a failure, in any of its shapes (at least seven in 15.8).
 ///
-/// `redact` removes secrets. It sees the text both as received and as kept.
-pub(super) fn read_failure(
+/// `redact` removes secrets. It is called before and after the text is put on one line.
+pub(super) fn parse_failure_body(
     status: u16,
     body: &[u8],
     redact: impl Fn(&str) -> String,
@@ -59,8 +59,7 @@ pub(super) fn read_failure(
     let text = match json {
         Some(json) if is_refusal_body(&json) => join_texts(&json),
         Some(_) => String::new(),
-        // The whole text, whatever its length: a text cut before redaction might end with half a
-        // secret, which nothing recognises.
+        // Redact the whole text before truncating it: half a secret would not be recognised.
         None => {
             let text = String::from_utf8_lossy(body);
             match text.trim_start().chars().next() {
@@ -83,8 +82,8 @@ pub(super) fn read_failure(
     (truncate_message(text).to_owned(), not_found_cause)
 }
 
-/// True if `body` has one of the shapes of a refusal. Any other body may be the requested object with
-/// a wrong status, and may contain secrets that are not recognised.
+/// True if `body` has one of the shapes of a refusal. Any other body may be the requested object
+/// with a wrong status, and may contain unknown secrets.
 fn is_refusal_body(body: &Json) -> bool {
     match body {
         Json::Object(fields) => {
@@ -107,7 +106,7 @@ pub fn success_message(body: &Json) -> String {
 
 /// Joins all texts of a body at any depth.
 fn join_texts(json: &Json) -> String {
-    let (mut parts, separator): (Vec<_>, _) = match json {
+    let (mut texts, separator): (Vec<_>, _) = match json {
         Json::Null => return String::new(),
         Json::String(text) => return text.clone(),
         Json::Bool(_) | Json::Number(_) => return json.to_string(),
@@ -128,8 +127,8 @@ fn join_texts(json: &Json) -> String {
             }
         },
     };
-    parts.retain(|part| !part.is_empty());
-    parts.join(separator)
+    texts.retain(|part| !part.is_empty());
+    texts.join(separator)
 }
 
 /// `text` on one line, without characters that control a terminal or the text direction.
@@ -137,9 +136,9 @@ pub(super) fn to_safe_line(text: &str) -> String {
     text.replace(is_unsafe, " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The beginning of `text`, at most [`MAX_MESSAGE`] bytes.
+/// Truncates `text` to [`MAX_MESSAGE_BYTES`].
 fn truncate_message(text: &str) -> &str {
-    let end = (0..=text.len().min(MAX_MESSAGE)).rev().find(|end| text.is_char_boundary(*end));
+    let end = (0..=text.len().min(MAX_MESSAGE_BYTES)).rev().find(|end| text.is_char_boundary(*end));
     text[..end.unwrap_or_default()].trim_end()
 }
 
@@ -149,8 +148,8 @@ mod tests {
 
     use super::*;
 
-    fn read(status: u16, body: &str) -> (String, NotFoundCause) {
-        read_failure(status, body.as_bytes(), str::to_owned)
+    fn parse_text(status: u16, body: &str) -> (String, NotFoundCause) {
+        parse_failure_body(status, body.as_bytes(), str::to_owned)
     }
 
     #[test]
@@ -191,8 +190,8 @@ mod tests {
             ),
             ("a\u{1b}[31mred\u{7}\r\nb\u{202e}c\u{9b}d", "a [31mred b c d"),
         ];
-        for (body, words) in table {
-            assert_eq!(read(400, body), (words.to_owned(), NotFoundCause::Other), "{body}");
+        for (body, message) in table {
+            assert_eq!(parse_text(400, body), (message.to_owned(), NotFoundCause::Other), "{body}");
         }
     }
 
@@ -212,10 +211,13 @@ mod tests {
             ("", NotFoundCause::Route),
             ("{}", NotFoundCause::Route),
         ];
-        for (body, absence) in table {
-            assert_eq!(read(404, body).1, absence, "{body}");
+        for (body, cause) in table {
+            assert_eq!(parse_text(404, body).1, cause, "{body}");
         }
-        assert_eq!(read(403, r#"{"message":"404 Project Not Found"}"#).1, NotFoundCause::Other);
+        assert_eq!(
+            parse_text(403, r#"{"message":"404 Project Not Found"}"#).1,
+            NotFoundCause::Other
+        );
     }
 
     proptest! {
@@ -223,8 +225,8 @@ mod tests {
         fn a_message_is_one_bounded_line_without_secrets(body in proptest::collection::vec(any::<u8>(), 0..200), times in 0usize..60, pad in "\\PC{0,80}") {
             let mut long = body;
             (0..times).for_each(|_| long.extend_from_slice(format!("{pad} hunter2hunter2 ").as_bytes()));
-            let (text, _) = read_failure(500, &long, |text| text.replace("hunter2hunter2", "[secret]"));
-            prop_assert!(text.len() <= MAX_MESSAGE && !text.contains("hunter2"));
+            let (text, _) = parse_failure_body(500, &long, |text| text.replace("hunter2hunter2", "[secret]"));
+            prop_assert!(text.len() <= MAX_MESSAGE_BYTES && !text.contains("hunter2"));
             prop_assert_eq!(to_safe_line(&text), text);
         }
     }

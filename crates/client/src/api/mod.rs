@@ -6,22 +6,22 @@
 //! Request<Write> --> WriteClient --+
 //! ```
 //!
-//! [`ReadClient`] accepts only requests that read; planning gets nothing else. [`WriteClient`]
-//! wraps one and also sends writes; only `apply`, `comment` and `call` make one. All clones of a
-//! client share one gate ([`limit`]), so a wait that the service asks for holds for all of them.
-//! They also share the number of requests in flight ([`pace`]), the budget ([`budget`]), one count
-//! of calls, and one end: after a 401 nothing more is sent.
+//! [`ReadClient`] accepts only requests that read; planning has no other client. [`WriteClient`]
+//! wraps a [`ReadClient`] and also sends writes; only `apply`, `comment` and `call` create one. All
+//! clones of a client share one gate ([`limit`]), so a pause that the service asks for applies to
+//! all of them. They also share the limit of requests in flight ([`pace`]), the budget ([`budget`]),
+//! the count of calls, and the end of the run: after a 401 nothing more is sent.
 //!
 //! For every request:
 //!
 //! - It goes to the origin in [`ServiceAddress`], and to no other. Redirects and links are not followed.
-//! - It is sent again only if [`retry`]'s table allows it. A create whose answer was lost is not:
-//!   its error holds the time since when it is [in doubt](ApiError::in_doubt_since), and the caller
-//!   reads again.
-//! - A read succeeds only with a complete JSON document and a status of success. Anything else is
-//!   an error. No error means absence, except a 404 that states it.
-//! - Secrets enter a body when it is sent, and are kept nowhere else. No error, log or `Debug` text
-//!   contains a body.
+//! - It is sent again only if the table in [`retry`] allows it. A create whose answer was lost is
+//!   not: its error contains the time since when it is [in doubt](ApiError::in_doubt_since), and the
+//!   caller reads the live state.
+//! - A read succeeds only with a success status and a complete JSON document. Anything else is an
+//!   error. Only a 404 that names the missing object means absence.
+//! - Secrets are added to a body when it is sent, and stored nowhere else. No error, log or `Debug`
+//!   text contains a body.
 
 pub mod budget;
 mod call;
@@ -51,9 +51,9 @@ pub use pace::InFlight;
 pub use service::{ServiceAddress, ServiceAddressError};
 pub use transport::{
     BodyError, EncodedBody, FormPart, HttpOptions, HttpTransport, RequestPhase, SendError,
-    SetupError, Transport, TransportError, WRITE_TIMEOUT, WireRequest, WireResponse,
+    Transport, TransportError, TransportSetupError, WRITE_TIMEOUT, WireRequest, WireResponse,
 };
 pub use write::WriteClient;
 
-/// The result of asking the service.
+/// The result of a request.
 pub type Result<T, E = ApiError> = std::result::Result<T, E>;

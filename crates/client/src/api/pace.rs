@@ -1,27 +1,26 @@
-//! The number of requests in flight, adapted to the service's answers. Decides without IO and
-//! without a clock.
+//! Adapts the limit of requests in flight to the service's answers, without IO and without a clock.
 //!
-//! It starts with a number that any service can take, and doubles while answers stay as fast as at
-//! the start. Answers are counted in rounds. A round has as many answers as may be in flight, and
-//! at least `MIN_SAMPLE` where speed decides:
+//! The limit starts with a number that any service can handle, and doubles while answers stay as
+//! fast as at the start. Answers are counted in rounds. A round is as many answers as may be in
+//! flight, and at least `MIN_SAMPLE` if speed decides:
 //!
 //! | a round | the new limit |
 //! |---|---|
 //! | has a 429 | half, at once |
 //! | has more than a tenth of failures (5xx, no answer) | half, at once |
 //! | takes more than `MIN_SLOW_RATIO` times as long as usual | half, but not below the start |
-//! | takes at most `MAX_FAST_RATIO` times as long as usual | double; one more after the first "half" |
-//! | anything else | the same |
+//! | takes at most `MAX_FAST_RATIO` times as long as usual | double; after the first "half", one more |
+//! | anything else | unchanged |
 //!
 //! The usual time is learned for each operation, while the limit is not above the start. Only
-//! requests sent since the last change count. At the start and after each doubling, the first
-//! requests, as many as may be in flight, do not count for the speed, because some of them wait for
-//! a new connection. The limit rises above the start only if as many requests as allowed were in
-//! flight. Below the start, where only complaints lead, each round without a complaint adds one.
+//! requests sent since the last change of the limit count. After the start and after each doubling,
+//! the first requests (as many as may be in flight) do not count for the speed, because some of
+//! them open a new connection. The limit rises above the start only if it was reached. Below the
+//! start, each round without a complaint adds one.
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// The minimum number of answers to judge whether a service became slower.
+/// The minimum number of answers from which the speed of a service is judged.
 const MIN_SAMPLE: usize = 32;
 
 /// A round counts as fast up to this ratio of its mean answer time to the usual one.
@@ -33,10 +32,10 @@ const MIN_SLOW_RATIO: f64 = 1.5;
 /// The maximum ratio of a single answer, so that one slow answer does not decide alone.
 const MAX_RATIO: f64 = 4.0;
 
-/// Differences below this do not count, in seconds.
-const IGNORED_SECONDS: f64 = 0.001;
+/// Time differences below this are ignored, in seconds.
+const IGNORED_DIFFERENCE_SECONDS: f64 = 0.001;
 
-/// How many requests are in flight at first, and at most.
+/// The range of the limit of requests in flight: its start and its maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
     start: usize,
@@ -47,13 +46,13 @@ impl InFlight {
     /// Starts with 16 and rises up to 64 while answers stay fast.
     pub const ADAPTING: Self = Self { start: 16, max: 64 };
 
-    /// At most `number` (1 to 1,000), and fewer only after complaints of the service.
+    /// Starts with `number` (1 to 1,000), and never exceeds it.
     pub fn fixed(number: usize) -> Self {
         let number = number.clamp(1, 1_000);
         Self { start: number, max: number }
     }
 
-    /// How many may be in flight at most.
+    /// The maximum of the limit.
     pub const fn max(self) -> usize {
         self.max
     }
@@ -62,7 +61,7 @@ impl InFlight {
 /// The outcome of one request.
 #[derive(Clone, Copy, Debug)]
 pub enum Reply {
-    /// An answer to this operation after this time, without a complaint.
+    /// An answer without a complaint: the operation and the response time.
     Answered(&'static str, Duration),
     /// The service reports too many requests.
     Throttled,
@@ -70,22 +69,22 @@ pub enum Reply {
     Failed,
 }
 
-/// The state when a request was sent, for [`Pace::record`].
+/// The state when a request was sent, for [`PaceController::record`].
 #[derive(Clone, Copy, Debug)]
-pub struct Ticket {
+pub struct PaceTicket {
     epoch: u64,
     /// True if its time counts for the speed.
     is_timed: bool,
 }
 
-/// The pace of one client.
+/// Controls the limit of requests in flight of one client.
 #[derive(Debug)]
-pub struct Pace {
+pub struct PaceController {
     range: InFlight,
     limit: usize,
-    /// How often the limit changed.
+    /// The number of changes of the limit.
     epoch: u64,
-    /// True if the limit was too high once, so that it now rises one by one.
+    /// True if the limit was halved before, so that it now rises by one.
     rises_slowly: bool,
     round: Round,
     /// The usual time of answers, by operation.
@@ -99,7 +98,7 @@ struct Round {
     untimed_requests: usize,
     answers: usize,
     failures: usize,
-    /// How many times as long as usual the answers took, added up.
+    /// The sum of the ratios of the answer times to the usual ones.
     ratio_sum: f64,
     /// True if as many requests as allowed were in flight.
     was_full: bool,
@@ -113,15 +112,15 @@ struct UsualTime {
 }
 
 impl UsualTime {
-    /// A mean of the latest answers, which follows a service that changes.
+    /// Adds an answer to the moving mean of the latest answers.
     fn add_answer(&mut self, seconds: f64) {
         self.answers = (self.answers + 1).min(MIN_SAMPLE);
         self.mean += (seconds - self.mean) / self.answers as f64;
     }
 }
 
-impl Pace {
-    /// Starts.
+impl PaceController {
+    /// Starts with the limit at the start of `range`.
     pub fn new(range: InFlight) -> Self {
         let round = Round { untimed_requests: range.start, ..Round::default() };
         Self {
@@ -134,21 +133,21 @@ impl Pace {
         }
     }
 
-    /// How many requests may be in flight.
+    /// The present limit of requests in flight.
     pub const fn limit(&self) -> usize {
         self.limit
     }
 
     /// Records that a request is sent, with this many in flight.
-    pub const fn start_request(&mut self, in_flight: usize) -> Ticket {
+    pub const fn start_request(&mut self, in_flight: usize) -> PaceTicket {
         self.round.was_full |= in_flight >= self.limit;
         let is_timed = self.round.untimed_requests == 0;
         self.round.untimed_requests = self.round.untimed_requests.saturating_sub(1);
-        Ticket { epoch: self.epoch, is_timed }
+        PaceTicket { epoch: self.epoch, is_timed }
     }
 
     /// Records the outcome of a request.
-    pub fn record(&mut self, reply: Reply, ticket: Ticket) {
+    pub fn record(&mut self, reply: Reply, ticket: PaceTicket) {
         if ticket.epoch != self.epoch {
             return; // It was sent before the last change of the limit.
         }
@@ -163,23 +162,24 @@ impl Pace {
                 }
             }
             Reply::Answered(..) if !ticket.is_timed => {}
-            Reply::Answered(operation, took) => {
-                self.round.ratio_sum += self.time_ratio(operation, took.as_secs_f64());
+            Reply::Answered(operation, response_time) => {
+                self.round.ratio_sum += self.time_ratio(operation, response_time.as_secs_f64());
                 self.count_answer();
             }
         }
     }
 
-    /// How many times as long as usual an answer took.
+    /// The ratio of an answer's time to the usual one.
     fn time_ratio(&mut self, operation: &'static str, seconds: f64) -> f64 {
-        let usual = self.usual_times.entry(operation).or_default();
-        if usual.answers == 0 || self.limit <= self.range.start {
-            usual.add_answer(seconds);
+        let usual_time = self.usual_times.entry(operation).or_default();
+        if usual_time.answers == 0 || self.limit <= self.range.start {
+            usual_time.add_answer(seconds);
         }
-        ((seconds + IGNORED_SECONDS) / (usual.mean + IGNORED_SECONDS)).min(MAX_RATIO)
+        ((seconds + IGNORED_DIFFERENCE_SECONDS) / (usual_time.mean + IGNORED_DIFFERENCE_SECONDS))
+            .min(MAX_RATIO)
     }
 
-    /// The number of answers in a round whose speed decides.
+    /// The number of answers in a round if speed decides.
     fn sample_size(&self) -> usize {
         self.limit.max(MIN_SAMPLE)
     }
@@ -203,13 +203,13 @@ impl Pace {
         } else if slowness > MIN_SLOW_RATIO && self.limit > self.range.start {
             self.halve_limit(self.range.start);
         } else if slowness <= MAX_FAST_RATIO && round.was_full {
-            let (raised_limit, settling) = if self.rises_slowly {
+            let (raised_limit, new_connections) = if self.rises_slowly {
                 (self.limit + 1, 0)
             } else {
                 (self.limit * 2, self.limit * 2)
             };
             self.set_limit(raised_limit.min(self.range.max));
-            self.round.untimed_requests = settling.min(self.range.max);
+            self.round.untimed_requests = new_connections.min(self.range.max);
         }
     }
 
@@ -240,25 +240,25 @@ mod tests {
     /// Simulates a service in which requests finish in the order of their answers, and a client
     /// that sends as many as allowed. `answer` decides the outcome of a request from its number and
     /// how many are in flight. Returns the limit after each answer.
-    fn play(
-        pace: &mut Pace,
+    fn simulate(
+        pace: &mut PaceController,
         answers: usize,
         mut answer: impl FnMut(usize, usize) -> (Duration, Option<Reply>),
     ) -> Vec<usize> {
-        let mut under_way: Vec<(Duration, Reply, Ticket)> = Vec::new();
+        let mut requests: Vec<(Duration, Reply, PaceTicket)> = Vec::new();
         let (mut now, mut sent, mut limits) = (Duration::ZERO, 0, Vec::new());
         while limits.len() < answers {
-            while under_way.len() < pace.limit() {
-                let in_flight = under_way.len() + 1;
+            while requests.len() < pace.limit() {
+                let in_flight = requests.len() + 1;
                 let ticket = pace.start_request(in_flight);
                 let (took, reply) = answer(sent, in_flight);
                 let operation = OPERATIONS[sent % OPERATIONS.len()];
                 let reply = reply.unwrap_or(Reply::Answered(operation, took));
-                under_way.push((now + took, reply, ticket));
+                requests.push((now + took, reply, ticket));
                 sent += 1;
             }
-            let first = (0..under_way.len()).min_by_key(|at| under_way[*at].0).unwrap();
-            let (at, reply, ticket) = under_way.remove(first);
+            let first = (0..requests.len()).min_by_key(|at| requests[*at].0).unwrap();
+            let (at, reply, ticket) = requests.remove(first);
             now = at;
             pace.record(reply, ticket);
             limits.push(pace.limit());
@@ -268,8 +268,8 @@ mod tests {
 
     #[test]
     fn the_limit_doubles_while_answers_stay_fast() {
-        let mut pace = Pace::new(ADAPTING);
-        let limits = play(&mut pace, 400, |n, _| (millis(50 + 20 * (n % 2) as u64), None));
+        let mut pace = PaceController::new(ADAPTING);
+        let limits = simulate(&mut pace, 400, |n, _| (millis(50 + 20 * (n % 2) as u64), None));
         let mut seen = limits.clone();
         seen.dedup();
         assert_eq!(seen, [16, 32, 64]);
@@ -279,10 +279,10 @@ mod tests {
 
     #[test]
     fn answers_that_waited_for_a_connection_do_not_count() {
-        let mut pace = Pace::new(ADAPTING);
+        let mut pace = PaceController::new(ADAPTING);
         // The first request of each connection takes five times as long.
         let mut connections = 0;
-        let limits = play(&mut pace, 400, |_, in_flight| {
+        let limits = simulate(&mut pace, 400, |_, in_flight| {
             let is_new = in_flight > connections;
             connections = connections.max(in_flight);
             (millis(if is_new { 250 } else { 50 }), None)
@@ -293,9 +293,9 @@ mod tests {
     #[test]
     fn the_limit_stays_close_to_what_a_service_handles_in_parallel() {
         for capacity in [1, 4, 16, 20, 40] {
-            let mut pace = Pace::new(ADAPTING);
+            let mut pace = PaceController::new(ADAPTING);
             // Beyond what it handles at once, requests wait for their turn.
-            let limits = play(&mut pace, 20_000, |_, in_flight| {
+            let limits = simulate(&mut pace, 20_000, |_, in_flight| {
                 (millis(20).mul_f64((in_flight as f64 / f64::from(capacity)).max(1.0)), None)
             });
             let settled = &limits[1_000..];
@@ -308,9 +308,9 @@ mod tests {
 
     #[test]
     fn varying_answer_times_do_not_count_as_slow() {
-        let mut pace = Pace::new(ADAPTING);
+        let mut pace = PaceController::new(ADAPTING);
         let mut state = 1_u32;
-        let limits = play(&mut pace, 5_000, |_, _| {
+        let limits = simulate(&mut pace, 5_000, |_, _| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             // Many around 30 ms, one of 16 four times as long.
             let noise = state >> 16;
@@ -325,21 +325,21 @@ mod tests {
 
     #[test]
     fn a_service_that_becomes_slow_gets_fewer_but_never_fewer_than_at_the_start() {
-        let mut pace = Pace::new(ADAPTING);
-        play(&mut pace, 400, |_, _| (millis(20), None));
+        let mut pace = PaceController::new(ADAPTING);
+        simulate(&mut pace, 400, |_, _| (millis(20), None));
         assert_eq!(pace.limit(), 64);
-        let limits = play(&mut pace, 400, |_, _| (millis(80), None));
+        let limits = simulate(&mut pace, 400, |_, _| (millis(80), None));
         assert_eq!(limits.iter().min(), Some(&16), "{limits:?}");
         // The usual time is learned again; the limit now rises one by one.
-        let limits = play(&mut pace, 4_000, |_, _| (millis(80), None));
+        let limits = simulate(&mut pace, 4_000, |_, _| (millis(80), None));
         assert!(limits.windows(2).all(|two| two[1] <= two[0] + 1), "{limits:?}");
         assert_eq!(limits.last(), Some(&64));
     }
 
     #[test]
     fn a_single_slow_or_failed_answer_changes_nothing() {
-        let mut pace = Pace::new(ADAPTING);
-        let limits = play(&mut pace, 5_000, |n, _| match n % 100 {
+        let mut pace = PaceController::new(ADAPTING);
+        let limits = simulate(&mut pace, 5_000, |n, _| match n % 100 {
             17 => (Duration::from_secs(20), None),
             50 => (millis(20), Some(Reply::Failed)),
             _ => (millis(20), None),
@@ -351,8 +351,8 @@ mod tests {
     #[test]
     fn only_a_service_that_fails_often_gets_fewer() {
         for (every, falls) in [(20, false), (5, true), (1, true)] {
-            let mut pace = Pace::new(ADAPTING);
-            let limits = play(&mut pace, 2_000, |n, _| {
+            let mut pace = PaceController::new(ADAPTING);
+            let limits = simulate(&mut pace, 2_000, |n, _| {
                 (millis(20), n.is_multiple_of(every).then_some(Reply::Failed))
             });
             assert_eq!(limits.iter().any(|limit| *limit < 16), falls, "one of {every}: {limits:?}");
@@ -361,9 +361,9 @@ mod tests {
 
     #[test]
     fn a_limit_on_the_rate_is_approached_from_below() {
-        let mut pace = Pace::new(ADAPTING);
+        let mut pace = PaceController::new(ADAPTING);
         // More than 24 at once are refused.
-        let limits = play(&mut pace, 10_000, |_, in_flight| {
+        let limits = simulate(&mut pace, 10_000, |_, in_flight| {
             (millis(50), (in_flight > 24).then_some(Reply::Throttled))
         });
         let settled = &limits[1_000..];
@@ -379,20 +379,20 @@ mod tests {
             let range = InFlight::fixed(number);
             let most = number.max(1);
             assert_eq!(range.max(), most);
-            let mut pace = Pace::new(range);
-            let limits = play(&mut pace, 3_000, |n, _| (millis(1 + n as u64 % 100 * 10), None));
+            let mut pace = PaceController::new(range);
+            let limits = simulate(&mut pace, 3_000, |n, _| (millis(1 + n as u64 % 100 * 10), None));
             assert!(limits.iter().all(|limit| *limit == most), "{number}: {limits:?}");
             let ticket = pace.start_request(1);
             pace.record(Reply::Throttled, ticket);
             assert_eq!(pace.limit(), (most / 2).max(1));
-            play(&mut pace, most * most + 1, |_, _| (millis(1), None));
+            simulate(&mut pace, most * most + 1, |_, _| (millis(1), None));
             assert_eq!(pace.limit(), most);
         }
     }
 
     #[test]
     fn the_limit_rises_only_if_it_is_used() {
-        let mut pace = Pace::new(ADAPTING);
+        let mut pace = PaceController::new(ADAPTING);
         for _ in 0..1_000 {
             let ticket = pace.start_request(15);
             pace.record(Reply::Answered("variable-list", millis(20)), ticket);
@@ -410,7 +410,7 @@ mod tests {
         Failing,
     }
 
-    /// Every sequence of five rounds follows the table.
+    /// The limit follows the table in every sequence of five rounds.
     #[test]
     fn every_sequence_of_rounds_does_what_the_table_says() {
         let kinds = [Kind::Fast, Kind::Middling, Kind::Slow, Kind::Throttled, Kind::Failing];
@@ -422,27 +422,31 @@ mod tests {
             sequences = sequences.iter().flat_map(longer).collect();
         }
         for sequence in sequences {
-            let mut pace = Pace::new(ADAPTING);
-            let (mut limit, mut careful) = (16_usize, false);
+            let mut pace = PaceController::new(ADAPTING);
+            let (mut limit, mut rises_slowly) = (16_usize, false);
             for kind in &sequence {
                 limit = match kind {
                     Kind::Throttled | Kind::Failing => (limit / 2).max(1),
                     _ if limit < 16 => limit + 1,
                     Kind::Slow if limit > 16 => (limit / 2).max(16),
-                    Kind::Fast if careful => (limit + 1).min(64),
+                    Kind::Fast if rises_slowly => (limit + 1).min(64),
                     Kind::Fast => (limit * 2).min(64),
                     Kind::Middling | Kind::Slow => limit,
                 };
-                careful |= matches!(kind, Kind::Throttled | Kind::Failing)
+                rises_slowly |= matches!(kind, Kind::Throttled | Kind::Failing)
                     || (matches!(kind, Kind::Slow) && limit < pace.limit());
-                round(&mut pace, *kind);
-                assert_eq!((pace.limit(), pace.rises_slowly), (limit, careful), "{sequence:?}");
+                play_round(&mut pace, *kind);
+                assert_eq!(
+                    (pace.limit(), pace.rises_slowly),
+                    (limit, rises_slowly),
+                    "{sequence:?}"
+                );
             }
         }
     }
 
     /// Plays one round. The usual time stays the same.
-    fn round(pace: &mut Pace, kind: Kind) {
+    fn play_round(pace: &mut PaceController, kind: Kind) {
         let seconds = match kind {
             Kind::Fast => 1.0,
             Kind::Middling => 1.4,

@@ -9,30 +9,29 @@ use crate::{
     value::{Json, Object},
 };
 
-/// Parses `bytes`. Of an object, and of the objects of a list, only the `wanted` keys are kept;
-/// anything else is kept whole. `None` if the JSON is broken anywhere, also in parts that are
-/// skipped.
-pub(super) fn parse(bytes: &[u8], wanted: &KeyFilter) -> Option<Json> {
+/// Parses `bytes`. Keeps only the keys in `key_filter` of an object, or of the objects in a list; any
+/// other value is kept whole. `None` if the JSON is broken anywhere, even in skipped parts.
+pub(super) fn parse_wanted(bytes: &[u8], key_filter: &KeyFilter) -> Option<Json> {
     // Skipped texts would not be checked for valid UTF-8.
     let text = std::str::from_utf8(bytes).ok()?;
     let mut json = serde_json::Deserializer::from_str(text);
-    let value = JsonPart { wanted, is_entry: false }.deserialize(&mut json).ok()?;
+    let value = WantedJson { key_filter, is_entry: false }.deserialize(&mut json).ok()?;
     json.end().ok()?;
     Some(value)
 }
 
-/// The whole answer, or an entry of its list.
+/// Deserialises the whole answer, or an entry of its list, without unwanted keys.
 #[derive(Clone, Copy)]
-struct JsonPart<'w> {
-    wanted: &'w KeyFilter,
+struct WantedJson<'w> {
+    key_filter: &'w KeyFilter,
     is_entry: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for JsonPart<'_> {
+impl<'de> DeserializeSeed<'de> for WantedJson<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
-        match self.wanted {
+        match self.key_filter {
             KeyFilter::All => serde::Deserialize::deserialize(deserializer),
             KeyFilter::Keys(_) => deserializer.deserialize_any(self),
         }
@@ -47,7 +46,7 @@ macro_rules! visit_scalars {
     };
 }
 
-impl<'de> Visitor<'de> for JsonPart<'_> {
+impl<'de> Visitor<'de> for WantedJson<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,7 +55,7 @@ impl<'de> Visitor<'de> for JsonPart<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let mut object = Object::new();
-        while let Some(key) = map.next_key_seed(WantedKey(self.wanted))? {
+        while let Some(key) = map.next_key_seed(WantedKey(self.key_filter))? {
             match key {
                 Some(key) => drop(object.insert(key, map.next_value()?)),
                 None => drop(map.next_value::<IgnoredAny>()?),
@@ -68,8 +67,10 @@ impl<'de> Visitor<'de> for JsonPart<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
         let mut entries = Vec::new();
         // A list within a list is part of a value.
-        let wanted = if self.is_entry { &KeyFilter::All } else { self.wanted };
-        while let Some(entry) = list.next_element_seed(JsonPart { wanted, is_entry: true })? {
+        let entry_filter = if self.is_entry { &KeyFilter::All } else { self.key_filter };
+        while let Some(entry) =
+            list.next_element_seed(WantedJson { key_filter: entry_filter, is_entry: true })?
+        {
             entries.push(entry);
         }
         Ok(Json::Array(entries))
@@ -82,7 +83,7 @@ impl<'de> Visitor<'de> for JsonPart<'_> {
     visit_scalars! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
 }
 
-/// A key; `None` for an unwanted one.
+/// Deserialises a key; `None` for an unwanted one.
 struct WantedKey<'w>(&'w KeyFilter);
 
 impl<'de> DeserializeSeed<'de> for WantedKey<'_> {
@@ -112,8 +113,8 @@ mod tests {
 
     use super::*;
 
-    fn parsed(text: &str, keys: &[&'static str]) -> Option<Json> {
-        parse(text.as_bytes(), &KeyFilter::keys(keys.iter().copied()))
+    fn parse_keys(text: &str, keys: &[&'static str]) -> Option<Json> {
+        parse_wanted(text.as_bytes(), &KeyFilter::keys(keys.iter().copied()))
     }
 
     #[test]
@@ -121,26 +122,26 @@ mod tests {
         let text =
             r#" {"a": {"b": [1, {"c": 2}], "x": null}, "x": {"a": 1}, "b": null, "a\u0063": 3} "#;
         assert_eq!(
-            parsed(text, &["a", "b", "ac", "z"]),
+            parse_keys(text, &["a", "b", "ac", "z"]),
             Some(json!({"a": {"b": [1, {"c": 2}], "x": null}, "b": null, "ac": 3}))
         );
-        assert_eq!(parsed(text, &[]), Some(json!({})));
-        assert_eq!(parse(text.as_bytes(), &KeyFilter::All), serde_json::from_str(text).ok());
+        assert_eq!(parse_keys(text, &[]), Some(json!({})));
+        assert_eq!(parse_wanted(text.as_bytes(), &KeyFilter::All), serde_json::from_str(text).ok());
     }
 
     #[test]
     fn only_objects_of_a_list_are_reduced() {
         let text = r#"[{"a": 1, "x": 2}, {"x": 2}, [{"x": 1}], 1.5, -1, "x", null, true]"#;
         let kept = json!([{"a": 1}, {}, [{"x": 1}], 1.5, -1, "x", null, true]);
-        assert_eq!(parsed(text, &["a"]), Some(kept));
+        assert_eq!(parse_keys(text, &["a"]), Some(kept));
         for text in ["null", "7", "\"x\"", "[]", "{}"] {
-            assert_eq!(parsed(text, &["a"]), serde_json::from_str(text).ok(), "{text}");
+            assert_eq!(parse_keys(text, &["a"]), serde_json::from_str(text).ok(), "{text}");
         }
     }
 
     #[test]
     fn the_last_of_duplicate_keys_counts() {
-        assert_eq!(parsed(r#"{"a": 1, "a": 2}"#, &["a"]), Some(json!({"a": 2})));
+        assert_eq!(parse_keys(r#"{"a": 1, "a": 2}"#, &["a"]), Some(json!({"a": 2})));
     }
 
     #[test]
@@ -155,31 +156,31 @@ mod tests {
             r#"[{"x": nul}]"#,
             r#"[{"x": 1}"#,
         ] {
-            assert_eq!(parsed(text, &["a"]), None, "{text}");
+            assert_eq!(parse_keys(text, &["a"]), None, "{text}");
         }
-        assert_eq!(parse(b"{\"x\": \"\xff\"}", &KeyFilter::keys(["a"])), None);
+        assert_eq!(parse_wanted(b"{\"x\": \"\xff\"}", &KeyFilter::keys(["a"])), None);
         let deep = |text: &str| text.repeat(200);
         let nested = format!(r#"{{"a": {}{}}}"#, deep("["), deep("]"));
-        assert_eq!(parsed(&nested, &["a"]), None, "deeper than anything that is meant");
+        assert_eq!(parse_keys(&nested, &["a"]), None, "deeper than anything that is meant");
     }
 
     proptest! {
         #[test]
         fn kept_values_equal_those_of_a_full_parse(text in r#"[\[\]{}:," a-c0-2\\]{0,40}"#) {
-            let whole = serde_json::from_str::<Json>(&text).ok();
-            let kept = parsed(&text, &["a", "b", "c"]);
-            prop_assert_eq!(whole.is_some(), kept.is_some());
+            let full_json = serde_json::from_str::<Json>(&text).ok();
+            let kept_json = parse_keys(&text, &["a", "b", "c"]);
+            prop_assert_eq!(full_json.is_some(), kept_json.is_some());
             let strip = |json: Json| match json {
                 Json::Object(object) => Json::Object(
                     object.into_iter().filter(|(key, _)| ["a", "b", "c"].contains(&&**key)).collect(),
                 ),
                 other => other,
             };
-            let stripped = whole.map(|whole| match whole {
+            let stripped = full_json.map(|whole| match whole {
                 Json::Array(items) => Json::Array(items.into_iter().map(strip).collect()),
                 other => strip(other),
             });
-            prop_assert_eq!(stripped, kept);
+            prop_assert_eq!(stripped, kept_json);
         }
     }
 }

@@ -1,15 +1,14 @@
-//! Whether a request is sent again: a table without IO.
+//! Decides, without IO, whether a request is sent again.
 //!
-//! The decision depends on what a second sending could do, which is in the table of operations
-//! ([`RetrySafety`]), and on what is known about the first: it did not reach the service, the service
-//! refused it, or its outcome is unknown.
+//! The decision depends on the possible effect of another sending ([`RetrySafety`], from the table
+//! of operations), and on the outcome of the first one.
 //!
-//! | another sending | not sent | 429, 409 lock, 400 topic | 5xx, lost, unreadable answer | too large | refused, TLS |
+//! | effect of another sending | not sent | 429, 409 lock, 400 topic | 5xx, lost, unreadable answer | too large | refused, TLS |
 //! |---|---|---|---|---|---|
 //! | reads | again | again | again | fail | fail |
-//! | does the same | again | again | again, then read back | read back | fail |
-//! | is refused, or makes a second one | again | again | read back | read back | fail |
-//! | must never be | again | fail | read back | read back | fail |
+//! | the same | again | again | again, then read back | read back | fail |
+//! | refused, or a second object | again | again | read back | read back | fail |
+//! | harmful | again | fail | read back | read back | fail |
 //!
 //! "Again" is at most [`MAX_RETRIES`] times, with exponential back-off and full jitter. The caller
 //! sleeps.
@@ -31,7 +30,7 @@ const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 /// The outcome of one sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// The service answered as it should.
+    /// The service answered with success.
     Success,
     /// The request was not sent, or did not arrive.
     NotSent,
@@ -41,12 +40,12 @@ pub enum SendOutcome {
     Untrusted,
     /// 429.
     Throttled,
-    /// Refused as a whole because of another request at the same time: 409 for a locked object, 400
-    /// for a topic that both create.
+    /// Refused because of another request at the same time: 409 for a locked object, 400 for a topic
+    /// that both create. Nothing was saved.
     Locked,
     /// A status for a failure of the service, or of a proxy.
     Faulty,
-    /// A status of success with a body that cannot be read.
+    /// A success status with a body that cannot be read.
     Unreadable,
     /// A body above the size limit.
     Oversized,
@@ -55,7 +54,7 @@ pub enum SendOutcome {
 }
 
 impl SendOutcome {
-    /// True if a write may have been carried out without an answer that confirms it.
+    /// True if the service may have executed a write although no response confirms it.
     pub const fn is_ambiguous(self) -> bool {
         matches!(self, Self::Lost | Self::Faulty | Self::Unreadable | Self::Oversized)
     }
@@ -82,7 +81,7 @@ pub fn retry_delay(
     } else {
         retry_safety
     };
-    let is_harmless = match outcome {
+    let is_repeatable = match outcome {
         SendOutcome::Success
         | SendOutcome::Refused
         | SendOutcome::Untrusted
@@ -94,11 +93,11 @@ pub fn retry_delay(
         }
     };
     let may_retry = attempt <= MAX_RETRIES && requested_wait.is_none_or(|wait| wait <= MAX_WAIT);
-    (is_harmless && may_retry).then(|| backoff_delay(outcome, attempt, requested_wait, jitter))
+    (is_repeatable && may_retry).then(|| backoff_delay(outcome, attempt, requested_wait, jitter))
 }
 
-/// How long to wait: never less than the service asked for, and up to a tenth more, so that clients
-/// do not all return at once.
+/// The wait before a retry: at least as long as the service asked for, and up to a tenth longer, so
+/// that clients do not all retry at once.
 fn backoff_delay(
     outcome: SendOutcome,
     attempt: u32,
@@ -118,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    const AGAIN: [RetrySafety; 5] = [
+    const ALL_RETRY_SAFETIES: [RetrySafety; 5] = [
         RetrySafety::Reads,
         RetrySafety::Same,
         RetrySafety::Refused,
@@ -133,7 +132,7 @@ mod tests {
         At(Then),
     }
 
-    /// What the caller does without another sending.
+    /// The action of the caller when nothing is sent again.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Then {
         Done,
@@ -176,9 +175,9 @@ mod tests {
             (SendOutcome::Untrusted, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
         ];
         for (outcome, cells) in table {
-            // What must never be sent again is read back wherever it may have been carried out.
+            // An ambiguous outcome of a request that is never resent is always read back.
             assert_eq!(outcome.is_ambiguous(), cells[4] == At(ReadBack), "{outcome:?}");
-            for (again, cell) in AGAIN.into_iter().zip(cells) {
+            for (again, cell) in ALL_RETRY_SAFETIES.into_iter().zip(cells) {
                 for attempt in 1..=MAX_RETRIES + 2 {
                     let decision = retry_delay(again, outcome, attempt, None, 0.5);
                     let about = format!("{again:?} {outcome:?} {attempt}: {decision:?}");

@@ -76,8 +76,8 @@ impl ServiceAddress {
         host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// The URL for `target`, a path and query below `/api/v4`. Returns `None` if parsing would change
-    /// the target, as with a segment `..`.
+    /// The URL for `target`, a path and query below `/api/v4`; `None` if URL parsing would change the
+    /// target, as it does with a segment `..`.
     pub(super) fn target_url(&self, target: &str) -> Option<Url> {
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_address_is_brought_to_one_form_or_refused() {
-        let good = [
+        let accepted = [
             ("https://gitlab.example.org", "https://gitlab.example.org"),
             (" https://gitlab.example.org/ ", "https://gitlab.example.org"),
             ("https://gitlab.example.org/api/v4", "https://gitlab.example.org"),
@@ -131,10 +131,10 @@ mod tests {
             ("http://127.9.9.9:1/x", "http://127.9.9.9:1/x"),
             ("http://[::1]:80", "http://[::1]"),
         ];
-        for (text, parsed) in good {
+        for (text, parsed) in accepted {
             assert_eq!(ServiceAddress::parse(text, false).unwrap().to_string(), parsed, "{text}");
         }
-        let bad = [
+        let refused = [
             ("", ServiceAddressError::NotUrl("relative URL without a base".into())),
             (
                 "gitlab.example.org",
@@ -153,7 +153,7 @@ mod tests {
             ("http://10.0.0.1", ServiceAddressError::Plaintext),
             ("http://128.0.0.1", ServiceAddressError::Plaintext),
         ];
-        for (text, error) in bad {
+        for (text, error) in refused {
             let found = ServiceAddress::parse(text, false).unwrap_err();
             assert_eq!(found, error, "{text}");
             assert!(!format!("{found} {found:?}").contains("canary"));

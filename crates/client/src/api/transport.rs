@@ -1,8 +1,8 @@
-//! Sends one request and receives its answer. Everything above this module is tested without a
+//! Sends one request and receives its answer. Tests of other modules replace it, so they need no
 //! network.
 //!
-//! A [`Transport`] sends once: it neither retries nor follows redirects. [`HttpTransport`] is the
-//! real one; tests have others.
+//! A [`Transport`] sends each request once: it neither retries nor follows redirects.
+//! [`HttpTransport`] uses the network; tests and snapshots have other transports.
 
 use std::{
     error::Error,
@@ -30,7 +30,7 @@ use crate::{operation::Method, secret::Secret};
 
 /// The maximum size of a body, in bytes after decompression. A page of 100 projects takes less than
 /// 1 MiB.
-const MAX_BODY: usize = 32 << 20;
+const MAX_BODY_BYTES: usize = 32 << 20;
 
 /// The time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -38,15 +38,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for a read.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the answer to a read may stall. The answer to a write may stall until its time limit.
-pub(super) const READ_IDLE: Duration = Duration::from_secs(20);
+/// The idle limit of the answer to a read. The answer to a write may stall until its time limit.
+pub(super) const READ_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The time limit for a write. It is longer than the service lets a request run (60 s) plus the
-/// time to connect. So a write without an answer by then was carried out, or never will be.
+/// The time limit for a write. It is longer than the service's own limit for a request (60 s) plus
+/// the time to connect. So after it, a write without an answer has ended in the service.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// A request in the form in which it is sent. Its `Debug` hides the content, which may hold
-/// secrets.
+/// An encoded request. `Debug` hides its body, which may contain secrets.
 #[derive(Clone)]
 pub struct WireRequest {
     /// The method.
@@ -55,11 +54,11 @@ pub struct WireRequest {
     pub target: String,
     /// The body.
     pub body: EncodedBody,
-    /// The object that it removes must not have changed after this time, by the service's clock.
+    /// The object must not have changed after this time, by the service's clock.
     pub if_unmodified_since: Option<SystemTime>,
     /// The time limit.
     pub timeout: Duration,
-    /// How long its answer may stall.
+    /// The idle limit: how long its answer may stall.
     pub idle_timeout: Duration,
 }
 
@@ -72,7 +71,7 @@ impl fmt::Debug for WireRequest {
     }
 }
 
-/// A body in the form in which it is sent, with its secrets.
+/// An encoded body, with its secrets.
 #[derive(Clone, Default)]
 pub enum EncodedBody {
     /// None.
@@ -95,7 +94,7 @@ pub struct FormPart {
     pub value: Bytes,
 }
 
-/// An answer, known from its status on.
+/// An answer: at least its status and headers arrived.
 #[derive(Clone, Debug)]
 pub struct WireResponse {
     /// The status.
@@ -106,16 +105,16 @@ pub struct WireResponse {
     pub body: Result<Bytes, BodyError>,
 }
 
-/// Why a body could not be read.
+/// The reason why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
     /// The connection broke.
-    Cut,
+    Truncated,
     /// It is larger than 32 MiB.
     TooLarge,
 }
 
-/// How far a request without an answer got.
+/// The phase in which a request without an answer failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestPhase {
     /// It did not reach the service.
@@ -143,47 +142,47 @@ pub enum TransportError {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct SendError {
-    /// How far the request got.
+    /// The phase in which the request failed.
     pub phase: RequestPhase,
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     pub failure: TransportError,
-    /// Help that is more specific than that of the kind of failure, if any.
+    /// Help that is more specific than the general help for the failure, if any.
     pub hint: Option<&'static str>,
     reason: String,
 }
 
 impl SendError {
-    /// No answer, for this `reason`, which is shown.
+    /// Creates an error with this `reason`, which is shown to the user.
     pub fn new(phase: RequestPhase, failure: TransportError, reason: &str) -> Self {
         Self { phase, failure, hint: None, reason: to_safe_line(reason) }
     }
 }
 
-/// Sends requests to one service, each once.
+/// Sends each request to one service, once.
 pub trait Transport: fmt::Debug + Send + Sync {
     /// Sends `request` and receives its answer, whatever its status.
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>>;
 }
 
-/// Network settings other than the address and the token.
+/// The network settings, apart from the address and the token.
 #[derive(Clone, Default)]
 pub struct HttpOptions {
     /// File of certificate authorities (PEM) to trust instead of the system's.
     pub ca_pem: Option<Vec<u8>>,
     /// The client certificate, and its private key (PEM).
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// The proxy. It never comes from the common variables such as `HTTPS_PROXY`: what redirects
-    /// the token must be named on purpose.
+    /// The proxy. It is never taken from common variables such as `HTTPS_PROXY`, because a proxy
+    /// receives the requests with the token.
     pub proxy: Option<String>,
-    /// True if such a variable is set; the error of a failed connection then mentions it.
+    /// True if such a variable is set but not used; connection errors then mention it.
     pub ignores_proxy: bool,
-    /// How many requests will be in flight.
+    /// The maximum number of requests in flight.
     pub max_in_flight: usize,
 }
 
-/// Why a connection cannot be set up.
+/// The reason why HTTP cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SetupError {
+pub enum TransportSetupError {
     /// The token is not valid in a header.
     #[error("the token is empty or has invalid characters")]
     Token,
@@ -222,24 +221,24 @@ impl HttpTransport {
     /// Prepares to send requests with `token` to `service`, without connecting.
     ///
     /// # Errors
-    /// [`SetupError`] if the token, a certificate or the proxy is not valid.
+    /// [`TransportSetupError`] if the token, a certificate or the proxy is not valid.
     pub fn new(
         service: &ServiceAddress,
         token: &Secret,
         options: &HttpOptions,
-    ) -> Result<Self, SetupError> {
-        let mut value = HeaderValue::from_str(token.expose())
+    ) -> Result<Self, TransportSetupError> {
+        let mut token_header = HeaderValue::from_str(token.expose())
             .ok()
             .filter(|v| !v.is_empty())
-            .ok_or(SetupError::Token)?;
-        value.set_sensitive(true);
+            .ok_or(TransportSetupError::Token)?;
+        token_header.set_sensitive(true);
         let mut headers = HeaderMap::new();
-        headers.insert("private-token", value);
+        headers.insert("private-token", token_header);
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let builder = Client::builder()
             .default_headers(headers)
             .user_agent(concat!("undrift/", env!("CARGO_PKG_VERSION")))
-            // `PRIVATE-TOKEN` would be sent to wherever a redirect leads.
+            // A redirect could send the header `PRIVATE-TOKEN` to another host.
             .redirect(redirect::Policy::none())
             .referer(false)
             .retry(reqwest::retry::never())
@@ -248,14 +247,14 @@ impl HttpTransport {
             .tcp_nodelay(true)
             .https_only(service.is_https())
             .tls_backend_preconfigured(tls_config(service, options)?);
-        // Plain http to this machine must not leave it, as it would through a proxy.
+        // Send plain http to this machine directly, never through a proxy.
         let is_local = !service.is_https() && service.is_loopback();
         let proxy = options.proxy.as_deref().map(reqwest::Proxy::all).transpose();
-        let builder = match proxy.map_err(|_| SetupError::Proxy)?.filter(|_| !is_local) {
+        let builder = match proxy.map_err(|_| TransportSetupError::Proxy)?.filter(|_| !is_local) {
             Some(proxy) => builder.proxy(proxy),
             None => builder.no_proxy(),
         };
-        let client = builder.build().map_err(|e| SetupError::Http(root_cause(&e)))?;
+        let client = builder.build().map_err(|e| TransportSetupError::Http(root_cause(&e)))?;
         Ok(Self {
             service: service.clone(),
             client,
@@ -284,20 +283,20 @@ impl HttpTransport {
             EncodedBody::Json(json) => builder.header(CONTENT_TYPE, "application/json").body(json),
             EncodedBody::Form(parts) => builder.multipart(build_form(parts)),
         };
-        let Ok(sent) = timeout(idle_timeout, builder.send()).await else {
+        let Ok(send_result) = timeout(idle_timeout, builder.send()).await else {
             let why = "the service did not start to answer in time";
             return Err(SendError::new(RequestPhase::MaybeSent, TransportError::Timeout, why));
         };
-        let mut response = sent.map_err(|e| self.describe_failure(&e))?;
+        let mut response = send_result.map_err(|e| self.describe_failure(&e))?;
         let mut body = Vec::new();
         let body = loop {
             match timeout(idle_timeout, response.chunk()).await {
-                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY => {
+                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_BODY_BYTES => {
                     break Err(BodyError::TooLarge);
                 }
                 Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
                 Ok(Ok(None)) => break Ok(Bytes::from(body)),
-                Ok(Err(_)) | Err(_) => break Err(BodyError::Cut),
+                Ok(Err(_)) | Err(_) => break Err(BodyError::Truncated),
             }
         };
         let status = response.status().as_u16();
@@ -305,13 +304,16 @@ impl HttpTransport {
     }
 
     fn describe_failure(&self, error: &reqwest::Error) -> SendError {
-        let mut failed = send_error(error, self.has_identity);
-        if self.ignores_proxy && failed.phase == RequestPhase::NotSent && failed.hint.is_none() {
-            failed.hint = Some(
+        let mut send_error = classify_failure(error, self.has_identity);
+        if self.ignores_proxy
+            && send_error.phase == RequestPhase::NotSent
+            && send_error.hint.is_none()
+        {
+            send_error.hint = Some(
                 "the environment names a proxy, which undrift uses only if `--proxy` or UNDRIFT_PROXY names it",
             );
         }
-        failed
+        send_error
     }
 }
 
@@ -321,38 +323,43 @@ impl Transport for HttpTransport {
     }
 }
 
-/// The trusted authorities: the given ones, else the system's; none without TLS, so that
-/// no certificates are loaded.
-fn tls_config(service: &ServiceAddress, options: &HttpOptions) -> Result<ClientConfig, SetupError> {
+/// Configures TLS: trusts the authorities from `options`, or else the system's. Without TLS, loads
+/// no certificates.
+fn tls_config(
+    service: &ServiceAddress,
+    options: &HttpOptions,
+) -> Result<ClientConfig, TransportSetupError> {
     let builder =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|e| SetupError::Http(e.to_string()))?;
+            .map_err(|e| TransportSetupError::Http(e.to_string()))?;
     if !service.is_https() {
         return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
     }
     let builder = match &options.ca_pem {
         Some(pem) => builder.with_root_certificates(parse_authorities(pem)?),
-        None => builder.with_platform_verifier().map_err(|e| SetupError::System(e.to_string()))?,
+        None => builder
+            .with_platform_verifier()
+            .map_err(|e| TransportSetupError::System(e.to_string()))?,
     };
     let Some((certificates, key)) = &options.identity else {
         return Ok(builder.with_no_client_auth());
     };
     let certificates = CertificateDer::pem_slice_iter(certificates).collect::<Result<_, _>>();
     let (Ok(certificates), Ok(key)) = (certificates, PrivateKeyDer::from_pem_slice(key)) else {
-        return Err(SetupError::Identity);
+        return Err(TransportSetupError::Identity);
     };
-    builder.with_client_auth_cert(certificates, key).map_err(|_| SetupError::Identity)
+    builder.with_client_auth_cert(certificates, key).map_err(|_| TransportSetupError::Identity)
 }
 
-fn parse_authorities(pem: &[u8]) -> Result<RootCertStore, SetupError> {
+fn parse_authorities(pem: &[u8]) -> Result<RootCertStore, TransportSetupError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|_| SetupError::Authorities)?;
+        let certificate = certificate.map_err(|_| TransportSetupError::Authorities)?;
         // Skip a certificate of a bundle that rustls rejects: it is not trusted.
         let _ = roots.add(certificate);
     }
-    if roots.is_empty() { Err(SetupError::Authorities) } else { Ok(roots) }
+    if roots.is_empty() { Err(TransportSetupError::Authorities) } else { Ok(roots) }
 }
 
 fn build_form(parts: Vec<FormPart>) -> multipart::Form {
@@ -366,9 +373,9 @@ fn build_form(parts: Vec<FormPart>) -> multipart::Form {
     })
 }
 
-fn send_error(error: &reqwest::Error, has_identity: bool) -> SendError {
-    let tls = error_chain(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
-    let failure = if tls.is_some() {
+fn classify_failure(error: &reqwest::Error, has_identity: bool) -> SendError {
+    let tls_error = error_chain(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
+    let failure = if tls_error.is_some() {
         TransportError::Tls
     } else if error.is_timeout() {
         TransportError::Timeout
@@ -382,23 +389,25 @@ fn send_error(error: &reqwest::Error, has_identity: bool) -> SendError {
     } else {
         RequestPhase::MaybeSent
     };
-    let reason = match tls {
-        Some(tls) if is_plain_http(tls) => "the port answers without TLS".to_owned(),
+    let reason = match tls_error {
+        Some(tls_error) if is_plain_http_answer(tls_error) => {
+            "the port answers without TLS".to_owned()
+        }
         _ => root_cause(error),
     };
-    let hint = tls.map(|tls| tls_hint(tls, has_identity));
+    let hint = tls_error.map(|tls| tls_hint(tls, has_identity));
     SendError { hint, ..SendError::new(phase, failure, &reason) }
 }
 
-fn is_plain_http(error: &rustls::Error) -> bool {
+fn is_plain_http_answer(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType))
 }
 
-/// Help for a failure of TLS, with or without a client certificate.
+/// Help for a TLS failure; depends on whether a client certificate was sent.
 fn tls_hint(error: &rustls::Error, has_identity: bool) -> &'static str {
     use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error};
     match error {
-        _ if is_plain_http(error) => {
+        _ if is_plain_http_answer(error) => {
             "check the port, and whether the address begins with `https` or `http`"
         }
         Error::AlertReceived(
@@ -466,12 +475,12 @@ mod tests {
         #[derive(Debug, thiserror::Error)]
         #[error("")]
         struct CaUsedAsEndEntity;
-        let refused = || Error::AlertReceived(Alert::CertificateRequired);
+        let certificate_required = || Error::AlertReceived(Alert::CertificateRequired);
         let wrong = Error::InvalidCertificate;
         for (error, has_identity, words) in [
             (Error::InvalidMessage(InvalidMessage::InvalidContentType), false, "the port"),
-            (refused(), false, "wants a client certificate"),
-            (refused(), true, "refuses the client certificate"),
+            (certificate_required(), false, "wants a client certificate"),
+            (certificate_required(), true, "refuses the client certificate"),
             (wrong(Wrong::Expired), false, "the clock"),
             (wrong(Wrong::NotValidYet), false, "the clock"),
             (wrong(Wrong::NotValidForName), false, "another name"),

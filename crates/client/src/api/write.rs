@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use super::{
     Result,
-    call::{Delivery, Freshness},
+    call::{Freshness, SendInputs},
     client::{ApiResponse, ReadClient},
     error::ErrorKind,
-    quote::{MIN_SEARCHED_LENGTH, QuoteRedactor},
+    quote::{MIN_REDACTED_CHARS, QuoteRedactor},
     transport::{EncodedBody, FormPart},
 };
 use crate::{
@@ -22,34 +22,34 @@ use crate::{
 /// Sends requests that write and, through [`read_client`](Self::read_client), requests that read.
 #[derive(Clone, Debug)]
 pub struct WriteClient {
-    reads: ReadClient,
+    read_client: ReadClient,
 }
 
 impl WriteClient {
-    /// Adds writing to `reads`: the same gate, budget and end. Only `apply`, `comment` and `call`
-    /// do this.
-    pub const fn new(reads: ReadClient) -> Self {
-        Self { reads }
+    /// Adds writing to `read_client`, and shares its gate, budget and end. Only `apply`, `comment`
+    /// and `call` do this.
+    pub const fn new(read_client: ReadClient) -> Self {
+        Self { read_client }
     }
 
     /// The client that reads.
     pub const fn read_client(&self) -> &ReadClient {
-        &self.reads
+        &self.read_client
     }
 
-    /// Sends a write. Its secrets and files are filled in now. Any 2xx is success. A 404 to a
-    /// delete is also success if the project exists: the object was absent already.
+    /// Fills in secrets and files, and sends a write. Any 2xx is a success. For a delete, so is a
+    /// 404 for the object itself, not for its container: the object was absent already.
     ///
     /// # Errors
-    /// [`ApiError`](super::ApiError). If it is [in doubt](super::ApiError::in_doubt_since), the
-    /// write may have been carried out; the caller must wait and read again.
+    /// [`ApiError`](super::ApiError). If the write is [in doubt](super::ApiError::in_doubt_since),
+    /// it may have taken effect: the caller must wait and read the live state.
     pub async fn send(&self, request: Request<Write>) -> Result<ApiResponse> {
         self.deliver(&request, None, None).await
     }
 
     /// Sends a request that was built from live values, like [`send`](Self::send). `freshness`
-    /// tells when these were read. A request goes stale if it [repeats](Request::repeated) live
-    /// values, or if sending it twice would create two objects. Such a request is sent at most
+    /// tells when these were read. A request goes stale if it [repeats](Request::repeated_values)
+    /// live values, or if sending it twice would create two objects. Such a request is sent at most
     /// once, and not after a wait; if a retry is possible, the error holds the time
     /// [when](super::ApiError::retry_at) to read and build it again.
     ///
@@ -73,19 +73,14 @@ impl WriteClient {
         freshness: Option<Freshness>,
         read_at: Option<Duration>,
     ) -> Result<ApiResponse> {
-        let core = &self.reads.core;
-        let (content, unquotable) = encode_body(request, &core.secrets)
-            .map_err(|why| core.error(request, ErrorKind::Body(why)))?;
+        let core = &self.read_client.core;
+        let (body, unquotable) = encode_body(request, &core.secrets)
+            .map_err(|reason| core.error(request, ErrorKind::Body(reason)))?;
         let result =
-            core.call(request, Delivery { body: content, unquotable, freshness, read_at }).await;
-        let delete = request.operation.method == Method::Delete;
+            core.call(request, SendInputs { body, redactor: unquotable, freshness, read_at }).await;
+        let is_delete = request.operation.method == Method::Delete;
         match &result {
-            Err(e)
-                if delete
-                    && e.is_not_found()
-                    && !e.is_container_missing()
-                    && !e.is_unknown_route() =>
-            {
+            Err(e) if is_delete && e.is_absent() && !e.is_container_missing() => {
                 Ok(ApiResponse { status: 404, headers: http::HeaderMap::new(), body: Json::Null })
             }
             _ => result,
@@ -93,7 +88,7 @@ impl WriteClient {
     }
 }
 
-/// The body in the form in which it is sent, and its values that no message may quote.
+/// Encodes the body; returns it with a redactor of its sensitive values.
 fn encode_body(
     request: &Request<Write>,
     secrets: &Secrets,
@@ -112,16 +107,17 @@ fn encode_body(
                 continue;
             }
             Value::Secret(reference) => {
-                for part in reference.texts() {
-                    unquotable.add(resolve_secret(part, secrets)?.as_str().unwrap_or_default());
+                for template_part in reference.texts() {
+                    unquotable
+                        .add(resolve_secret(template_part, secrets)?.as_str().unwrap_or_default());
                 }
                 resolve_secret(reference, secrets)?
             }
             Value::Plain(json) => {
-                // A short literal is in Git anyway; only what can be recognised is removed.
+                // A literal is in Git anyway; a short one would withhold the whole message.
                 if let Some(text) = json.as_str()
                     && request.is_sensitive(name)
-                    && text.chars().count() >= MIN_SEARCHED_LENGTH
+                    && text.chars().count() >= MIN_REDACTED_CHARS
                 {
                     unquotable.add(text);
                 }
@@ -134,13 +130,13 @@ fn encode_body(
             object.insert(name.clone(), json);
         }
     }
-    for (name, value) in request.repeated() {
+    for (name, value) in request.repeated_values() {
         if let (Json::String(text), true) = (value, request.is_sensitive(name)) {
             unquotable.add(text);
         }
         object.insert(name.to_owned(), value.clone());
     }
-    let content = match &request.body {
+    let body = match &request.body {
         RequestBody::None => EncodedBody::Empty,
         _ if is_form => EncodedBody::Form(parts),
         _ => {
@@ -148,10 +144,10 @@ fn encode_body(
             EncodedBody::Json(json.into())
         }
     };
-    Ok((content, unquotable))
+    Ok((body, unquotable))
 }
 
-/// Nested data as form fields: `name[key]`, and `name[]` for each item of a list.
+/// Adds nested data as form fields: `name[key]`, and `name[]` for each item of a list.
 fn push_form_fields(name: String, json: &Json, parts: &mut Vec<FormPart>) {
     match json {
         Json::Null => parts.push(new_text_part(name, String::new())),

@@ -1,19 +1,20 @@
-//! Waits for the contents of a fork or an import, which arrive in the background.
+//! Decides how long to wait for the contents of a fork or an import, which the service adds in the
+//! background.
 //!
-//! The pauses between readings grow with the time passed, so a small fork is noticed at once and a
-//! large import costs few calls. Contents that have not arrived after [`MAX_ARRIVAL_WAIT`] are left to a
-//! later run.
+//! The pauses between readings grow with the elapsed time, so a small fork is noticed at once and a
+//! large import needs few requests. If contents have not arrived after [`MAX_ARRIVAL_WAIT`], the run
+//! stops waiting.
 
 use std::time::Duration;
 
 use super::StepOutcome;
 use crate::{
     cause::Cause,
-    kind::{Facts, ImportState},
+    kind::{ContainerFacts, ImportState},
     live::Presence,
 };
 
-/// How long to wait for contents. Larger imports should be done before the run.
+/// The maximum wait for contents. Larger imports should be done before the run.
 pub(super) const MAX_ARRIVAL_WAIT: Duration = Duration::from_secs(600);
 /// The first pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -25,9 +26,9 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 pub(super) enum ArrivalVerdict {
     /// The contents have arrived: send the next call.
     Next,
-    /// Read again this long after the create.
+    /// Read again, this long after the create.
     Reread(Duration),
-    /// They will not arrive, or the run stops waiting.
+    /// The contents will not arrive, or the run stops waiting.
     Ended(StepOutcome),
 }
 
@@ -43,22 +44,27 @@ pub(super) fn decide_arrival(
     elapsed: Duration,
 ) -> ArrivalVerdict {
     let unfinished = match presence {
-        Ok(Presence::Here(_, Facts { import_state: None, .. })) => return ArrivalVerdict::Next,
-        Ok(Presence::Here(_, Facts { import_state: Some(ImportState::Failed(why)), .. })) => {
+        Ok(Presence::Existing(_, ContainerFacts { import_state: None, .. })) => {
+            return ArrivalVerdict::Next;
+        }
+        Ok(Presence::Existing(
+            _,
+            ContainerFacts { import_state: Some(ImportState::Failed(why)), .. },
+        )) => {
             let why = why.clone().unwrap_or_else(|| "the service gave no reason".to_owned());
             let help = "delete the project, fix the cause and run apply again";
             let cause = Cause::new(why).context("the import of its contents failed").help(help);
             return ArrivalVerdict::Ended(StepOutcome::Failed(cause));
         }
-        Ok(Presence::Here(..)) => Cause::new("its contents are still being imported"),
+        Ok(Presence::Existing(..)) => Cause::new("its contents are still being imported"),
         Ok(Presence::Unreadable(cause)) => cause.clone().context("it could not be read again"),
         Err(cause) => cause.context("it could not be read again"),
         Ok(
             Presence::Missing(_)
-            | Presence::NoNamespace(_)
-            | Presence::Moved { .. }
-            | Presence::Twice { .. }
-            | Presence::Halfway { .. },
+            | Presence::MissingNamespace(_)
+            | Presence::Redirected { .. }
+            | Presence::Ambiguous { .. }
+            | Presence::PartlyMoved { .. },
         ) => {
             let missing = Cause::new("accepted, but nothing is at its path");
             let missing = missing.help("look for it at another path");
@@ -70,7 +76,8 @@ pub(super) fn decide_arrival(
     }
     let minutes = MAX_ARRIVAL_WAIT.as_secs() / 60;
     let unfinished = unfinished.context(format!("not finished after {minutes} minutes"));
-    let unfinished = unfinished.transient().help("run apply again when the import has finished");
+    let unfinished =
+        unfinished.mark_transient().help("run apply again when the import has finished");
     ArrivalVerdict::Ended(StepOutcome::Unknown(unfinished))
 }
 
@@ -81,7 +88,10 @@ mod tests {
 
     fn here(arrival: Option<ImportState>) -> Presence {
         let target = Target { id: Some(1), ..Target::new(Scope::Project, "acme/x".into()) };
-        Presence::Here(target, Facts { import_state: arrival, ..Facts::default() })
+        Presence::Existing(
+            target,
+            ContainerFacts { import_state: arrival, ..ContainerFacts::default() },
+        )
     }
 
     #[test]
@@ -115,7 +125,8 @@ mod tests {
         };
         assert_eq!(cause.message, "the import of its contents failed: no such repository");
         assert!(!cause.transient);
-        let first_stale_step = decide_arrival(Ok(&Presence::Moved { to: None }), Duration::ZERO);
+        let first_stale_step =
+            decide_arrival(Ok(&Presence::Redirected { new_path: None }), Duration::ZERO);
         assert!(matches!(first_stale_step, ArrivalVerdict::Ended(StepOutcome::Failed(_))));
     }
 

@@ -1,23 +1,22 @@
 //! Plans one container against the base of a branch.
 //!
-//! Parts that the branch did not change are removed from the declaration before planning. So every
-//! later planning, also after a lost answer, uses the same declaration.
+//! The parts that the branch did not change are removed from the declaration before planning. So
+//! every later plan, also after a lost answer, uses the same declaration.
 
-use super::plan_with_answers;
+use super::plan_with_extra_facts;
 use crate::{
     api::Result,
     desired::Container,
     diff::{Label, Step},
-    live::Live,
+    live::LiveContainer,
     observe::Observer,
     plan::{
         Base, BaseComparison, BranchPart, ContainerPlan, DriftPolicy, PlanSettings, excluded_steps,
     },
 };
 
-/// The maximum number of plannings of the remaining part. Each may show new drift, because removed
-/// parts are missing. If the last one still does, no part of the container belongs to the branch
-/// alone.
+/// The maximum number of plans of the remaining part. Each may show new drift, because parts were
+/// removed. If the last one still does, the whole container is excluded.
 const MAX_ROUNDS: usize = 4;
 
 /// The plan of a container against a base.
@@ -40,14 +39,14 @@ pub async fn plan_against(
     container: &Container,
     base: &Base,
     drift: DriftPolicy,
-    live: &mut Live,
+    live: &mut LiveContainer,
     settings: &PlanSettings,
 ) -> Result<BranchPlan> {
-    let mut full_plan = plan_with_answers(observer, container, live, settings).await?;
+    let mut full_plan = plan_with_extra_facts(observer, container, live, settings).await?;
     let mut comparison = base.label(&mut full_plan, container, live, settings);
-    // While it is unknown what the branch changed, all refusals count.
+    // If a step's label is unknown, all refusals count.
     let is_unknown = full_plan.steps.iter().any(|step| step.label == Some(Label::Unknown));
-    let is_as_planned = match drift {
+    let keeps_full_plan = match drift {
         DriftPolicy::Write => {
             comparison.problems.clear();
             true
@@ -56,7 +55,7 @@ pub async fn plan_against(
         DriftPolicy::Exclude => false,
     };
     let mut branch_part = BranchPart::Whole;
-    if !is_as_planned && !excluded_steps(&full_plan.steps, false).is_empty() {
+    if !keeps_full_plan && !excluded_steps(&full_plan.steps, false).is_empty() {
         let partial_plan =
             plan_branch_part(observer, container, base, &full_plan, live, settings).await?;
         if drift == DriftPolicy::Show {
@@ -68,8 +67,8 @@ pub async fn plan_against(
             });
         } else {
             comparison.left = excluded_steps(&full_plan.steps, partial_plan.is_none());
-            if let Some((plan, declared)) = partial_plan {
-                (full_plan, branch_part) = (plan, BranchPart::Some(declared));
+            if let Some((plan, partial)) = partial_plan {
+                (full_plan, branch_part) = (plan, BranchPart::Some(partial));
             } else {
                 branch_part = BranchPart::Nothing;
                 full_plan.findings.steps.clear();
@@ -85,25 +84,25 @@ pub async fn plan_against(
     Ok(BranchPlan { plan: full_plan, branch_part, comparison })
 }
 
-/// The plan without drift, and the declaration for it; `None` if nothing belongs to the branch
-/// alone.
+/// Plans only the changes of the branch. Returns the plan and the declaration for it; `None` if
+/// they cannot be separated from drift.
 async fn plan_branch_part(
     observer: &Observer,
     container: &Container,
     base: &Base,
     full_plan: &ContainerPlan,
-    live: &mut Live,
+    live: &mut LiveContainer,
     settings: &PlanSettings,
 ) -> Result<Option<(ContainerPlan, Box<Container>)>> {
     let mut branch_part = BranchPart::from_labels(container, full_plan);
     for _ in 0..MAX_ROUNDS {
         let BranchPart::Some(declared) = branch_part else { break };
-        let mut plan = plan_with_answers(observer, &declared, live, settings).await?;
-        // Compare the whole container, not the rest.
+        let mut plan = plan_with_extra_facts(observer, &declared, live, settings).await?;
+        // The base compares whole containers, so label before removing more parts.
         base.label(&mut plan, &declared, live, settings);
         match BranchPart::from_labels(&declared, &plan) {
             BranchPart::Whole => return Ok(Some((plan, declared))),
-            smaller => branch_part = smaller,
+            remaining_part => branch_part = remaining_part,
         }
     }
     Ok(None)

@@ -1,4 +1,4 @@
-//! The outcomes of steps that steps of other containers wait for, and the ids of created containers.
+//! Tracks the steps that steps of other containers wait for, and the ids of created containers.
 
 use std::{
     cell::RefCell,
@@ -11,13 +11,13 @@ use super::StepResult;
 use crate::{address::Address, diff::Step, kind::CreatedContainers};
 
 /// The outcomes of steps that others wait for: `None` until the step ends, then `true` on success.
-pub(super) struct Dependencies {
+pub(super) struct StepDependencies {
     outcomes: RefCell<HashMap<Address, Option<bool>>>,
     created_ids: RefCell<CreatedContainers>,
     step_ended: Notify,
 }
 
-impl Dependencies {
+impl StepDependencies {
     /// Tracks each of the `steps` that a step of another container waits for.
     pub(super) fn new<'s>(
         steps: impl Iterator<Item = &'s Step> + Clone,
@@ -31,8 +31,8 @@ impl Dependencies {
         let mut outcomes: HashMap<_, _> =
             awaited_addresses.map(|address| (address.clone(), None)).collect();
         if !outcomes.is_empty() {
-            let planned: HashSet<_> = steps.map(|step| &step.address).collect();
-            outcomes.retain(|address, _| planned.contains(address));
+            let planned_addresses: HashSet<_> = steps.map(|step| &step.address).collect();
+            outcomes.retain(|address, _| planned_addresses.contains(address));
         }
         Self {
             outcomes: RefCell::new(outcomes),
@@ -59,8 +59,8 @@ impl Dependencies {
         self.created_ids.borrow().clone()
     }
 
-    /// Whether the step at `address` succeeded: `None` if no step waits for it, `Some(None)` if it
-    /// has not ended yet.
+    /// `Some(Some(true))` if the step at `address` succeeded, `Some(None)` if it has not ended yet,
+    /// `None` if it is not tracked.
     pub(super) fn step_success(&self, address: &Address) -> Option<Option<bool>> {
         self.outcomes.borrow().get(address).copied()
     }

@@ -1,4 +1,4 @@
-//! The events of apply: one stream that record, progress bar and report read.
+//! The events of apply: one stream for the record, the progress bar and the report.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub enum Event {
         /// The action of the step.
         action: Action,
     },
-    /// A step ended, or will not be started.
+    /// A step ended, or will not start.
     Ended(StepResult),
     /// A container was read after its writes.
     Verified {
@@ -35,13 +35,13 @@ pub enum Event {
 /// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct StepResult {
-    /// Whether the step concerned a group or a project, also for something inside one.
+    /// The scope of the container of the object.
     pub scope: Scope,
     /// The object.
     pub address: Address,
-    /// What the step was to do.
+    /// The action of the step.
     pub action: Action,
-    /// How it ended.
+    /// The outcome.
     pub outcome: StepOutcome,
 }
 
@@ -49,13 +49,13 @@ pub struct StepResult {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "cause", rename_all = "snake_case")]
 pub enum StepOutcome {
-    /// It was carried out.
+    /// It was applied.
     Done,
     /// Somebody else had done it already.
     Already,
     /// The service refused, or a request failed.
     Failed(Cause),
-    /// The object, or one beside it, changed after it was planned; nothing was sent.
+    /// The object, or another one of its container, changed after it was planned; nothing was sent.
     ChangedMeanwhile(Cause),
     /// It depends on a step that did not succeed, so it was not started.
     Skipped(Cause),
@@ -71,7 +71,7 @@ impl StepOutcome {
         matches!(self, Self::Done | Self::Already)
     }
 
-    /// Why the object does not match, if known.
+    /// The cause of a step without success, if known.
     pub const fn cause(&self) -> Option<&Cause> {
         match self {
             Self::Failed(cause)
@@ -87,7 +87,7 @@ impl StepOutcome {
         match self {
             Self::Failed(cause) => cause.transient,
             Self::ChangedMeanwhile(_) | Self::NotStarted | Self::Unknown(_) => true,
-            // A skipped step depends on the one that did not succeed.
+            // The step that a skipped one depends on decides.
             Self::Done | Self::Already | Self::Skipped(_) => false,
         }
     }
@@ -101,38 +101,38 @@ pub struct Mismatch {
     /// The fields that differ.
     #[serde(serialize_with = "crate::catalogue::serialize_names")]
     pub fields: Vec<String>,
-    /// How it arose: not saved, changed meanwhile, or not readable.
+    /// The reason: not saved, changed meanwhile, or not readable.
     pub reason: MismatchReason,
-    /// A possible explanation, or what to do about it.
+    /// A possible explanation, or help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
 impl Mismatch {
-    /// The fields that `step` would still change.
+    /// A mismatch in the fields that `step` would still change.
     pub(super) fn new(step: &Step, reason: MismatchReason) -> Self {
         let fields = step.changes.iter().map(|change| change.field.to_string()).collect();
         Self { address: step.address.clone(), fields, reason, help: None }
     }
 
     /// A mismatch for an object that could not be read back.
-    pub(super) const fn unread(address: Address, cause: Cause) -> Self {
+    pub(super) const fn unreadable(address: Address, cause: Cause) -> Self {
         let reason = MismatchReason::Unreadable(cause);
         Self { address, fields: Vec::new(), reason, help: None }
     }
 }
 
-/// Why there is a difference after apply.
+/// The reason for a difference after apply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "cause", rename_all = "snake_case")]
 pub enum MismatchReason {
     /// The service accepted the write and did not save it.
     NotSaved,
-    /// It was not part of the plan: somebody else changed the object meanwhile.
+    /// Somebody else changed the object meanwhile: the difference was not part of the plan.
     ChangedMeanwhile,
-    /// It had to wait for a step of this run, or became visible only after it; the next run does it.
+    /// It depends on a step of this run, or became visible only after one: run apply again.
     NotPlanned,
-    /// The step of this run at this address undid it later.
+    /// A later step of this run, at this address, undid it.
     Undone(Address),
     /// It could not be read back.
     Unreadable(Cause),
@@ -150,19 +150,19 @@ impl MismatchReason {
 
 /// The result of applying a plan.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Applied {
+pub struct ApplyResult {
     /// The results of all steps, in the order of the plan.
     pub steps: Vec<StepResult>,
-    /// What does not match its manifest after the run.
+    /// The differences from manifests that remain after the run.
     pub mismatches: Vec<Mismatch>,
-    /// Whether a signal ended the run.
+    /// True if a signal ended the run.
     pub interrupted: bool,
     /// The error that ended the run early, for example a revoked token.
     #[serde(skip)]
     pub ended_by: Option<ApiError>,
 }
 
-impl Applied {
+impl ApplyResult {
     /// True if everything now matches its manifest.
     pub fn is_complete(&self) -> bool {
         self.steps.iter().all(|step| step.outcome.is_success())
@@ -171,7 +171,7 @@ impl Applied {
             && self.ended_by.is_none()
     }
 
-    /// True if another run may complete something without a repair.
+    /// True if another run may complete more steps without a repair.
     pub fn is_worth_repeating(&self) -> bool {
         self.steps.iter().any(|step| step.outcome.may_succeed_later())
             || self.mismatches.iter().any(|mismatch| mismatch.reason.is_transient())
@@ -185,27 +185,28 @@ mod tests {
 
     #[test]
     fn another_run_is_suggested_only_for_temporary_failures() {
-        let (lasting, passing) = (Cause::new("refused"), Cause::new("not there").transient());
+        let (permanent, transient) =
+            (Cause::new("refused"), Cause::new("not there").mark_transient());
         let outcomes = [
             (StepOutcome::Done, false),
             (StepOutcome::Already, false),
-            (StepOutcome::Skipped(passing.clone()), false),
-            (StepOutcome::Failed(lasting.clone()), false),
-            (StepOutcome::Failed(passing.clone()), true),
-            (StepOutcome::ChangedMeanwhile(lasting.clone()), true),
+            (StepOutcome::Skipped(transient.clone()), false),
+            (StepOutcome::Failed(permanent.clone()), false),
+            (StepOutcome::Failed(transient.clone()), true),
+            (StepOutcome::ChangedMeanwhile(permanent.clone()), true),
             (StepOutcome::NotStarted, true),
-            (StepOutcome::Unknown(lasting.clone()), true),
+            (StepOutcome::Unknown(permanent.clone()), true),
         ];
         let reasons = [
             (MismatchReason::NotSaved, false),
-            (MismatchReason::Unreadable(lasting), false),
-            (MismatchReason::Unreadable(passing), true),
+            (MismatchReason::Unreadable(permanent), false),
+            (MismatchReason::Unreadable(transient), true),
             (MismatchReason::ChangedMeanwhile, true),
             (MismatchReason::NotPlanned, true),
         ];
         let address = Address::container("acme/shop".into());
-        for (outcome, of_step) in outcomes {
-            for (reason, of_mismatch) in &reasons {
+        for (outcome, step_is_transient) in outcomes {
+            for (reason, mismatch_is_transient) in &reasons {
                 let (scope, action) = (Scope::Project, Action::Update);
                 let step = StepResult {
                     scope,
@@ -219,9 +220,12 @@ mod tests {
                     reason: reason.clone(),
                     help: None,
                 };
-                let applied =
-                    Applied { steps: vec![step], mismatches: vec![mismatch], ..Applied::default() };
-                let expected = of_step || *of_mismatch;
+                let applied = ApplyResult {
+                    steps: vec![step],
+                    mismatches: vec![mismatch],
+                    ..ApplyResult::default()
+                };
+                let expected = step_is_transient || *mismatch_is_transient;
                 assert_eq!(applied.is_worth_repeating(), expected, "{outcome:?} {reason:?}");
             }
         }

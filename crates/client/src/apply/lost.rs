@@ -1,11 +1,11 @@
 //! Decides the outcome of a write whose answer was lost, from a new plan of the present live state.
 //!
 //! After a create without an answer, the run reads again 2, 5, 15, 35 and 75 seconds after the
-//! sending began ([`REREAD_AFTER`]). The service lets no request run longer than that, so an object
-//! that the last reading lacks will not appear any more. If the service keeps the object unique, the
-//! run need not wait: it sends the create once more as soon as the first reading finds nothing,
-//! because only one of the two can succeed. A create that must never be sent twice is looked for
-//! until the end.
+//! sending began ([`REREAD_DELAYS`]). The service lets no request run longer than that, so an object
+//! that the last reading lacks will not appear any more. If the service enforces that the object is
+//! unique, the run sends the create once more as soon as the first reading does not find it: only
+//! one of the two can succeed. A create that must never be sent twice is only read again, and fails
+//! if the last reading does not find its object.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use crate::{
 };
 
 /// When to read again after a write without an answer, counted from the start of its sending. The
-/// first pause is what the service usually needs.
-pub const REREAD_AFTER: [Duration; 5] = [
+/// first delay is the usual time that the service needs.
+pub const REREAD_DELAYS: [Duration; 5] = [
     Duration::from_secs(2),
     Duration::from_secs(5),
     Duration::from_secs(15),
@@ -36,64 +36,68 @@ pub const REREAD_AFTER: [Duration; 5] = [
 /// The state of one call of a step, according to a new plan.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CallState {
-    /// The call was carried out.
+    /// The service executed the call.
     Applied,
-    /// It was not, so far.
+    /// The service has not executed the call so far.
     NotApplied,
-    /// The live state is neither the old one nor what was sent.
+    /// The live state is neither the old one nor the sent one.
     Other,
-    /// Too little is known.
+    /// The state cannot be determined.
     Unknown(Cause),
 }
 
-/// The state of the call `index` of `step`, in a container of `scope`, according to the new `plan`.
+/// Determines the state of the call `index` of `step`, in a container of `scope`, from the new `plan`.
 pub(super) fn call_state(
     scope: Scope,
     step: &Step,
     index: usize,
     plan: &ContainerPlan,
 ) -> CallState {
-    let creates = step.creates_container();
-    // The container exists, and its contents are arriving.
-    if creates && index == 0 && plan.import_state().is_some() {
+    let creates_container = step.creates_container();
+    // The container exists, and the service imports its contents.
+    if creates_container && index == 0 && plan.import_state().is_some() {
         return CallState::Applied;
     }
-    if let Some(doubt) = plan.unconfirmed_cause(step) {
-        return CallState::Unknown(doubt);
+    if let Some(cause) = plan.unconfirmed_cause(step) {
+        return CallState::Unknown(cause);
     }
-    let remaining = step_at(plan, &step.address);
+    let remaining_step = step_at(plan, &step.address);
     if step.replaces {
-        return replacement_state(step, index, remaining);
+        return replacement_state(step, index, remaining_step);
     }
-    if let Some(add) = second_create_index(step).filter(|add| index >= *add) {
-        return renewal_state(step, index > add, plan);
+    if let Some(create_index) =
+        second_create_index(step).filter(|create_index| index >= *create_index)
+    {
+        return second_create_state(step, index > create_index, plan);
     }
     if step.address.section.is_none() && step.action == Action::Update {
-        return move_state(step, index, remaining);
+        return move_state(step, index, remaining_step);
     }
-    match (step.action, remaining) {
+    match (step.action, remaining_step) {
         (Action::Update, None) => update_state(step, plan),
-        (Action::Update, Some(remaining)) => {
-            let changes = remaining.changes.iter();
-            let mut open =
+        (Action::Update, Some(remaining_step)) => {
+            let changes = remaining_step.changes.iter();
+            let mut open_changes =
                 changes.filter(|change| sends_field(scope, step, index, change)).peekable();
-            if open.peek().is_none() {
+            if open_changes.peek().is_none() {
                 CallState::Applied
-            } else if open.all(|change| step.is_same_field_change(remaining, &change.field)) {
+            } else if open_changes
+                .all(|change| step.is_same_field_change(remaining_step, &change.field))
+            {
                 CallState::NotApplied
             } else {
                 CallState::Other
             }
         }
-        (_, Some(remaining)) if step.is_same_change(remaining) => CallState::NotApplied,
+        (_, Some(remaining_step)) if step.is_same_change(remaining_step) => CallState::NotApplied,
         (_, Some(_)) => CallState::Other,
-        (Action::Create, None) if creates => creation_state(scope, step, index, plan),
+        (Action::Create, None) if creates_container => creation_state(scope, step, index, plan),
         (Action::Create | Action::Delete, None) => CallState::Applied,
     }
 }
 
-/// The call of an update that adds its object a second time, before the next call removes the old
-/// one.
+/// The index of the call of an update that creates its object a second time. The next call removes
+/// the old object.
 fn second_create_index(step: &Step) -> Option<usize> {
     let mut calls = step.requests();
     calls
@@ -101,79 +105,79 @@ fn second_create_index(step: &Step) -> Option<usize> {
         .filter(|_| step.action == Action::Update)
 }
 
-/// The state of a call for an object that is added again before the old one is removed. While both
-/// exist, a plan takes one of them for a copy of the other.
-fn renewal_state(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallState {
-    let old = step.live_id();
-    let mut remaining = plan.steps.iter().filter(|remaining| {
+/// The state of a call for an object that is created again before the old one is removed. While both
+/// exist, a plan treats one of them as a copy of the other.
+fn second_create_state(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallState {
+    let old_id = step.live_id();
+    let mut remaining_steps = plan.steps.iter().filter(|remaining| {
         remaining.address == step.address || remaining.is_copy_of(&step.address)
     });
     let is_done = if is_removal {
-        remaining.all(|remaining| remaining.live_id() != old)
+        remaining_steps.all(|remaining| remaining.live_id() != old_id)
     } else {
-        remaining.any(|remaining| {
-            remaining.live_id() > old || (remaining.is_copy && remaining.live_id() == old)
+        remaining_steps.any(|remaining| {
+            remaining.live_id() > old_id || (remaining.is_copy && remaining.live_id() == old_id)
         })
     };
     if is_done { CallState::Applied } else { CallState::NotApplied }
 }
 
-/// The state of a call of a replacement: a missing object is still to be created, an unchanged one
-/// is still to be replaced.
-fn replacement_state(step: &Step, index: usize, remaining: Option<&Step>) -> CallState {
-    let removes = index == 0;
-    let restores = step.sends.get(index).is_some_and(|call| call.is_restore);
-    match remaining {
+/// The state of a call of a replacement. If the new plan creates the object, it was removed and not
+/// yet created; if it has the same step, the object was not removed.
+fn replacement_state(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
+    let is_removal = index == 0;
+    let is_restore = step.planned_calls.get(index).is_some_and(|call| call.is_restore);
+    match remaining_step {
         None => CallState::Applied,
-        Some(remaining) if remaining.action == Action::Create && removes => CallState::Applied,
+        Some(remaining) if remaining.action == Action::Create && is_removal => CallState::Applied,
         Some(remaining) if remaining.action == Action::Create => CallState::NotApplied,
-        Some(remaining) if step.is_same_change(remaining) && removes => CallState::NotApplied,
-        Some(remaining) if step.is_same_change(remaining) && restores => CallState::Applied,
+        Some(remaining) if step.is_same_change(remaining) && is_removal => CallState::NotApplied,
+        Some(remaining) if step.is_same_change(remaining) && is_restore => CallState::Applied,
         Some(_) => CallState::Other,
     }
 }
 
-/// The state of a call for a container that is renamed and then moved: the remaining calls were not
-/// carried out.
-fn move_state(step: &Step, index: usize, remaining: Option<&Step>) -> CallState {
-    let operation = step.sends.get(index).map(|call| call.request.operation);
-    let mut remaining = remaining.into_iter().flat_map(Step::requests);
+/// The state of a call for a container that is renamed and then moved. The service did not execute the
+/// calls that the new plan still contains.
+fn move_state(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
+    let operation = step.planned_calls.get(index).map(|call| call.request.operation);
+    let mut remaining_requests = remaining_step.into_iter().flat_map(Step::requests);
     match operation {
-        Some(operation) if remaining.any(|other| other.operation == operation) => {
+        Some(operation) if remaining_requests.any(|other| other.operation == operation) => {
             CallState::NotApplied
         }
         _ => CallState::Applied,
     }
 }
 
-/// The state of an update without a remaining difference. One field that is seen to have changed
-/// proves the call with all its fields.
+/// The state of an update without a remaining difference. One visible changed field proves that the
+/// service executed the whole call.
 fn update_state(step: &Step, plan: &ContainerPlan) -> CallState {
-    let unseen = plan.unverifiable_fields(step);
-    if unseen.len() < step.changes.len() {
+    let unverifiable_fields = plan.unverifiable_fields(step);
+    if unverifiable_fields.len() < step.changes.len() {
         return CallState::Applied;
     }
     CallState::Unknown(Cause::new(format!(
         "the service does not return {}",
-        text::list_names(&unseen)
+        text::list_names(&unverifiable_fields)
     )))
 }
 
-/// The state of a call that creates a container, if the container exists now. It was created with
-/// parts of its own object; remaining differences are steps of their own.
+/// The state of a call that creates a container, if the container exists now. Remaining differences
+/// in the sections that are created with it are separate steps of the new plan.
 fn creation_state(scope: Scope, step: &Step, index: usize, plan: &ContainerPlan) -> CallState {
     let request = step.requests().nth(index);
     if index > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
         return CallState::Unknown(Cause::new("cannot tell whether this was carried out"));
     }
-    let differs = plan.steps.iter().any(|remaining| {
+    let has_difference = plan.steps.iter().any(|remaining| {
         let section = remaining.address.section.and_then(|name| catalogue::section(scope, name));
-        section.is_some_and(Section::comes_with_container)
+        section.is_some_and(Section::is_created_with_container)
             && remaining.changes.iter().any(|change| sends_field(scope, step, index, change))
     });
-    match (differs, index) {
+    match (has_difference, index) {
         (false, _) => CallState::Applied,
-        // Another project has the path.
+        // Another container has the path.
         (true, 0) => CallState::Other,
         (true, _) => CallState::NotApplied,
     }
@@ -184,7 +188,7 @@ fn sends_field(scope: Scope, step: &Step, index: usize, change: &FieldChange) ->
     let name = &*change.field;
     let sections = catalogue::sections(scope).filter(|section| match step.address.section {
         Some(name) => section.section == name,
-        None => section.comes_with_container(),
+        None => section.is_created_with_container(),
     });
     let spec = sections.filter_map(|section| section.table().get(name)).next();
     let sent_name = spec.map_or(name, |spec| spec.field.sent_name());
@@ -196,16 +200,16 @@ fn sends_field(scope: Scope, step: &Step, index: usize, change: &FieldChange) ->
 
 /// The next action after a lost answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum LossVerdict {
-    /// The call was carried out: send the next one.
+pub(super) enum LostCallAction {
+    /// The service executed the call: send the next call.
     Next,
-    /// Send it again.
+    /// Send the call again.
     Resend,
-    /// Read once more this long after the sending.
+    /// Read again, this long after the sending.
     Reread(Duration),
-    /// It was not carried out, and is not sent again.
+    /// The service did not execute the call, and it is not sent again.
     Failed,
-    /// The live state is something else.
+    /// The live state is neither the old one nor the sent one.
     Other,
     /// The outcome is unknown, and cannot be determined.
     Unknown(Cause),
@@ -214,38 +218,42 @@ pub(super) enum LossVerdict {
 /// The history of a lost call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostCallHistory {
-    /// How many readings of [`REREAD_AFTER`] were made since its last sending.
+    /// The number of readings since its last sending, at the times in [`REREAD_DELAYS`].
     pub(super) rereads: usize,
-    /// True if it was sent once more after a reading found nothing.
+    /// True if it was sent once more after a reading that did not find its object.
     pub(super) is_resent: bool,
     /// True if the rules for retries allow another sending.
     pub(super) is_repeatable: bool,
 }
 
-/// Decides, without IO, after reading number `history.rereads`.
-pub(super) fn decide(
+/// Decides, without IO, the action after reading number `history.rereads`.
+pub(super) fn decide_lost_call(
     request: &Request<Write>,
     state: CallState,
     history: LostCallHistory,
-) -> LossVerdict {
+) -> LostCallAction {
     let retry_safety = request.retry_safety();
     let state = if Bug::LostIsDone.is_planted() { CallState::Applied } else { state };
-    let next_reread = REREAD_AFTER.get(history.rereads).copied();
+    let next_reread = REREAD_DELAYS.get(history.rereads).copied();
     match (state, retry_safety) {
-        (CallState::Applied, _) => LossVerdict::Next,
-        (CallState::Other, _) => LossVerdict::Other,
+        (CallState::Applied, _) => LostCallAction::Next,
+        (CallState::Other, _) => LostCallAction::Other,
         // Another sending has the same effect.
-        (CallState::NotApplied, RetrySafety::Same) if history.is_repeatable => LossVerdict::Resend,
-        (CallState::NotApplied, RetrySafety::Refused) if !history.is_resent => LossVerdict::Resend,
+        (CallState::NotApplied, RetrySafety::Same) if history.is_repeatable => {
+            LostCallAction::Resend
+        }
+        (CallState::NotApplied, RetrySafety::Refused) if !history.is_resent => {
+            LostCallAction::Resend
+        }
         (CallState::NotApplied, RetrySafety::Second)
             if (next_reread.is_none() || Bug::ResendEarly.is_planted()) && !history.is_resent =>
         {
-            LossVerdict::Resend
+            LostCallAction::Resend
         }
         (state, _) => match (next_reread, state) {
-            (Some(later), _) => LossVerdict::Reread(later),
-            (None, CallState::Unknown(cause)) => LossVerdict::Unknown(cause),
-            (None, _) => LossVerdict::Failed,
+            (Some(delay), _) => LostCallAction::Reread(delay),
+            (None, CallState::Unknown(cause)) => LostCallAction::Unknown(cause),
+            (None, _) => LostCallAction::Failed,
         },
     }
 }
@@ -283,27 +291,31 @@ mod tests {
         CallState::Unknown("unread".into())
     }
 
-    fn after(op: Op<Write>, call_state: CallState, history: LostCallHistory) -> LossVerdict {
-        decide(&op.request(), call_state, history)
+    fn action_after(
+        op: Op<Write>,
+        call_state: CallState,
+        history: LostCallHistory,
+    ) -> LostCallAction {
+        decide_lost_call(&op.request(), call_state, history)
     }
 
     /// Remaining steps of other objects do not change the state of a call.
     #[test]
-    fn a_step_stands_as_its_own_object_does() {
+    fn the_state_of_a_call_depends_only_on_its_own_object() {
         let variable = json!({"key": "A", "environment_scope": "*", "value": "x"});
         let declared = json!({"settings": {"description": "new"}, "variables": [variable]});
         let shop = shop(&declared, Unlisted::Report);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
-        let left = |description: &str, variables: Json| {
+        let plan_remaining = |description: &str, variables: Json| {
             let live = json!({"settings": {"description": description}, "variables": variables});
             plan::plan_container(&shop, &live_container(&shop, &live), &settings)
         };
-        let before = left("old", json!([]));
-        let [first, other] = &before.steps[..] else { panic!("{before:?}") };
+        let first_plan = plan_remaining("old", json!([]));
+        let [first, other] = &first_plan.steps[..] else { panic!("{first_plan:?}") };
         for (now, expected) in [
-            (left("old", json!([])), [CallState::NotApplied, CallState::NotApplied]),
-            (left("new", json!([])), [CallState::Applied, CallState::NotApplied]),
-            (left("old", json!([variable])), [CallState::NotApplied, CallState::Applied]),
+            (plan_remaining("old", json!([])), [CallState::NotApplied, CallState::NotApplied]),
+            (plan_remaining("new", json!([])), [CallState::Applied, CallState::NotApplied]),
+            (plan_remaining("old", json!([variable])), [CallState::NotApplied, CallState::Applied]),
         ] {
             assert_eq!([first, other].map(|step| call_state(shop.scope, step, 0, &now)), expected);
         }
@@ -323,15 +335,16 @@ mod tests {
             let (address, origin) = (shop.address().section("protected_tags"), &shop.origin);
             Step::new(shop.scope, address, action, origin.clone(), vec![change], sends)
         };
-        let own = step(Action::Update, "maintainer");
-        for (left, removed, added, restored) in [
+        let replacement = step(Action::Update, "maintainer");
+        for (remaining, removed, added, restored) in [
             (None, Applied, Applied, Applied),
             (Some(step(Action::Create, "maintainer")), Applied, NotApplied, NotApplied),
-            (Some(own.clone()), NotApplied, Other, Applied),
+            (Some(replacement.clone()), NotApplied, Other, Applied),
             (Some(step(Action::Update, "developer")), Other, Other, Other),
         ] {
-            let found = [0, 1, 2].map(|index| replacement_state(&own, index, left.as_ref()));
-            assert_eq!(found, [removed, added, restored], "{left:?}");
+            let found =
+                [0, 1, 2].map(|index| replacement_state(&replacement, index, remaining.as_ref()));
+            assert_eq!(found, [removed, added, restored], "{remaining:?}");
         }
     }
 
@@ -345,18 +358,18 @@ mod tests {
             let (address, origin) = (shop.address(), shop.origin.clone());
             Step::new(shop.scope, address, Action::Update, origin, Vec::new(), sends)
         };
-        let own = step(&[PROJECT_UPDATE, PROJECT_TRANSFER]);
-        for (left, renamed, moved) in [
-            (Some(own.clone()), NotApplied, NotApplied),
+        let move_step = step(&[PROJECT_UPDATE, PROJECT_TRANSFER]);
+        for (remaining, renamed, moved) in [
+            (Some(move_step.clone()), NotApplied, NotApplied),
             (Some(step(&[PROJECT_TRANSFER])), Applied, NotApplied),
             (None, Applied, Applied),
         ] {
-            let found = [0, 1].map(|index| move_state(&own, index, left.as_ref()));
-            assert_eq!(found, [renamed, moved], "{left:?}");
+            let found = [0, 1].map(|index| move_state(&move_step, index, remaining.as_ref()));
+            assert_eq!(found, [renamed, moved], "{remaining:?}");
         }
     }
 
-    /// A later reading after a create finds nothing left to do, the same step, or something else.
+    /// A reading after a create shows no remaining step, the same step, or another one.
     #[test]
     fn the_remaining_step_shows_whether_a_create_succeeded() {
         use CallState::{Applied, NotApplied, Other};
@@ -364,29 +377,29 @@ mod tests {
             let variable = json!({"key": "A", "environment_scope": "*", "value": value});
             shop(&json!({"variables": [variable]}), Unlisted::Report)
         };
-        let now = |value: &str, live: Json| {
+        let plan_for = |value: &str, live: Json| {
             let declared = declared(value);
             let live = live_container(&declared, &json!({"variables": live}));
             let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
             plan::plan_container(&declared, &live, &settings)
         };
-        let step = now("a", json!([])).findings.steps.remove(0);
-        let there = json!([{
+        let step = plan_for("a", json!([])).findings.steps.remove(0);
+        let live_variables = json!([{
             "key": "A", "environment_scope": "*", "value": "a", "variable_type": "env_var",
             "protected": false, "masked": false, "raw": false,
         }]);
         for (value, live, expected) in
-            [("a", json!([]), NotApplied), ("b", json!([]), Other), ("a", there, Applied)]
+            [("a", json!([]), NotApplied), ("b", json!([]), Other), ("a", live_variables, Applied)]
         {
             assert_eq!(
-                call_state(Scope::Project, &step, 0, &now(value, live)),
+                call_state(Scope::Project, &step, 0, &plan_for(value, live)),
                 expected,
                 "{value}"
             );
         }
     }
 
-    /// The state of a container does not show whether a call without a body was carried out.
+    /// A container does not show whether a call without a body was carried out.
     #[test]
     fn the_outcome_of_a_bodiless_call_after_a_create_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);
@@ -406,7 +419,7 @@ mod tests {
         let mut shop = shop(&json!({}), Unlisted::Report);
         shop.create = CreationPolicy::Unselected { imports_contents: true };
         let mut live = live_container(&shop, &json!({}));
-        let Presence::Here(_, facts) = &mut live.presence else { panic!("it is there") };
+        let Presence::Existing(_, facts) = &mut live.presence else { panic!("it is there") };
         facts.import_state = Some(ImportState::Running);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
         let now = plan::plan_container(&shop, &live, &settings);
@@ -419,7 +432,7 @@ mod tests {
         assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
     }
 
-    /// Otherwise the old object would be removed although no new one is there.
+    /// Otherwise the old object would be removed although no new one exists.
     #[test]
     fn the_outcome_of_an_addition_beside_an_equal_object_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);
@@ -439,7 +452,7 @@ mod tests {
         }
     }
 
-    /// The copy that a plan finds afterwards shows how far a renewal came.
+    /// The copy that a new plan finds shows which calls of a renewal succeeded.
     #[test]
     fn the_copy_shows_which_calls_of_a_renewal_succeeded() {
         let reference = Reference::Env("A".into());
@@ -479,87 +492,107 @@ mod tests {
     }
 
     #[test]
-    fn an_applied_or_replaced_call_is_settled_at_any_look() {
+    fn an_applied_or_replaced_call_is_decided_at_any_reread() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
-            for rereads in 1..=REREAD_AFTER.len() {
+            for rereads in 1..=REREAD_DELAYS.len() {
                 for (resent, repeatable) in [(false, false), (true, false), (false, true)] {
                     let history =
                         LostCallHistory { rereads, is_resent: resent, is_repeatable: repeatable };
-                    assert_eq!(after(op, CallState::Applied, history), LossVerdict::Next);
-                    assert_eq!(after(op, CallState::Other, history), LossVerdict::Other);
+                    assert_eq!(action_after(op, CallState::Applied, history), LostCallAction::Next);
+                    assert_eq!(action_after(op, CallState::Other, history), LostCallAction::Other);
                 }
             }
         }
     }
 
     #[test]
-    fn a_create_that_could_duplicate_is_resent_only_after_the_last_look() {
-        for (rereads, next) in REREAD_AFTER.into_iter().enumerate().skip(1) {
+    fn a_create_that_could_duplicate_is_resent_only_after_the_last_reread() {
+        for (rereads, next) in REREAD_DELAYS.into_iter().enumerate().skip(1) {
             let history = LostCallHistory { rereads, ..FRESH };
             assert_eq!(
-                after(HOOK_CREATE, CallState::NotApplied, history),
-                LossVerdict::Reread(next)
+                action_after(HOOK_CREATE, CallState::NotApplied, history),
+                LostCallAction::Reread(next)
             );
         }
-        let last = LostCallHistory { rereads: REREAD_AFTER.len(), ..FRESH };
-        assert_eq!(after(HOOK_CREATE, CallState::NotApplied, last), LossVerdict::Resend);
+        let last = LostCallHistory { rereads: REREAD_DELAYS.len(), ..FRESH };
+        assert_eq!(action_after(HOOK_CREATE, CallState::NotApplied, last), LostCallAction::Resend);
         assert_eq!(
-            after(HOOK_CREATE, CallState::NotApplied, LostCallHistory { is_resent: true, ..last }),
-            LossVerdict::Failed
+            action_after(
+                HOOK_CREATE,
+                CallState::NotApplied,
+                LostCallHistory { is_resent: true, ..last }
+            ),
+            LostCallAction::Failed
         );
-        assert_eq!(REREAD_AFTER[REREAD_AFTER.len() - 1], WRITE_TIMEOUT);
+        assert_eq!(REREAD_DELAYS[REREAD_DELAYS.len() - 1], WRITE_TIMEOUT);
     }
 
     #[test]
-    fn a_create_of_a_unique_entry_is_resent_at_the_first_look() {
-        assert_eq!(after(VARIABLE_CREATE, CallState::NotApplied, FRESH), LossVerdict::Resend);
+    fn a_create_of_a_unique_entry_is_resent_after_the_first_reread() {
+        assert_eq!(
+            action_after(VARIABLE_CREATE, CallState::NotApplied, FRESH),
+            LostCallAction::Resend
+        );
         let resent = LostCallHistory { is_resent: true, ..FRESH };
         assert_eq!(
-            after(VARIABLE_CREATE, CallState::NotApplied, resent),
-            LossVerdict::Reread(REREAD_AFTER[1])
+            action_after(VARIABLE_CREATE, CallState::NotApplied, resent),
+            LostCallAction::Reread(REREAD_DELAYS[1])
         );
         assert_eq!(
-            after(
+            action_after(
                 VARIABLE_CREATE,
                 CallState::NotApplied,
-                LostCallHistory { rereads: REREAD_AFTER.len(), ..resent }
+                LostCallHistory { rereads: REREAD_DELAYS.len(), ..resent }
             ),
-            LossVerdict::Failed
+            LostCallAction::Failed
         );
     }
 
     #[test]
-    fn a_repeatable_edit_is_resent_at_the_first_look() {
+    fn a_repeatable_edit_is_resent_after_the_first_reread() {
         let repeatable = LostCallHistory { is_repeatable: true, ..FRESH };
-        assert_eq!(after(HOOK_UPDATE, CallState::NotApplied, repeatable), LossVerdict::Resend);
-        assert_eq!(after(HOOK_UPDATE, unknown(), repeatable), LossVerdict::Reread(REREAD_AFTER[1]));
         assert_eq!(
-            after(HOOK_UPDATE, CallState::NotApplied, FRESH),
-            LossVerdict::Reread(REREAD_AFTER[1])
+            action_after(HOOK_UPDATE, CallState::NotApplied, repeatable),
+            LostCallAction::Resend
+        );
+        assert_eq!(
+            action_after(HOOK_UPDATE, unknown(), repeatable),
+            LostCallAction::Reread(REREAD_DELAYS[1])
+        );
+        assert_eq!(
+            action_after(HOOK_UPDATE, CallState::NotApplied, FRESH),
+            LostCallAction::Reread(REREAD_DELAYS[1])
         );
     }
 
     #[test]
     fn a_fork_is_never_resent() {
-        for rereads in 1..=REREAD_AFTER.len() {
+        for rereads in 1..=REREAD_DELAYS.len() {
             assert_ne!(
-                after(
+                action_after(
                     PROJECT_FORK,
                     CallState::NotApplied,
                     LostCallHistory { rereads, is_resent: false, is_repeatable: true }
                 ),
-                LossVerdict::Resend
+                LostCallAction::Resend
             );
         }
     }
 
     #[test]
-    fn an_unreadable_object_is_unknown_after_the_last_look() {
+    fn an_unreadable_object_is_unknown_after_the_last_reread() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
-            assert_eq!(after(op, unknown(), FRESH), LossVerdict::Reread(REREAD_AFTER[1]));
             assert_eq!(
-                after(op, unknown(), LostCallHistory { rereads: REREAD_AFTER.len(), ..FRESH }),
-                LossVerdict::Unknown("unread".into())
+                action_after(op, unknown(), FRESH),
+                LostCallAction::Reread(REREAD_DELAYS[1])
+            );
+            assert_eq!(
+                action_after(
+                    op,
+                    unknown(),
+                    LostCallHistory { rereads: REREAD_DELAYS.len(), ..FRESH }
+                ),
+                LostCallAction::Unknown("unread".into())
             );
         }
     }

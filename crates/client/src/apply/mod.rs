@@ -1,16 +1,16 @@
 //! Applies a plan: exactly its writes, or fewer.
 //!
 //! In: the [approved](crate::plan::Approved) part of a plan, and the only client that writes. Out:
-//! a stream of [`Event`]s, and the result of each step. This module compares no fields and decides
-//! nothing that a plan decides. One pure function, [`plan::plan_container`], determines what is left to
-//! do: before the writes, after them, and when an answer was lost. A step that comes out the same
-//! runs. One that is no longer needed was done by somebody else. Anything else means that the
+//! a stream of [`Event`]s, and the result of each step. This module compares no fields. One pure
+//! function, [`plan::plan_container`], determines the remaining steps: before the writes, after
+//! them, and when an answer was lost. A planned step that the new plan contains unchanged runs. A
+//! step that the new plan lacks was done by somebody else. Any other difference means that the
 //! container changed meanwhile, and the step is skipped. A step counts as done only if the new plan
 //! has no [`unconfirmed_cause`](crate::plan::ContainerPlan::unconfirmed_cause) for it.
 //!
 //! Containers run in parallel; steps follow their edges, inside a container (`run`) and between
 //! containers (`dependencies`). `lost` decides the outcome of lost answers, and `arrival` how long
-//! to wait for contents that arrive in the background.
+//! to wait for contents that the service imports in the background.
 
 mod arrival;
 mod branch;
@@ -26,19 +26,19 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Semaphore;
 
 pub use branch::{BranchPlan, plan_against};
-pub use event::{Applied, Event, Mismatch, MismatchReason, StepOutcome, StepResult};
-pub use lost::REREAD_AFTER;
+pub use event::{ApplyResult, Event, Mismatch, MismatchReason, StepOutcome, StepResult};
+pub use lost::REREAD_DELAYS;
 
 use crate::{
     address::Address,
     api::{Result, WriteClient},
     desired::{Container, Desired},
     diff::Step,
-    live::Live,
+    live::LiveContainer,
     observe::Observer,
     plan::{self, Approved, ContainerPlan, PlanSettings},
 };
-use dependencies::Dependencies;
+use dependencies::StepDependencies;
 use run::{ContainerRun, RunState};
 
 /// How long apply trusts the live state of a plan; see [`Apply::trust_duration`].
@@ -48,41 +48,41 @@ pub const TRUST_DURATION: Duration = Duration::from_secs(60);
 pub struct Apply<'a> {
     /// The declarations.
     pub desired: &'a Desired,
-    /// For reading.
+    /// Reads live state.
     pub observer: &'a Observer,
-    /// For writing. After its client is [interrupted](crate::api::ReadClient::interrupt), nothing
-    /// starts any more.
+    /// Sends writes. After its client is [interrupted](crate::api::ReadClient::interrupt), no step
+    /// starts.
     pub writer: &'a WriteClient,
     /// The settings of the plan.
     pub settings: &'a PlanSettings,
-    /// How long the live state of the plan counts as current. After that it is read again before
-    /// the first write.
+    /// How long the live state of the plan counts as current. Older state is read again before the
+    /// first write.
     pub trust_duration: Duration,
-    /// The maximum number of containers in progress; those that only wait do not count.
+    /// The maximum number of containers in progress, without those that only wait.
     pub max_containers: usize,
 }
 
 impl Apply<'_> {
-    /// Carries out the approved part of a plan, and calls `events` for each event. Never fails as a
-    /// whole: failures are in the result.
-    pub async fn run(&self, plan: &Approved<'_>, events: impl FnMut(Event)) -> Applied {
-        let mut by_container: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
+    /// Carries out the approved part of a plan, and calls `events` for each event. Returns failures in
+    /// the result.
+    pub async fn run(&self, plan: &Approved<'_>, events: impl FnMut(Event)) -> ApplyResult {
+        let mut steps_by_path: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
         for step in plan.steps() {
-            by_container.entry(&step.address.path).or_default().push(step);
+            steps_by_path.entry(&step.address.path).or_default().push(step);
         }
-        let dependencies = Dependencies::new(plan.steps(), self.settings.created.clone());
+        let dependencies = StepDependencies::new(plan.steps(), self.settings.created.clone());
         let events = RefCell::new(events);
         let emit = |event| (events.borrow_mut())(event);
         let slots = Semaphore::new(self.max_containers.max(1));
-        let mut waiting = self
+        let mut remaining_containers = self
             .desired
             .containers
             .iter()
-            .filter_map(|container| Some((container, by_container.get(&*container.path)?)));
+            .filter_map(|container| Some((container, steps_by_path.get(&*container.path)?)));
         let mut running = FuturesUnordered::new();
         // Only the results of a finished container stay in memory.
-        let mut applied = Applied::default();
-        let mut next_container = waiting.next();
+        let mut applied = ApplyResult::default();
+        let mut next_container = remaining_containers.next();
         while next_container.is_some() || !running.is_empty() {
             tokio::select! {
                 biased;
@@ -91,12 +91,12 @@ impl Apply<'_> {
                         let run = ContainerRun::new(self, plan, container, steps, &emit, &dependencies, &slots);
                         running.push(run.run(slot.ok()));
                     }
-                    next_container = waiting.next();
+                    next_container = remaining_containers.next();
                 }
                 Some(state) = running.next(), if !running.is_empty() => {
                     let RunState { mut results, mismatches, error, .. } = state;
                     let path = results.keys().next().map(|address| address.path.clone());
-                    let steps = path.and_then(|path| by_container.get(&*path)).into_iter().flatten();
+                    let steps = path.and_then(|path| steps_by_path.get(&*path)).into_iter().flatten();
                     applied.steps.extend(steps.filter_map(|step| results.remove(&step.address)));
                     applied.mismatches.extend(mismatches);
                     let error = error.filter(|error| !error.is_interrupted());
@@ -105,8 +105,9 @@ impl Apply<'_> {
             }
         }
         if applied.ended_by.is_none() && !self.writer.read_client().has_ended() {
-            let undone = self.find_undone(plan, &applied, dependencies.created_ids()).await;
-            applied.mismatches.extend(undone);
+            let undone_mismatches =
+                self.find_undone(plan, &applied, dependencies.created_ids()).await;
+            applied.mismatches.extend(undone_mismatches);
         }
         applied.interrupted = self.writer.read_client().is_interrupted();
         applied.mismatches.sort();
@@ -116,30 +117,30 @@ impl Apply<'_> {
     }
 
     /// The live state from which `plan` was made, if it still counts as current.
-    fn trusted_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p Live> {
+    fn current_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p LiveContainer> {
         let live = plan.live(path)?;
         let now = self.writer.read_client().clock().now();
-        (now < live.times.object.ended.saturating_add(self.trust_duration)).then_some(live)
+        (now < live.read_times.object.ended.saturating_add(self.trust_duration)).then_some(live)
     }
 }
 
-/// Plans a container from its live state, and reads the answers to the plan's questions.
+/// Plans a container from its live state, and reads the extra facts that the plan needs.
 ///
 /// # Errors
 /// [`ApiError`](crate::api::ApiError) if all further requests would fail too.
-pub async fn plan_with_answers(
+pub async fn plan_with_extra_facts(
     observer: &Observer,
     container: &Container,
-    live: &mut Live,
+    live: &mut LiveContainer,
     settings: &PlanSettings,
 ) -> Result<ContainerPlan> {
-    observer.fill_from_memory(container, live).await;
+    observer.fill_from_cache(container, live).await;
     loop {
         let plan = plan::plan_container(container, live, settings);
         if plan.questions.is_empty() {
             return Ok(plan);
         }
-        // Answered questions are not asked again.
+        // The loop ends: a plan does not ask again for facts that it has.
         observer.answer(container, live, &plan.questions).await?;
     }
 }

@@ -1,13 +1,13 @@
-//! Finds what a later step of the same run undid elsewhere: the removal of a member empties the
-//! rules that name the member, and a setting of a group replaces those below it.
+//! Finds effects that a later step of the same run undid elsewhere: the removal of a member empties
+//! the rules that name the member, and a setting of a group overrides settings below it.
 //!
-//! Only what a constraint connects to such a step is read again.
+//! Only sections that a constraint connects to such a step are read again.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use futures_util::{StreamExt as _, stream};
 
-use super::{Applied, Apply, Mismatch, MismatchReason, StepOutcome, plan_with_answers};
+use super::{Apply, ApplyResult, Mismatch, MismatchReason, StepOutcome, plan_with_extra_facts};
 use crate::{
     address::groups_above,
     catalogue::{constraints, settings},
@@ -21,56 +21,59 @@ use crate::{
 };
 
 impl Apply<'_> {
-    /// Finds objects that no longer match although their own step succeeded, or none was needed.
+    /// Finds objects that no longer match, although their own step succeeded or they needed none.
     pub(super) async fn find_undone(
         &self,
         plan: &Approved<'_>,
-        applied: &Applied,
+        applied: &ApplyResult,
         created: CreatedContainers,
     ) -> Vec<Mismatch> {
         let done_steps = applied.steps.iter().filter(|step| step.outcome == StepOutcome::Done);
         let done_addresses: HashSet<_> = done_steps.map(|step| &step.address).collect();
-        let undoing = collect_undoing_steps(
+        let undoing_steps = collect_undoing_steps(
             plan.steps().filter(|step| done_addresses.contains(&step.address)),
         );
         let settings = PlanSettings { created, ..self.settings.clone() }.after_run();
-        let affected = self.desired.containers.iter().filter_map(|container| {
+        let rereads = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers_container(&container.path) && !container.is_watched;
-            let affected = Some(affected_sections(container, &undoing));
-            let affected = affected.filter(|affected| is_compared && !affected.is_empty());
-            Some(self.reread_affected(container, affected?, &settings))
+            let sections = Some(affected_sections(container, &undoing_steps));
+            let sections = sections.filter(|sections| is_compared && !sections.is_empty());
+            Some(self.reread_affected(container, sections?, &settings))
         });
         let mismatches: Vec<_> =
-            stream::iter(affected).buffer_unordered(self.max_containers.max(1)).collect().await;
-        let failed = applied.steps.iter().filter(|step| !step.outcome.is_success());
+            stream::iter(rereads).buffer_unordered(self.max_containers.max(1)).collect().await;
+        let failed_steps = applied.steps.iter().filter(|step| !step.outcome.is_success());
         let reported = applied.mismatches.iter().map(|mismatch| &mismatch.address);
-        let reported: HashSet<_> = failed.map(|step| &step.address).chain(reported).collect();
+        let reported_addresses: HashSet<_> =
+            failed_steps.map(|step| &step.address).chain(reported).collect();
         let mismatches = mismatches.into_iter().flatten();
-        mismatches.filter(|mismatch| !reported.contains(&mismatch.address)).collect()
+        mismatches.filter(|mismatch| !reported_addresses.contains(&mismatch.address)).collect()
     }
 
-    /// Reads the `affected` sections again, each with the step that may have undone it.
+    /// Reads the sections in `undoing_steps` again; each has the step that may have undone it.
     async fn reread_affected(
         &self,
         container: &Container,
-        affected: BTreeMap<&'static str, &Step>,
+        undoing_steps: BTreeMap<&'static str, &Step>,
         settings: &PlanSettings,
     ) -> Vec<Mismatch> {
-        let mut part = container.clone();
-        part.lifecycle.unlisted_projects = None;
-        part.sections.retain(|section| {
-            let is_object = matches!(section.section.scoped_kind.place, ReadSource::Object);
-            is_object || affected.contains_key(section.section.section)
+        let mut reread_container = container.clone();
+        reread_container.lifecycle.unlisted_projects = None;
+        reread_container.sections.retain(|section| {
+            let is_object = matches!(section.kind.scoped_kind.read_source, ReadSource::Object);
+            is_object || undoing_steps.contains_key(section.kind.section)
         });
         let read = async {
-            let mut live = self.observer.read_container(&part, None).await?;
-            plan_with_answers(self.observer, &part, &mut live, settings).await
+            let mut live = self.observer.read_container(&reread_container, None).await?;
+            plan_with_extra_facts(self.observer, &reread_container, &mut live, settings).await
         };
         let plan = match read.await {
             Ok(plan) => plan,
-            Err(error) => return vec![Mismatch::unread(container.address(), Cause::from(&error))],
+            Err(error) => {
+                return vec![Mismatch::unreadable(container.address(), Cause::from(&error))];
+            }
         };
-        let reasons = affected.iter().map(|(section, step)| {
+        let reasons = undoing_steps.iter().map(|(section, step)| {
             let is_new = step.creates_container() && step.address.path == container.path;
             let undone = MismatchReason::Undone(step.address.clone());
             (*section, if is_new { MismatchReason::NotPlanned } else { undone })
@@ -86,13 +89,13 @@ impl Apply<'_> {
             Some(Mismatch { address, fields: Vec::new(), reason, help })
         });
         let incomplete = plan.incomplete.iter();
-        let incomplete =
-            incomplete.map(|part| Mismatch::unread(part.address.clone(), part.reason.clone()));
+        let incomplete = incomplete
+            .map(|scope| Mismatch::unreadable(scope.address.clone(), scope.reason.clone()));
         steps.chain(problems).chain(incomplete).collect()
     }
 }
 
-/// An effect that a step may undo in its container and below it.
+/// An effect that a step may undo, in its container or below.
 #[derive(PartialEq, Eq, Hash)]
 enum UndoneKey<'s> {
     /// Entries that the service adds to a new container.
@@ -105,7 +108,7 @@ enum UndoneKey<'s> {
     EntryBelow(&'s str, &'s str),
 }
 
-/// The first step that may undo each of these, by the path of its container in lower case.
+/// The first step that may undo each effect, by the path of the step's container in lower case.
 type UndoingSteps<'s> = HashMap<String, HashMap<UndoneKey<'s>, &'s Step>>;
 
 fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSteps<'s> {
@@ -122,41 +125,45 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
             keys.extend(removed.map(|entry| UndoneKey::EntryBelow(section, entry)));
         }
         keys.extend(access_loser(step).map(UndoneKey::GrantsTo));
-        for undone in keys {
-            container_steps.entry(undone).or_insert(step);
+        for key in keys {
+            container_steps.entry(key).or_insert(step);
         }
     }
     undoing
 }
 
-/// The sections of `container` that a step of it, or of a group above, may have undone, each with
-/// the first such step.
+/// The sections of `container` that a step of the container or of a group above may have undone,
+/// each with the first such step.
 fn affected_sections<'s>(
     container: &Container,
     undoing: &UndoingSteps<'s>,
 ) -> BTreeMap<&'static str, &'s Step> {
     let path = container.path.to_lowercase();
     let paths = std::iter::once(&*path).chain(groups_above(&path));
-    let steps: Vec<_> = paths.filter_map(|at| Some((at != path, undoing.get(at)?))).collect();
+    let undoing_by_level: Vec<_> =
+        paths.filter_map(|ancestor| Some((ancestor != path, undoing.get(ancestor)?))).collect();
     let mut affected = BTreeMap::new();
-    for section in container.sections.iter().filter(|_| !steps.is_empty()) {
-        let section_name = section.section.section;
-        let new = (section.unlisted.value == Unlisted::Delete).then_some(UndoneKey::DefaultEntries);
+    for section in container.sections.iter().filter(|_| !undoing_by_level.is_empty()) {
+        let section_name = section.kind.section;
+        let default_entries =
+            (section.unlisted.value == Unlisted::Delete).then_some(UndoneKey::DefaultEntries);
         let grants = grantees(section).map(|grantee| UndoneKey::GrantsTo(grantee.0));
-        let anywhere: Vec<_> = new.into_iter().chain(grants).collect();
-        let rows = constraints::all_constraints().filter(|row| {
+        let keys_at_any_level: Vec<_> = default_entries.into_iter().chain(grants).collect();
+        let constraints = constraints::all_constraints().filter(|row| {
             let field = row.over.field.as_ref().filter(|_| *row.over.section == *section_name);
-            field.is_some_and(|field| section.names().any(|name| name == field))
+            field.is_some_and(|field| section.field_names().any(|name| name == field))
         });
-        let decided = rows.map(|row| UndoneKey::OverriddenField(&row.by.section, &row.by.field));
-        let is_access = section.section.removal == Removal::Access;
+        let overridden_fields =
+            constraints.map(|row| UndoneKey::OverriddenField(&row.by.section, &row.by.field));
+        let is_access = section.kind.removal == Removal::Access;
         let entries = section.entries.iter().filter(|_| is_access);
         let entries = entries.map(|entry| UndoneKey::EntryBelow(section_name, &entry.key));
-        let below: Vec<_> = decided.chain(entries).collect();
-        let step = steps.iter().find_map(|(is_above, undoing)| {
-            let below = below.iter().filter(|_| *is_above);
-            let anywhere =
-                anywhere.iter().filter(|undone| !is_above || **undone != UndoneKey::DefaultEntries);
+        let keys_from_above: Vec<_> = overridden_fields.chain(entries).collect();
+        let step = undoing_by_level.iter().find_map(|(is_above, undoing)| {
+            let below = keys_from_above.iter().filter(|_| *is_above);
+            let anywhere = keys_at_any_level
+                .iter()
+                .filter(|undone| !is_above || **undone != UndoneKey::DefaultEntries);
             below.chain(anywhere).inspect(|_| steps::step()).find_map(|undone| undoing.get(undone))
         });
         affected.extend(step.map(|step| (section_name, *step)));
@@ -186,7 +193,7 @@ mod tests {
                     user: None,
                     before: 30,
                     after: 0,
-                    ends: false,
+                    gets_end_date: false,
                     lost_role: None,
                 };
                 let (action, sends) = (Action::Delete, Vec::new());

@@ -16,7 +16,7 @@ use crate::{
     catalogue,
     desired::{Container, DeclaredSection},
     field::Scope,
-    kind::{Absence, Facts, FieldSelection, ReadSource, Target},
+    kind::{Absence, ContainerFacts, FieldSelection, ReadSource, Target},
     live::{LiveEntries, Presence},
     lock,
     operation::{self, KeyFilter, Read, Request},
@@ -27,54 +27,54 @@ use crate::{
 
 /// The field of a project object with the caller's permissions.
 const PERMISSIONS_FIELD: &str = "permissions";
-/// The status with which the service refuses to continue a list by page number.
+/// The status that the service returns for a page number beyond its limit.
 const OFFSET_LIMIT_STATUS: u16 = 405;
-/// The list of all projects is tried if more than this many projects are in no group's list.
+/// The list of all projects is read if more than this number of projects are still missing.
 const MIN_KEYSET_PROJECTS: usize = 10;
 
-/// The result of a container's own read, before its sections are read.
-pub(super) enum FoundPath {
+/// The result of locating a container, before its sections are read.
+pub(super) enum LocateResult {
     Here(LiveObject),
     Absent(Presence),
 }
 
-/// The parts of a container's object that are used later. Nothing else is kept, so that thousands
-/// fit into memory.
+/// The used parts of a container's object. The others are dropped, so that thousands fit into
+/// memory.
 pub(super) struct LiveObject {
     /// Its full path as the service spells it.
     pub(super) path: String,
     pub(super) target: Target,
-    pub(super) facts: Facts,
+    pub(super) facts: ContainerFacts,
     /// The declared sections that are fields of the object, or lists in it.
     pub(super) sections: BTreeMap<&'static str, LiveEntries>,
-    /// Declared fields that this answer lacks but another one may have.
+    /// Declared fields that this row lacks but a single read may return.
     pub(super) missing_fields: Vec<String>,
     /// When it was read, on the client's clock.
     pub(super) read_at: Duration,
 }
 
-/// Sends containers as they are found, each with its row of a list; a container without a row must
-/// be read by itself. The channel is bounded, so lists are not read far ahead.
+/// Sends each found container with its list row. A container without a row must be read by itself.
+/// The channel is bounded, so lists are not read far ahead.
 pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<LiveObject>)>;
 
 /// Declared projects that are not found yet, by their live path in lower case.
 type PendingProjects<'c> = BTreeMap<String, &'c Container>;
 
-/// How far a list was read.
+/// The end of a search in a list.
 enum ListEnd {
     /// There is no such list.
     NoList,
-    /// To its end, or until it failed or was not worth more calls.
+    /// It ended, failed, or was not worth more requests.
     Stopped,
-    /// Up to the last page that the service returns by number (reference 1, 8); with the id of the last project.
-    CutOff(u64),
+    /// The service refuses further page numbers (reference 1, 8). Contains the id of the last project.
+    Truncated(u64),
 }
 
 /// A search for projects in lists.
 struct ProjectSearch<'o, 'c> {
     observer: &'o Observer,
     /// The fields to keep of the rows.
-    wanted: KeyFilter,
+    key_filter: KeyFilter,
     sender: &'o Sender<'c>,
 }
 
@@ -90,53 +90,55 @@ impl<'c> ProjectSearch<'_, 'c> {
             let list = list.query("order_by", "id").query("sort", "asc");
             list_end = self.search_list(list, pending).await?;
         }
-        if let ListEnd::CutOff(last) = list_end
+        if let ListEnd::Truncated(last) = list_end
             && pending.len() > MIN_KEYSET_PROJECTS
         {
-            let projects_after = operation::PROJECT_LIST.request().query("id_after", last);
-            self.search_list(projects_after, pending).await?;
+            let later_projects = operation::PROJECT_LIST.request().query("id_after", last);
+            self.search_list(later_projects, pending).await?;
         }
         Ok(())
     }
 
-    /// Removes the projects that a list contains from `pending`. Stops when further pages would
-    /// cost more calls than they save.
+    /// Sends the `pending` projects that a list contains, and removes them from `pending`. Stops
+    /// when further pages would cost more requests than they save.
     async fn search_list(
         &self,
         list: Request<Read>,
         pending: &mut PendingProjects<'c>,
     ) -> Result<ListEnd> {
-        let mut pager = Pager::for_search(list.keeping(self.wanted.clone()));
-        let (mut pages, mut hits, mut last) = (0, 0, None);
+        let mut pager = Pager::for_search(list.with_key_filter(self.key_filter.clone()));
+        let (mut page_count, mut found_count, mut last_id) = (0, 0, None);
         let lookup = catalogue::container_lookup(Scope::Project);
         loop {
             let objects = match self.observer.client.read_page(&mut pager).await {
                 Ok(Some(objects)) => objects,
                 Ok(None) => return Ok(ListEnd::Stopped),
                 Err(error) if is_fatal(&error) => return Err(error),
-                Err(error) if pages == 0 && error.is_not_found() => return Ok(ListEnd::NoList),
-                // Projects that the list did not contain are read one by one.
+                Err(error) if page_count == 0 && error.is_not_found() => {
+                    return Ok(ListEnd::NoList);
+                }
+                // The remaining projects are read one by one.
                 Err(error) => {
-                    let last = last.filter(|_| error.status() == Some(OFFSET_LIMIT_STATUS));
-                    return Ok(last.map_or(ListEnd::Stopped, ListEnd::CutOff));
+                    let last = last_id.filter(|_| error.status() == Some(OFFSET_LIMIT_STATUS));
+                    return Ok(last.map_or(ListEnd::Stopped, ListEnd::Truncated));
                 }
             };
-            pages += 1;
-            last = objects.last().and_then(id_of).or(last);
+            page_count += 1;
+            last_id = objects.last().and_then(id_of).or(last_id);
             for raw in objects.iter().filter(|raw| id_of(raw).is_some()) {
                 let path = lookup.path_in(raw).to_lowercase();
                 let Some(project) = pending.remove(&path) else { continue };
-                hits += 1;
-                // A project that is marked for deletion is read by itself.
-                let row = Some(self.observer.parse(project, raw));
+                found_count += 1;
+                // A project that is marked for deletion gets no row: it is read by itself.
+                let row = Some(self.observer.parse_object(project, raw));
                 let row = row.filter(|row| row.facts.deletion_mark.is_none());
                 // An error means that the receiver is closed: the run is over.
                 let _ = self.sender.send((project, row)).await;
             }
             let remaining_pages = pager.total_pages().map_or(1, |total| {
-                usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(pages)
+                usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(page_count)
             });
-            if remaining_pages > pending.len() || pages > hits + MIN_KEYSET_PROJECTS {
+            if remaining_pages > pending.len() || page_count > found_count + MIN_KEYSET_PROJECTS {
                 return Ok(ListEnd::Stopped);
             }
         }
@@ -152,22 +154,22 @@ impl Observer {
     ) -> Result<Vec<&'c Container>> {
         let containers = self.find_in_roster(containers, sender).await?;
         let mut groups: BTreeMap<String, PendingProjects<'c>> = BTreeMap::new();
-        let (projects, others): (Vec<&Container>, Vec<_>) =
+        let (projects, single_reads): (Vec<&Container>, Vec<_>) =
             containers.into_iter().partition(|container| {
                 container.scope == Scope::Project
                     && self.moves.declared_at(&container.path).is_none()
                     && self.moves.former_occupant(&container.path).is_none()
             });
-        let wanted = keys::object_keys(projects.iter().copied());
-        let search = ProjectSearch { observer: self, wanted, sender };
+        let key_filter = keys::object_keys(projects.iter().copied());
+        let search = ProjectSearch { observer: self, key_filter, sender };
         for project in projects {
             let path = self.live_path(&project.path).await?.to_lowercase();
-            let top = path.split('/').next().unwrap_or_default().to_owned();
-            groups.entry(top).or_default().insert(path, project);
+            let root_name = path.split('/').next().unwrap_or_default().to_owned();
+            groups.entry(root_name).or_default().insert(path, project);
         }
-        let lists = groups.into_iter().map(async |(top, mut pending)| {
+        let lists = groups.into_iter().map(async |(root_name, mut pending)| {
             if pending.len() > 1 {
-                search.search_group(&top, &mut pending).await?;
+                search.search_group(&root_name, &mut pending).await?;
             }
             Ok::<_, ApiError>(pending)
         });
@@ -177,83 +179,83 @@ impl Observer {
         if remaining.len() > MIN_KEYSET_PROJECTS {
             search.search_list(operation::PROJECT_LIST.request(), &mut remaining).await?;
         }
-        Ok(others.into_iter().chain(remaining.into_values()).collect())
+        Ok(single_reads.into_iter().chain(remaining.into_values()).collect())
     }
 
-    /// The project's row, or a single read of it if the row lacks a declared field.
+    /// Returns the project's `row`, or reads the project by itself if the row lacks a declared field.
     pub(super) async fn complete_row(
         &self,
         project: &Container,
         row: LiveObject,
-    ) -> Result<FoundPath> {
+    ) -> Result<LocateResult> {
         // Do not hold the lock during a read: it would serialise all readers.
-        if row.missing_fields.iter().all(|name| lock(&self.memory.never_returned).contains(name)) {
-            return Ok(FoundPath::Here(row));
+        if row.missing_fields.iter().all(|name| lock(&self.cache.never_returned).contains(name)) {
+            return Ok(LocateResult::Here(row));
         }
-        let read = self.read_by_path(project).await?;
-        if let FoundPath::Here(object) = &read {
-            lock(&self.memory.never_returned).extend(object.missing_fields.iter().cloned());
+        let location = self.read_by_path(project).await?;
+        if let LocateResult::Here(object) = &location {
+            lock(&self.cache.never_returned).extend(object.missing_fields.iter().cloned());
         }
-        Ok(read)
+        Ok(location)
     }
 
-    /// The parts of a container's object that are used later.
-    pub(super) fn parse(&self, container: &Container, raw: &Object) -> LiveObject {
+    /// Parses the used parts of a container's object.
+    pub(super) fn parse_object(&self, container: &Container, raw: &Object) -> LiveObject {
         let lookup = catalogue::container_lookup(container.scope);
         let facts = container.read_facts(raw);
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
         let (path, read_at) = (lookup.path_in(raw).to_owned(), self.now());
-        let (mut sections, mut lacking) = (BTreeMap::new(), Vec::new());
+        let (mut sections, mut missing_fields) = (BTreeMap::new(), Vec::new());
         for section in &container.sections {
             let entries = entries_in_object(section, raw);
-            match section.section.scoped_kind.place {
+            match section.kind.scoped_kind.read_source {
                 ReadSource::Object => {
-                    let table = section.section.table();
-                    let names = section.names().filter(|name| {
+                    let table = section.kind.table();
+                    let names = section.field_names().filter(|name| {
                         table.live_name(name).is_some_and(|live| !raw.contains_key(live))
                     });
                     let names: BTreeSet<_> = names.collect();
-                    lacking.extend(names.into_iter().map(str::to_owned));
+                    missing_fields.extend(names.into_iter().map(str::to_owned));
                 }
                 ReadSource::ListField(field) | ReadSource::ObjectField { field, .. }
                     if entries.is_none() =>
                 {
-                    lacking.push(field.to_owned());
+                    missing_fields.push(field.to_owned());
                 }
                 _ => {}
             }
-            sections.extend(entries.map(|part| (section.section.section, part)));
+            sections.extend(entries.map(|part| (section.kind.section, part)));
         }
-        // Some lists omit the caller's permissions. Without them no list below the container counts
-        // as complete.
-        let has_lists = container.sections.iter().any(|s| {
-            matches!(s.section.scoped_kind.place, ReadSource::List(_))
-                || s.section.scoped_kind.absent_as == Absence::NotFound
+        // Some list rows lack the caller's permissions. Without them, no list in the container
+        // counts as complete.
+        let needs_level = container.sections.iter().any(|s| {
+            matches!(s.kind.scoped_kind.read_source, ReadSource::List(_))
+                || s.kind.scoped_kind.absent_as == Absence::NotFound
         }) || container.lifecycle.unlisted_projects.is_some();
-        if has_lists && !self.caller.is_administrator && facts.caller_level.is_none() {
-            lacking.push(PERMISSIONS_FIELD.to_owned());
+        if needs_level && !self.caller.is_administrator && facts.caller_level.is_none() {
+            missing_fields.push(PERMISSIONS_FIELD.to_owned());
         }
-        LiveObject { path, target, facts, sections, missing_fields: lacking, read_at }
+        LiveObject { path, target, facts, sections, missing_fields, read_at }
     }
 
-    /// Reads a container by itself, by `id` if it is known.
+    /// Reads a container by its `id` if that is known, else by its path.
     pub(super) async fn read_by_id_or_path(
         &self,
         container: &Container,
         id: Option<u64>,
-    ) -> Result<FoundPath> {
+    ) -> Result<LocateResult> {
         match id {
             Some(id) => self.read_by_id(container, id).await,
             None => self.read_by_path(container).await,
         }
     }
 
-    pub(super) async fn read_by_path(&self, container: &Container) -> Result<FoundPath> {
+    pub(super) async fn read_by_path(&self, container: &Container) -> Result<LocateResult> {
         match self.locate_by_path(container).await? {
             // `state: absent` succeeds on a 404, so confirm it with a second read.
-            FoundPath::Absent(Presence::Missing(_))
-                if container.lifecycle.is_absent().is_some() =>
+            LocateResult::Absent(Presence::Missing(_))
+                if container.lifecycle.absent_origin().is_some() =>
             {
                 self.locate_by_path(container).await
             }
@@ -261,35 +263,35 @@ impl Observer {
         }
     }
 
-    async fn locate_by_path(&self, container: &Container) -> Result<FoundPath> {
-        let read = if self.moves.affects(&container.path) {
+    async fn locate_by_path(&self, container: &Container) -> Result<LocateResult> {
+        let location = if self.moves.concerns_path(&container.path) {
             self.retry_during_move(container, async || self.search_paths(container).await).await?
         } else {
             self.read_at_path(container, &container.path).await?
         };
-        match read {
-            // The container at that path is another one, declared elsewhere.
-            FoundPath::Absent(Presence::Moved { to: Some(to) })
+        match location {
+            // The redirect leads to a container that another declaration names.
+            LocateResult::Absent(Presence::Redirected { new_path: Some(to) })
                 if self.moves.declares(&to)
-                    && !is_same_path(&self.moves.declared_path(&to), &container.path) =>
+                    && !paths_are_equal(&self.moves.declared_path(&to), &container.path) =>
             {
-                self.explain_absence(container).await.map(FoundPath::Absent)
+                self.explain_absence(container).await.map(LocateResult::Absent)
             }
             read => Ok(read),
         }
     }
 
-    /// Reads the container that was found or created with `id`. Its path may belong to another one
+    /// Reads the container that was found or created with `id`. Another container may have its path
     /// by now.
-    async fn read_by_id(&self, container: &Container, id: u64) -> Result<FoundPath> {
+    async fn read_by_id(&self, container: &Container, id: u64) -> Result<LocateResult> {
         let locate = async || self.locate_by_id(container, id).await;
         match self.retry_during_move(container, locate).await {
             Err(error) if error.is_missing(container.scope) => {
                 let noun = container.scope.noun();
                 Ok(match self.read_by_path(container).await? {
-                    FoundPath::Here(other) if other.target.id != Some(id) => {
+                    LocateResult::Here(other) if other.target.id != Some(id) => {
                         let why = format!("the {noun} is gone, and another one has its path");
-                        FoundPath::Absent(Presence::Unreadable(why.into()))
+                        LocateResult::Absent(Presence::Unreadable(why.into()))
                     }
                     read => read,
                 })
@@ -299,24 +301,26 @@ impl Observer {
     }
 
     /// Calls `locate`, and up to twice more while a group above may be moving. A move is a rename
-    /// and then a transfer: each may happen between two requests, and remembered paths of groups
-    /// may be older still.
+    /// and then a transfer. Both may happen between two requests, and cached group paths may be even
+    /// older.
     async fn retry_during_move(
         &self,
         container: &Container,
-        locate: impl AsyncFn() -> Result<FoundPath>,
-    ) -> Result<FoundPath> {
-        let mut read = locate().await?;
+        locate: impl AsyncFn() -> Result<LocateResult>,
+    ) -> Result<LocateResult> {
+        let mut location = locate().await?;
         for is_first in [true, false] {
-            let is_elsewhere = matches!(read, FoundPath::Absent(Presence::Moved { .. }));
-            let is_doubtful = is_elsewhere || (is_first && matches!(read, FoundPath::Absent(_)));
-            if !is_doubtful || !self.is_below_a_move(container) {
+            let is_at_other_path =
+                matches!(location, LocateResult::Absent(Presence::Redirected { .. }));
+            let may_be_moving =
+                is_at_other_path || (is_first && matches!(location, LocateResult::Absent(_)));
+            if !may_be_moving || !self.is_below_moving_group(container) {
                 break;
             }
-            self.memory.live_paths.clear();
-            read = locate().await?;
+            self.cache.live_paths.clear();
+            location = locate().await?;
         }
-        Ok(read)
+        Ok(location)
     }
 
     /// Reads the object of the container at `path_or_id`.
@@ -334,42 +338,45 @@ impl Observer {
         &self,
         container: &Container,
         path_or_id: &str,
-    ) -> Result<FoundPath> {
+    ) -> Result<LocateResult> {
         let lookup = catalogue::container_lookup(container.scope);
         let raw = match self.fetch_object(container, path_or_id).await {
             Err(error) if error.is_moved() => {
                 let Some(id) = error.moved_to() else {
-                    return Ok(FoundPath::Absent(Presence::Moved { to: None }));
+                    return Ok(LocateResult::Absent(Presence::Redirected { new_path: None }));
                 };
                 self.fetch_object(container, &id.to_string()).await?
             }
             Err(error) if error.is_missing(container.scope) => {
-                return self.explain_absence_at(container, path_or_id).await.map(FoundPath::Absent);
+                return self
+                    .explain_absence_at(container, path_or_id)
+                    .await
+                    .map(LocateResult::Absent);
             }
             raw => raw?,
         };
         // Some releases rename a container that is marked for deletion, and restore the path with it
         // (since 15.8: 9).
-        let is_marked = (lookup.facts)(&raw).deletion_mark.is_some();
+        let is_marked = (lookup.read_facts)(&raw).deletion_mark.is_some();
         let is_renamed =
-            !is_same_path(lookup.path_in(&raw), path_or_id) && !Bug::IgnoreRename.is_planted();
+            !paths_are_equal(lookup.path_in(&raw), path_or_id) && !Bug::IgnoreRename.is_planted();
         if is_renamed && !is_marked {
             let to = Some(lookup.path_in(&raw).to_owned());
-            return Ok(FoundPath::Absent(Presence::Moved { to }));
+            return Ok(LocateResult::Absent(Presence::Redirected { new_path: to }));
         }
-        self.parse_whole(container, &raw).await.map(FoundPath::Here)
+        self.parse_with_level(container, &raw).await.map(LocateResult::Here)
     }
 
-    /// The parts of a container's object, and the caller's access level if the object lacks it and a
+    /// Parses a container's object. Reads the caller's access level if the object lacks it and a
     /// list depends on it.
-    pub(super) async fn parse_whole(
+    pub(super) async fn parse_with_level(
         &self,
         container: &Container,
         raw: &Object,
     ) -> Result<LiveObject> {
-        let mut object = self.parse(container, raw);
-        let is_needed = object.missing_fields.iter().any(|name| name == PERMISSIONS_FIELD);
-        if let Some(id) = object.facts.id.filter(|_| is_needed) {
+        let mut object = self.parse_object(container, raw);
+        let lacks_level = object.missing_fields.iter().any(|name| name == PERMISSIONS_FIELD);
+        if let Some(id) = object.facts.id.filter(|_| lacks_level) {
             object.facts.caller_level = self.caller_level(container.scope, id).await?;
         }
         Ok(object)
@@ -381,44 +388,45 @@ impl Observer {
     /// [`ApiError`] if it could not be read.
     pub async fn caller_level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
         let lookup = catalogue::container_lookup(scope);
-        let Some(request) = lookup.level else { return Ok(None) };
+        let Some(request) = lookup.level_request else { return Ok(None) };
         match self.client.get(request(id, self.caller.id)).await {
             Ok(answer) => Ok(answer.object().and_then(|raw| level_of(raw, "access_level"))),
-            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) if error.is_absent() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Why a container is not at its declared path.
+    /// Explains why a container is not at its declared path.
     pub(super) async fn explain_absence(&self, container: &Container) -> Result<Presence> {
         let live_path = self.live_path(&container.path).await?;
         self.explain_absence_at(container, &live_path).await
     }
 
-    /// A container that was not found at `at` is missing only if the caller sees the namespace.
-    async fn explain_absence_at(&self, container: &Container, at: &str) -> Result<Presence> {
+    /// Explains why a container is not at `path`: it is missing only if the caller can see its
+    /// namespace.
+    async fn explain_absence_at(&self, container: &Container, path: &str) -> Result<Presence> {
         let target = Target::new(container.scope, container.path.clone());
-        let Some(parent) = group_of(at) else {
+        let Some(parent) = group_of(path) else {
             return Ok(Presence::Missing(target));
         };
         let namespace = self.namespace_at(parent).await?;
         Ok(match namespace {
             Some(namespace) => Presence::Missing(Target { namespace: Some(namespace), ..target }),
-            None => Presence::NoNamespace(parent.to_owned()),
+            None => Presence::MissingNamespace(parent.to_owned()),
         })
     }
 }
 
-/// The entries of `section` in the object `raw` of its container, if they are there.
+/// The entries of `section` in the object `raw` of its container; `None` if it does not contain them.
 pub(crate) fn entries_in_object(section: &DeclaredSection, raw: &Object) -> Option<LiveEntries> {
-    let names: BTreeSet<&str> = section.names().collect();
+    let names: BTreeSet<&str> = section.field_names().collect();
     let wanted = FieldSelection::Only(&names);
-    match section.section.scoped_kind.place {
+    match section.kind.scoped_kind.read_source {
         ReadSource::Object => {
-            Some(LiveEntries::One(Some(section.section.read(raw, wanted).into())))
+            Some(LiveEntries::Single(Some(section.kind.read(raw, wanted).into())))
         }
         ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {
-            section.section.read_nested(raw, wanted).map(LiveEntries::Within)
+            section.kind.read_nested(raw, wanted).map(LiveEntries::Nested)
         }
         ReadSource::Container | ReadSource::List(_) | ReadSource::Optional(_) => None,
     }
@@ -435,7 +443,7 @@ pub(super) fn level_of(raw: &Object, name: &str) -> Option<u8> {
 }
 
 /// True if two paths are equal for the service.
-pub(crate) fn is_same_path(left: &str, right: &str) -> bool {
+pub(crate) fn paths_are_equal(left: &str, right: &str) -> bool {
     left.to_lowercase() == right.to_lowercase()
 }
 
@@ -462,7 +470,8 @@ mod tests {
     /// The paths of a group before its rename, between its rename and its move, and after both.
     const GROUP_PATHS: [&str; 3] = ["inner/renamed", "inner/again", "deep/again"];
 
-    /// A service in which the group goes one step on after each answer that shows what is at `/PART/`.
+    /// A service that moves the group one step after each successful answer to a path that starts
+    /// with `part`.
     #[derive(Debug)]
     struct MovingGroup {
         part: &'static str,
@@ -502,7 +511,7 @@ mod tests {
         let declared =
             |scope, path: &str| testing::container(scope, path, &json!({}), Unlisted::Report);
         let mut group = declared(Scope::Group, home);
-        group.lifecycle.previously = vec![testing::former_path(former)];
+        group.lifecycle.former_paths = vec![testing::former_path(former)];
         let project = declared(Scope::Project, &format!("{home}/shop"));
         for (id, part) in [(Some(7), "/projects/"), (None, "/groups/")] {
             let service = Arc::new(MovingGroup { part, steps: AtomicUsize::new(0) });
@@ -512,7 +521,7 @@ mod tests {
             let moves = Arc::new(Moves::from_containers(&[group.clone(), project.clone()]));
             let observer = Observer::connect(client).await.unwrap().with_moves(moves);
             let live = observer.read_container(&project, id).await.unwrap();
-            assert!(matches!(live.presence, Presence::Here(..)), "{id:?}: {:?}", live.presence);
+            assert!(matches!(live.presence, Presence::Existing(..)), "{id:?}: {:?}", live.presence);
         }
     }
 }

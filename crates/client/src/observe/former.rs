@@ -1,9 +1,9 @@
 //! Finds groups and projects that have former paths, and lists the content of such groups.
 //!
-//! Declared paths are translated into live ones. Below a group that this run renames, the live path
-//! starts with the group's former path. A project that left a path is found through the service's
-//! redirect; former paths of groups are forgotten at once (beyond: groups, A.6). This module also
-//! lists the projects below a group, declared or not.
+//! Translates declared paths into live ones. Below a group that this run renames, a live path starts
+//! with the group's former path. A project that left a path is found through the service's redirect;
+//! former paths of groups do not redirect (beyond: groups, A.6). This module also lists the projects
+//! below a group, declared or not.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use futures_util::FutureExt as _;
 
 use super::{
     Observer, exist,
-    find::{FoundPath, LiveObject, is_same_path},
+    find::{LiveObject, LocateResult, paths_are_equal},
     lookups, split_fatal,
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, EntryPresence, Move, named_object, path_after_rename},
     field::{NamedObject, Scope},
-    kind::{Former, LiveEntry, Names, Target, unmarked_path},
+    kind::{FormerLocation, LiveEntry, Names, Target, unmarked_path},
     level::MAINTAINER,
     live::{ListedProject, LiveEntries, Presence},
     operation::KeyFilter,
@@ -36,51 +36,53 @@ impl Observer {
     /// group and has no former paths of its own.
     pub(super) async fn live_path(&self, path: &str) -> Result<String> {
         let Some(group) = self.moves.nearest_group_above(path) else { return Ok(path.to_owned()) };
-        // A group may itself be below a group that moves.
-        let locate = async || self.locate_move(group).boxed_local().await;
-        let live = self.memory.live_paths.read(&group.path.to_lowercase(), locate).await?;
+        // The group may be below another group that moves.
+        let locate = async || self.locate_moving(group).boxed_local().await;
+        let live = self.cache.live_paths.read(&group.path.to_lowercase(), locate).await?;
         Ok(format!("{live}{}", &path[group.path.len()..]))
     }
 
     /// The live path of the group that is declared at `path`, with or without former paths.
     pub(super) async fn live_group_path(&self, path: &str) -> Result<String> {
-        // Any path in the group starts with it.
+        // Translate the path of any child, and remove its last segment.
         let child_path = self.live_path(&format!("{path}/-")).await?;
         Ok(child_path.strip_suffix("/-").unwrap_or(path).to_owned())
     }
 
-    /// The live path of the project that is declared at `path`, with or without former paths. The
-    /// project that has this path now may be about to move away.
+    /// The live path of the project that is declared at `path`, with or without former paths.
+    /// Another project that is about to move may still have this path.
     pub(super) async fn live_project_path(&self, path: &str) -> Result<String> {
-        let Some(declared) = self.moves.declared_at(path) else {
+        let Some(declared_move) = self.moves.declared_at(path) else {
             return self.live_path(path).await;
         };
-        let locate = async || self.locate_move(declared).await;
-        self.memory.live_paths.read(&path.to_lowercase(), locate).await
+        let locate = async || self.locate_moving(declared_move).await;
+        self.cache.live_paths.read(&path.to_lowercase(), locate).await
     }
 
     /// The live path of a group or project with former paths.
-    async fn locate_move(&self, declared_move: &Move) -> Result<String> {
-        let Move { scope, path: declared, former } = declared_move;
-        let live_path = self.live_path(declared).await?;
-        if self.blocking_move(declared).await?.is_none()
+    async fn locate_moving(&self, declared_move: &Move) -> Result<String> {
+        let Move { scope, path: declared_path, former_paths: former } = declared_move;
+        let live_path = self.live_path(declared_path).await?;
+        if self.blocking_move(declared_path).await?.is_none()
             && self.exists_at(*scope, &live_path).await?
         {
             return Ok(live_path);
         }
-        let passing = former.iter().filter_map(|former| path_after_rename(former, declared));
-        let passing = passing.filter(|path| self.moves.passing_group(path).is_some());
-        for path in former.iter().map(ToString::to_string).chain(passing) {
-            let path = self.live_path(&path).await?;
+        let passing_paths =
+            former.iter().filter_map(|former| path_after_rename(former, declared_path));
+        let passing_paths =
+            passing_paths.filter(|path| self.moves.intermediate_group(path).is_some());
+        for candidate in former.iter().map(ToString::to_string).chain(passing_paths) {
+            let path = self.live_path(&candidate).await?;
             if self.exists_at(*scope, &path).await? {
                 return Ok(path);
             }
         }
         for former in former.iter().filter(|_| *scope == Scope::Project) {
             let Some(target) = self.redirect_target(former).await? else { continue };
-            for path in intermediate_paths(former, declared) {
+            for path in intermediate_paths(former, declared_path) {
                 let path = self.live_path(&path).await?;
-                if is_same_path(&target, &path) {
+                if paths_are_equal(&target, &path) {
                     return Ok(path);
                 }
             }
@@ -90,9 +92,9 @@ impl Observer {
 
     /// The present path of the project that left `former`.
     async fn redirect_target(&self, former: &str) -> Result<Option<String>> {
-        let live = self.live_path(former).await?;
-        let older_paths = self.older_paths(Scope::Project, former, &live);
-        for path in std::iter::once(live).chain(older_paths) {
+        let live_path = self.live_path(former).await?;
+        let older_paths = self.older_paths(Scope::Project, former, &live_path);
+        for path in std::iter::once(live_path).chain(older_paths) {
             let mut target = self.fetch_path(Scope::Project, &path).await;
             if let Err(error) = &target
                 && error.is_moved()
@@ -114,22 +116,22 @@ impl Observer {
         Ok(catalogue::container_lookup(scope).path_in(&object).to_owned())
     }
 
-    /// Returns the declared path of the container that must leave `path` first. It has left once it
-    /// and every container that it waits for are at their declared paths.
+    /// Returns the declared path of the container that must leave `path` first. `None` once this
+    /// container, and every container that it waits for, is at its declared path.
     async fn blocking_move(&self, path: &str) -> Result<Option<Arc<str>>> {
-        let first_occupant = self.moves.former_occupant(path);
-        let mut occupant = first_occupant;
-        while let Some(other) = occupant {
-            let live_path = self.live_path(&other.path).await?;
-            if !self.exists_at(other.scope, &live_path).await? {
-                return Ok(first_occupant.map(|first| first.path.clone()));
+        let next_to_leave = self.moves.former_occupant(path);
+        let mut occupant = next_to_leave;
+        while let Some(blocker) = occupant {
+            let live_path = self.live_path(&blocker.path).await?;
+            if !self.exists_at(blocker.scope, &live_path).await? {
+                return Ok(next_to_leave.map(|first| first.path.clone()));
             }
-            occupant = self.moves.former_occupant(&other.path);
+            occupant = self.moves.former_occupant(&blocker.path);
         }
         Ok(None)
     }
 
-    /// The nearest group above `path` that must move by itself, not only with a group above it.
+    /// The nearest group above `path` that has its own move, not only that of a group above it.
     async fn moving_group_above(&self, path: &str) -> Result<Option<Arc<str>>> {
         let mut group_above = self.moves.nearest_group_above(path);
         while let Some(group) = group_above {
@@ -144,7 +146,7 @@ impl Observer {
     /// True if a group or project has exactly this path.
     async fn exists_at(&self, scope: Scope, path: &str) -> Result<bool> {
         match self.fetch_path(scope, path).await {
-            Ok(live) => Ok(is_same_path(&live, path)),
+            Ok(live) => Ok(paths_are_equal(&live, path)),
             Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
             Err(error) => Err(error),
         }
@@ -154,12 +156,12 @@ impl Observer {
     fn former_paths(&self, container: &Container) -> &[Arc<str>] {
         self.moves
             .declared_at(&container.path)
-            .map(|declared_move| &declared_move.former[..])
+            .map(|declared_move| &declared_move.former_paths[..])
             .unwrap_or_default()
     }
 
     /// True if a group above the container, now or formerly, has declared former paths.
-    pub(super) fn is_below_a_move(&self, container: &Container) -> bool {
+    pub(super) fn is_below_moving_group(&self, container: &Container) -> bool {
         let mut paths = std::iter::once(&container.path).chain(self.former_paths(container));
         paths.any(|path| {
             let was_above =
@@ -169,100 +171,116 @@ impl Observer {
     }
 
     /// Finds a container at its declared path or at a former one.
-    pub(super) async fn search_paths(&self, container: &Container) -> Result<FoundPath> {
+    pub(super) async fn search_paths(&self, container: &Container) -> Result<LocateResult> {
         let live_path = self.live_path(&container.path).await?;
         let blocking = self.blocking_move(&container.path).await?;
-        let at_home = match blocking {
+        let declared_location = match blocking {
             None => self.read_at_path(container, &live_path).await?,
-            Some(_) => FoundPath::Absent(self.explain_absence(container).await?),
+            Some(_) => LocateResult::Absent(self.explain_absence(container).await?),
         };
-        let follows = blocking.into_iter().chain(self.moving_group_above(&container.path).await?);
-        let follows: Vec<_> = follows.collect();
+        let preceding_moves =
+            blocking.into_iter().chain(self.moving_group_above(&container.path).await?);
+        let preceding_moves: Vec<_> = preceding_moves.collect();
         let former = self.former_paths(container);
-        let at_home = match at_home {
-            FoundPath::Here(object) => return self.check_duplicate(object, former).await,
-            FoundPath::Absent(presence) => presence,
+        let absence = match declared_location {
+            LocateResult::Here(object) => return self.reject_duplicate(object, former).await,
+            LocateResult::Absent(presence) => presence,
         };
-        for (number, path) in former.iter().enumerate() {
-            let (at, read) = self.read_former(container, path).await?;
-            match read {
-                FoundPath::Here(mut object) => {
-                    object.target.moves_after = follows;
-                    let object = self.add_move(container, object, &at).await?;
-                    return self.check_duplicate(object, &former[number + 1..]).await;
+        for (index, path) in former.iter().enumerate() {
+            let (relative_path, location) = self.read_former_path(container, path).await?;
+            match location {
+                LocateResult::Here(mut object) => {
+                    object.target.blocking_paths = preceding_moves;
+                    let object = self.add_move(container, object, &relative_path).await?;
+                    return self.reject_duplicate(object, &former[index + 1..]).await;
                 }
-                FoundPath::Absent(Presence::Missing(_)) => {}
-                // It had this path before one of the next ones.
-                FoundPath::Absent(Presence::Moved { to: Some(to) })
-                    if self.is_live_at_any(&to, &former[number + 1..]).await? => {}
+                LocateResult::Absent(Presence::Missing(_)) => {}
+                // The container is at a later former path.
+                LocateResult::Absent(Presence::Redirected { new_path: Some(to) })
+                    if self.is_live_at_any(&to, &former[index + 1..]).await? => {}
                 // Only an administrator can be sure that a namespace does not exist.
-                FoundPath::Absent(Presence::NoNamespace(_)) if self.caller.is_administrator => {}
-                other @ FoundPath::Absent(_) => return Ok(other),
+                LocateResult::Absent(Presence::MissingNamespace(_))
+                    if self.caller.is_administrator => {}
+                other @ LocateResult::Absent(_) => return Ok(other),
             }
         }
-        Ok(FoundPath::Absent(match (at_home, group_of(&container.path)) {
+        Ok(LocateResult::Absent(match (absence, group_of(&container.path)) {
             (Presence::Missing(target), _) => {
-                Presence::Missing(Target { moves_after: follows, ..target })
+                Presence::Missing(Target { blocking_paths: preceding_moves, ..target })
             }
-            (Presence::NoNamespace(_), Some(group)) => Presence::NoNamespace(group.to_owned()),
+            (Presence::MissingNamespace(_), Some(group)) => {
+                Presence::MissingNamespace(group.to_owned())
+            }
             (other, _) => other,
         }))
     }
 
     /// Reads the container with this `id`: at its declared path, between two moves, or elsewhere.
-    pub(super) async fn locate_by_id(&self, container: &Container, id: u64) -> Result<FoundPath> {
+    pub(super) async fn locate_by_id(
+        &self,
+        container: &Container,
+        id: u64,
+    ) -> Result<LocateResult> {
         let raw = self.fetch_object(container, &id.to_string()).await?;
-        let object = self.parse_whole(container, &raw).await?;
+        let object = self.parse_with_level(container, &raw).await?;
         if object.facts.deletion_mark.is_some()
-            || is_same_path(&object.path, &self.live_path(&container.path).await?)
+            || paths_are_equal(&object.path, &self.live_path(&container.path).await?)
         {
-            return Ok(FoundPath::Here(object));
+            return Ok(LocateResult::Here(object));
         }
         for former in self.former_paths(container) {
             let intermediate = intermediate_paths(former, &container.path);
             for path in std::iter::once(former.to_string()).chain(intermediate) {
-                if is_same_path(&object.path, &self.live_path(&path).await?) {
-                    return self.add_move(container, object, &path).await.map(FoundPath::Here);
+                if paths_are_equal(&object.path, &self.live_path(&path).await?) {
+                    return self.add_move(container, object, &path).await.map(LocateResult::Here);
                 }
             }
         }
-        Ok(FoundPath::Absent(Presence::Moved { to: Some(object.path) }))
+        Ok(LocateResult::Absent(Presence::Redirected { new_path: Some(object.path) }))
     }
 
-    /// Reads a former path, or a path halfway from there to the declared one: name and namespace
-    /// change one after the other. The returned path is relative to the declared paths of the
-    /// groups above, which may move at the same time.
-    async fn read_former(
+    /// Reads a former path, or a path between it and the declared one: a move changes the name and
+    /// the namespace one after the other. In the returned path, groups above have their declared
+    /// paths, because they may move at the same time.
+    async fn read_former_path(
         &self,
         container: &Container,
         former: &str,
-    ) -> Result<(String, FoundPath)> {
+    ) -> Result<(String, LocateResult)> {
         let live = self.live_path(former).await?;
         let mut read = self.read_at_path(container, &live).await?;
         for path in self.older_paths(container.scope, former, &live) {
-            if let FoundPath::Absent(Presence::Missing(_)) = &read
-                && let moved @ FoundPath::Absent(Presence::Moved { .. }) =
+            if let LocateResult::Absent(Presence::Missing(_)) = &read
+                && let moved @ LocateResult::Absent(Presence::Redirected { .. }) =
                     self.read_at_path(container, &path).await?
             {
                 read = moved;
             }
         }
         for path in intermediate_paths(former, &container.path) {
-            let at = self.live_path(&path).await?;
+            let live_intermediate = self.live_path(&path).await?;
             match &read {
-                FoundPath::Absent(Presence::Moved { to: Some(to) }) if is_same_path(to, &at) => {
-                    return Ok((path, self.read_at_path(container, &at).await?));
+                LocateResult::Absent(Presence::Redirected { new_path: Some(to) })
+                    if paths_are_equal(to, &live_intermediate) =>
+                {
+                    return Ok((path, self.read_at_path(container, &live_intermediate).await?));
                 }
-                // Nothing shows whether a group was at the former path.
-                FoundPath::Absent(Presence::Missing(_))
+                // Former paths of groups do not redirect, so this may be another group.
+                LocateResult::Absent(Presence::Missing(_))
                     if container.scope == Scope::Group
                         && self.moves.former_occupant(&path).is_none()
-                        && self.exists_at(Scope::Group, &at).await? =>
+                        && self.exists_at(Scope::Group, &live_intermediate).await? =>
                 {
-                    if self.moves.passing_group(&path).is_some() {
-                        return Ok((path, self.read_at_path(container, &at).await?));
+                    if self.moves.intermediate_group(&path).is_some() {
+                        return Ok((path, self.read_at_path(container, &live_intermediate).await?));
                     }
-                    return Ok((path, FoundPath::Absent(Presence::Halfway { from: live, at })));
+                    return Ok((
+                        path,
+                        LocateResult::Absent(Presence::PartlyMoved {
+                            former_path: live,
+                            at: live_intermediate,
+                        }),
+                    ));
                 }
                 _ => {}
             }
@@ -270,39 +288,46 @@ impl Observer {
         Ok((former.to_owned(), read))
     }
 
-    /// Other paths of a project that left `former` before a group above it moved; not `live`.
+    /// The paths, other than `live`, of a project that left `former` before a group above it moved.
     fn older_paths(&self, scope: Scope, former: &str, live: &str) -> Vec<String> {
-        let mut all = match scope {
+        let mut paths = match scope {
             Scope::Project => self.moves.former_paths(former).unwrap_or_default(),
             // The service forgets former paths of groups.
             Scope::Group => Vec::new(),
         };
-        all.retain(|path| !is_same_path(path, live));
-        all
+        paths.retain(|path| !paths_are_equal(path, live));
+        paths
     }
 
     /// True if `live_path` is the live path of one of the `former` paths.
     async fn is_live_at_any(&self, live_path: &str, former: &[Arc<str>]) -> Result<bool> {
         for path in former {
-            if is_same_path(&self.live_path(path).await?, live_path) {
+            if paths_are_equal(&self.live_path(path).await?, live_path) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Returns `object`, unless a container exists at one of its other `former` paths. One that is
-    /// declared there itself is no conflict.
-    async fn check_duplicate(&self, object: LiveObject, former: &[Arc<str>]) -> Result<FoundPath> {
+    /// Returns `object`, or `Twice` if a container also exists at one of the other `former` paths
+    /// and is not declared there.
+    async fn reject_duplicate(
+        &self,
+        object: LiveObject,
+        former: &[Arc<str>],
+    ) -> Result<LocateResult> {
         for former in former.iter().filter(|former| !self.moves.is_reoccupied(former)) {
-            let other = self.live_path(former).await?;
+            let other_path = self.live_path(former).await?;
             for scope in Scope::ALL {
-                if self.exists_at(scope, &other).await? {
-                    return Ok(FoundPath::Absent(Presence::Twice { at: object.path, other }));
+                if self.exists_at(scope, &other_path).await? {
+                    return Ok(LocateResult::Absent(Presence::Ambiguous {
+                        at: object.path,
+                        other_path,
+                    }));
                 }
             }
         }
-        Ok(FoundPath::Here(object))
+        Ok(LocateResult::Here(object))
     }
 
     /// The projects of the group `target` at `path` and of its subgroups, for a caller with this
@@ -318,16 +343,16 @@ impl Observer {
             return Ok(Err(Cause::new(why)));
         }
         let lookup = catalogue::container_lookup(Scope::Project);
-        let list = target.addressed(exist::list_below(Scope::Project));
-        let live_projects =
+        let list = target.address(exist::descendants_request(Scope::Project));
+        let project_rows =
             self.list_all(Scope::Project, list, &exist::identity_keys(Scope::Project)).await;
         let prefix = format!("{}/", path.to_lowercase());
-        Ok(split_fatal(live_projects)?.map(|all| {
-            let projects = all.iter().map(|raw| {
-                let (path, facts) = (lookup.path_in(raw), (lookup.facts)(raw));
+        Ok(split_fatal(project_rows)?.map(|rows| {
+            let projects = rows.iter().map(|raw| {
+                let (path, facts) = (lookup.path_in(raw), (lookup.read_facts)(raw));
                 // A project is declared, if at all, at the path without the deletion mark.
-                let marked = facts.id.filter(|_| facts.deletion_mark.is_some());
-                let path = marked.map_or(path, |id| unmarked_path(path, id));
+                let marked_id = facts.id.filter(|_| facts.deletion_mark.is_some());
+                let path = marked_id.map_or(path, |id| unmarked_path(path, id));
                 ListedProject { path: path.into(), facts }
             });
             // Projects that are only shared with the group are elsewhere.
@@ -335,31 +360,32 @@ impl Observer {
         }))
     }
 
-    /// Adds the changes that bring the container to its declared path. `at` is its present path,
-    /// relative to the declared paths of the groups above.
+    /// Adds the changes that bring the container to its declared path. In `present_path`, groups
+    /// above have their declared paths.
     async fn add_move(
         &self,
         container: &Container,
         mut object: LiveObject,
-        at: &str,
+        present_path: &str,
     ) -> Result<LiveObject> {
-        let (at, home) = (at.to_lowercase(), container.path.to_lowercase());
-        let transfers = group_of(&at) != group_of(&home);
-        object.target.former = Some(Former {
+        let (present_path, declared_path) =
+            (present_path.to_lowercase(), container.path.to_lowercase());
+        let is_transferred = group_of(&present_path) != group_of(&declared_path);
+        object.target.former = Some(FormerLocation {
             path: object.path.as_str().into(),
-            is_renamed: last_segment(&at) != last_segment(&home),
-            is_transferred: transfers,
+            is_renamed: last_segment(&present_path) != last_segment(&declared_path),
+            is_transferred,
             name: None,
         });
-        if transfers && let Some(namespace) = group_of(&container.path) {
+        if is_transferred && let Some(namespace) = group_of(&container.path) {
             object.target.namespace = self.find_namespace(namespace).await?;
         }
         Ok(object)
     }
 
-    /// Replaces live names in `collection` by the declared names of groups, projects or runners:
-    /// the service returns live paths, and no names of runners. A runner without a declared name
-    /// gets its description if that is unique among `runners`, else its id.
+    /// Replaces live names of groups, projects or runners in `collection` with declared ones: the
+    /// service returns live paths, and no names of runners. A runner without a declared name keeps
+    /// its description if that is unique among `runners`, and otherwise gets its id.
     pub(super) fn with_declared_names(
         &self,
         section: &DeclaredSection,
@@ -367,34 +393,35 @@ impl Observer {
         names: &Names,
         runners: &[(u64, String)],
     ) -> LiveEntries {
-        let Some((field, named)) = named_object(section.section) else { return collection };
-        match named {
+        let Some((field, object_type)) = named_object(section.kind) else { return collection };
+        match object_type {
             NamedObject::Runner => {}
             NamedObject::Group | NamedObject::Project if !self.moves.is_empty() => {}
             _ => return collection,
         }
-        let (mut declared, mut absent_names) = (BTreeMap::new(), BTreeSet::new());
+        let (mut declared_names, mut absent_names) = (BTreeMap::new(), BTreeSet::new());
         for entry in &section.entries {
             let Some(value) = entry.fields.get(field) else { continue };
             let Some(name) = value.value.plain() else { continue };
             let text = name.as_str();
-            if let Some(id) = text.map_or(name.as_u64(), |text| names.numeric_id(named, text)) {
-                declared.insert(id, name.clone());
+            if let Some(id) = text.map_or(name.as_u64(), |text| names.numeric_id(object_type, text))
+            {
+                declared_names.insert(id, name.clone());
             } else if entry.state == EntryPresence::Absent {
                 absent_names.extend(text.map(str::to_lowercase));
             }
         }
-        let rename = |mut entry: LiveEntry| {
+        let with_declared_name = |mut entry: LiveEntry| {
             let Some(id) = entry.id() else { return entry };
-            let mut name = declared.get(&id).cloned();
-            if name.is_none() && named == NamedObject::Runner {
-                let shown = entry.fields.raw().get(field).and_then(Json::as_str);
-                let shown = shown.unwrap_or_default();
-                let is_name = !shown.is_empty()
-                    && shown.parse::<u64>().is_err()
-                    && (lookups::runner_ids(runners, shown) == [id]
-                        || absent_names.contains(&shown.to_lowercase()));
-                name = (!is_name).then(|| id.into());
+            let mut name = declared_names.get(&id).cloned();
+            if name.is_none() && object_type == NamedObject::Runner {
+                let live_name = entry.fields.raw().get(field).and_then(Json::as_str);
+                let live_name = live_name.unwrap_or_default();
+                let is_unique_name = !live_name.is_empty()
+                    && live_name.parse::<u64>().is_err()
+                    && (lookups::runner_ids(runners, live_name) == [id]
+                        || absent_names.contains(&live_name.to_lowercase()));
+                name = (!is_unique_name).then(|| id.into());
             }
             if let Some(name) = name {
                 entry.fields.raw_mut().insert(field.to_owned(), name);
@@ -402,18 +429,23 @@ impl Observer {
             entry
         };
         match collection {
-            LiveEntries::Complete(entries) => LiveEntries::Complete(entries.map(rename)),
-            LiveEntries::Within(entries) => {
-                LiveEntries::Within(entries.into_iter().map(rename).collect())
+            LiveEntries::Complete(entries) => {
+                LiveEntries::Complete(entries.map(with_declared_name))
+            }
+            LiveEntries::Nested(entries) => {
+                LiveEntries::Nested(entries.into_iter().map(with_declared_name).collect())
             }
             other => other,
         }
     }
 }
 
-/// The paths between `former` and `home` if both the name and the namespace change.
-fn intermediate_paths(former: &str, home: &str) -> Vec<String> {
-    path_after_rename(former, home).into_iter().chain(path_after_rename(home, former)).collect()
+/// The paths between `former` and `declared` if both the name and the namespace change.
+fn intermediate_paths(former: &str, declared: &str) -> Vec<String> {
+    path_after_rename(former, declared)
+        .into_iter()
+        .chain(path_after_rename(declared, former))
+        .collect()
 }
 
 fn last_segment(path: &str) -> &str {

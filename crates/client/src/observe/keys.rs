@@ -1,4 +1,4 @@
-//! Which fields of a container's object are kept.
+//! The fields of a container's object that are kept.
 
 use std::{
     borrow::Cow,
@@ -38,18 +38,18 @@ pub(crate) fn key_filter(keys: BTreeSet<&str>) -> KeyFilter {
 
 fn collect_keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c str> {
     let mut keys = BTreeSet::new();
-    let mut declared: BTreeMap<_, (Section, BTreeSet<&str>)> = BTreeMap::new();
+    let mut declared_fields: BTreeMap<_, (Section, BTreeSet<&str>)> = BTreeMap::new();
     for container in containers {
         let (container_kind, _) = catalogue::container(container.scope);
         keys.extend(container_kind.looked_at);
         for section in &container.sections {
-            let section_key = (container.scope, section.section.section);
+            let section_key = (container.scope, section.kind.section);
             let (_, names) =
-                declared.entry(section_key).or_insert((section.section, BTreeSet::new()));
-            names.extend(section.names());
+                declared_fields.entry(section_key).or_insert((section.kind, BTreeSet::new()));
+            names.extend(section.field_names());
         }
     }
-    for (section, names) in declared.values() {
+    for (section, names) in declared_fields.values() {
         add_section_keys(*section, names, &mut keys);
     }
     keys
@@ -61,19 +61,19 @@ pub(crate) fn add_section_keys<'c>(
     declared_names: &BTreeSet<&'c str>,
     keys: &mut BTreeSet<&'c str>,
 ) {
-    match section.scoped_kind.place {
+    match section.scoped_kind.read_source {
         ReadSource::ListField(field) => drop(keys.insert(field)),
-        ReadSource::ObjectField { field, sign } => keys.extend([field, sign]),
+        ReadSource::ObjectField { field, marker_field: sign } => keys.extend([field, sign]),
         ReadSource::Object => {
             let table = section.table();
             // The presence of a field of a higher tier shows that the service has this tier.
-            let always = table.specs().iter().filter(|spec| {
+            let always_kept = table.specs().iter().filter(|spec| {
                 spec.field.available.tier > Tier::Free || spec.field.with_every_edit
             });
-            let other_names = table.needed_with(|name| declared_names.contains(name));
-            let always = always.map(|spec| spec.name);
-            let others = other_names.chain(always).map(|name| -> &'c str { name });
-            for name in declared_names.iter().copied().chain(others) {
+            let needed_names = table.needed_with(|name| declared_names.contains(name));
+            let always_kept = always_kept.map(|spec| spec.name);
+            let further_names = needed_names.chain(always_kept).map(|name| -> &'c str { name });
+            for name in declared_names.iter().copied().chain(further_names) {
                 keys.extend(table.live_name(name));
                 // The replacement of a deprecated field, for answers that lack the deprecated one.
                 keys.extend(table.field(name).replaced_by());
@@ -90,21 +90,23 @@ mod tests {
     use super::*;
     use crate::{field::Scope, kind::FieldSelection, value::Object};
 
-    /// Whatever is declared, a kind reads the same from the kept fields as from the whole object.
+    /// For any declaration, a kind reads the same from the kept fields as from the whole object.
     #[test]
     fn the_kept_keys_suffice_to_read_any_field() {
-        let in_object = |section: &Section| matches!(section.scoped_kind.place, ReadSource::Object);
+        let in_object =
+            |section: &Section| matches!(section.scoped_kind.read_source, ReadSource::Object);
         for section in catalogue::all_sections().filter(in_object) {
             let specs = section.table().specs();
-            let live = |deprecated: bool, tier: Tier| -> Object {
-                let shown = specs.iter().filter(|spec| {
+            let object_with = |deprecated: bool, tier: Tier| -> Object {
+                let shown_specs = specs.iter().filter(|spec| {
                     (deprecated || spec.field.replaced_by().is_none())
                         && spec.field.available.tier <= tier
                 });
-                let names = shown.filter_map(|spec| spec.field.live_name());
-                let more = [("id", json!(7)), ("added_by_hand", json!(1)), ("other", json!(2))];
-                let more = more.map(|(name, value)| (name.to_owned(), value));
-                names.map(|name| (name.to_owned(), json!(name))).chain(more).collect()
+                let names = shown_specs.filter_map(|spec| spec.field.live_name());
+                let extra_fields =
+                    [("id", json!(7)), ("added_by_hand", json!(1)), ("other", json!(2))];
+                let extra_fields = extra_fields.map(|(name, value)| (name.to_owned(), value));
+                names.map(|name| (name.to_owned(), json!(name))).chain(extra_fields).collect()
             };
             let names = specs.iter().map(|spec| spec.name).chain(["added_by_hand"]);
             for (name, empty, deprecated, tier) in names.flat_map(|name| {
@@ -115,12 +117,12 @@ mod tests {
                 });
                 cases.map(move |(empty, deprecated, tier)| (name, empty, deprecated, tier))
             }) {
-                let mut raw = live(deprecated, tier);
+                let mut raw = object_with(deprecated, tier);
                 if section.scoped_kind.scope == Scope::Project {
                     raw.insert("empty_repo".into(), empty.into());
                 }
-                let (itself, _) = catalogue::container(section.scoped_kind.scope);
-                let mut keys: BTreeSet<&str> = itself.looked_at.iter().copied().collect();
+                let (container_kind, _) = catalogue::container(section.scoped_kind.scope);
+                let mut keys: BTreeSet<&str> = container_kind.looked_at.iter().copied().collect();
                 add_section_keys(section, &BTreeSet::from([name]), &mut keys);
                 let mut kept = raw.clone();
                 kept.retain(|key, _| keys.contains(key.as_str()));

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Observer,
-    find::{id_of, is_same_path, level_of},
+    find::{id_of, level_of, paths_are_equal},
     memory,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     kind::{Id, LiveNamespace, Names, NamespaceOwner, Section, forms},
     live::LiveEntries,
     operation::{self, KeyFilter},
-    page::Rows,
+    page::EntryKeys,
     value::Json,
 };
 
@@ -34,8 +34,8 @@ pub(super) struct CustomRole {
 }
 
 impl Observer {
-    /// The ids of the names in entries of `section` of the container at `path`. Names in live entries
-    /// need no look-up.
+    /// Looks up the ids of the objects that declared entries of `section` name. Names that identify
+    /// a live entry need no look-up.
     pub(super) async fn resolve_names(
         &self,
         path: &str,
@@ -43,34 +43,37 @@ impl Observer {
         live_entries: &LiveEntries,
     ) -> Result<Names> {
         let mut names = Names::default();
-        // Nothing is planned in a section that was not read, so nothing is looked up for it.
+        // A section that was not read is not planned, so its names are not needed.
         let Ok(live) = live_entries.entries() else { return Ok(names) };
         let mut live_keys: Option<BTreeSet<String>> = None;
-        let runners = self.runners_if_named(section.section).await?;
-        for entry in section.present() {
-            for (field, named, name) in forms::referenced_names(section.section, &entry.values()) {
-                if named == NamedObject::Runner {
-                    names.insert_candidates(named, &name, runner_ids(&runners, &name));
-                } else if named == NamedObject::Role {
+        let runners = self.runners_if_named(section.kind).await?;
+        for entry in section.present_entries() {
+            for (field, object_type, name) in forms::referenced_names(section.kind, &entry.values())
+            {
+                if object_type == NamedObject::Runner {
+                    names.insert_candidates(object_type, &name, runner_ids(&runners, &name));
+                } else if object_type == NamedObject::Role {
                     if live.iter().any(|live| {
-                        section.section.name(live.fields.raw()) == entry.key
+                        section.kind.entry_name(live.fields.raw()) == entry.key
                             && live.fields.raw().get(&field).and_then(Json::as_str) == Some(&name)
                     }) {
                         continue;
                     }
                     let roles = self.read_roles(path).await?;
                     let role = roles.iter().find(|role| role.name == name);
-                    names.insert(named, &name, role.map(|role| role.id));
+                    names.insert(object_type, &name, role.map(|role| role.id));
                     if let Some(CustomRole { id, level: Some(level), .. }) = role {
                         names.insert_level(*id, *level);
                     }
                 } else {
-                    let is_identity = section.section.identity.contains(&&*field);
+                    let is_identity = section.kind.identity.contains(&&*field);
                     let live_keys = live_keys.get_or_insert_with(|| {
-                        live.iter().map(|entry| section.section.name(entry.fields.raw())).collect()
+                        live.iter()
+                            .map(|entry| section.kind.entry_name(entry.fields.raw()))
+                            .collect()
                     });
                     if !(is_identity && live_keys.contains(&entry.key)) {
-                        names.insert(named, &name, self.find_id(named, &name).await?);
+                        names.insert(object_type, &name, self.find_id(object_type, &name).await?);
                     }
                 }
             }
@@ -78,7 +81,7 @@ impl Observer {
         Ok(names)
     }
 
-    /// The id for `name`, looked up once.
+    /// Looks up the id of an object by `name`, once.
     ///
     /// # Errors
     /// [`ApiError`](crate::api::ApiError) if it could not be looked up.
@@ -99,19 +102,19 @@ impl Observer {
     /// The custom roles for members of the container at `path`, read once: those of the
     /// installation, which administrators see, or those of the top-level group.
     async fn read_roles(&self, path: &str) -> Result<Roles> {
-        let top = path.split('/').next().unwrap_or(path);
-        let root_group = if self.caller.is_administrator { "" } else { top };
+        let top_level_group = path.split('/').next().unwrap_or(path);
+        let cache_key = if self.caller.is_administrator { "" } else { top_level_group };
         let read = async || {
-            let request = match root_group {
+            let request = match cache_key {
                 "" => operation::MEMBER_ROLE_LIST.request(),
                 top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
             };
-            let role_rows = match self.client.list_rows(request, Rows::with_id(&[])).await {
+            let role_rows = match self.client.list_rows(request, EntryKeys::with_id(&[])).await {
                 // The token may not see them, or the service has none.
                 Err(error) if matches!(error.status(), Some(400 | 403 | 404)) => {
                     return Ok(Roles::default());
                 }
-                all => all?,
+                rows => rows?,
             };
             let roles = role_rows.iter().filter_map(|raw| {
                 let name = raw.get("name")?.as_str()?.to_owned();
@@ -123,12 +126,12 @@ impl Observer {
             });
             Ok(roles.collect())
         };
-        self.memory.roles.read(root_group, read).await
+        self.cache.roles.read(cache_key, read).await
     }
 
     /// The runners of projects that the token sees, if entries of the section name runners.
-    pub(super) async fn runners_if_named(&self, of: Section) -> Result<Runners> {
-        match named_object(of) {
+    pub(super) async fn runners_if_named(&self, section: Section) -> Result<Runners> {
+        match named_object(section) {
             Some((_, NamedObject::Runner)) => self.read_runners().await,
             _ => Ok(Runners::default()),
         }
@@ -137,16 +140,17 @@ impl Observer {
     /// The runners of projects that the token sees, read once.
     async fn read_runners(&self) -> Result<Runners> {
         let read = async || {
-            let sees_all = self.caller.is_administrator;
-            let op = if sees_all { operation::RUNNER_LIST_ALL } else { operation::RUNNER_LIST };
+            let is_administrator = self.caller.is_administrator;
+            let op =
+                if is_administrator { operation::RUNNER_LIST_ALL } else { operation::RUNNER_LIST };
             let list = op.request().query("type", "project_type");
-            let runner_rows = self.client.list_rows(list, Rows::with_id(&[])).await?;
+            let runner_rows = self.client.list_rows(list, EntryKeys::with_id(&[])).await?;
             let runners = runner_rows.iter().filter_map(|raw| {
                 Some((id_of(raw)?, raw.get("description")?.as_str()?.to_lowercase()))
             });
             Ok(runners.collect())
         };
-        self.memory.runners.read("", read).await
+        self.cache.runners.read("", read).await
     }
 
     /// The id of the user with this name.
@@ -161,37 +165,37 @@ impl Observer {
             });
             Ok(user.and_then(|user| user["id"].as_u64()))
         };
-        self.memory.ids.read(&format!("user {key}"), read).await
+        self.cache.ids.read(&format!("user {key}"), read).await
     }
 
     /// The id of the group or project that is declared at this path.
     async fn find_container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
         let key = path.to_lowercase();
         let lookup = catalogue::container_lookup(scope);
-        let read = async || {
-            let live_path = match scope {
-                Scope::Group => self.live_group_path(path).await?,
-                Scope::Project => self.live_project_path(path).await?,
-            };
-            match self.get_container_object(scope, &live_path, &KeyFilter::All).await {
-                Ok(object) => {
-                    Ok(id_of(&object).filter(|_| is_same_path(lookup.path_in(&object), &live_path)))
+        let read =
+            async || {
+                let live_path = match scope {
+                    Scope::Group => self.live_group_path(path).await?,
+                    Scope::Project => self.live_project_path(path).await?,
+                };
+                match self.get_container_object(scope, &live_path, &KeyFilter::All).await {
+                    Ok(object) => Ok(id_of(&object)
+                        .filter(|_| paths_are_equal(lookup.path_in(&object), &live_path))),
+                    Err(error) if error.is_moved() => Ok(None),
+                    Err(error) if error.is_absent() => Ok(None),
+                    Err(error) => Err(error),
                 }
-                Err(error) if error.is_moved() => Ok(None),
-                Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(None),
-                Err(error) => Err(error),
-            }
-        };
-        self.memory.ids.read(&memory::id_key(scope, &key), read).await
+            };
+        self.cache.ids.read(&memory::id_key(scope, &key), read).await
     }
 
-    /// The namespace that is declared at `path`.
+    /// The namespace at the declared `path`.
     pub(super) async fn find_namespace(&self, path: &str) -> Result<Option<LiveNamespace>> {
-        let live = self.live_group_path(path).await?;
-        self.namespace_at(&live).await
+        let live_path = self.live_group_path(path).await?;
+        self.namespace_at(&live_path).await
     }
 
-    /// The namespace at `path`.
+    /// The namespace at the live `path`.
     pub(super) async fn namespace_at(&self, path: &str) -> Result<Option<LiveNamespace>> {
         let read = async || {
             let namespace = match self.get_namespace(path).await? {
@@ -209,16 +213,18 @@ impl Observer {
             };
             Ok(Some(LiveNamespace { id, owner }))
         };
-        self.memory.namespaces.read(&path.to_lowercase(), read).await
+        self.cache.namespaces.read(&path.to_lowercase(), read).await
     }
 
-    /// Reads the namespace at `path`: `null` if there is none, `None` if the service answered with
-    /// another one.
+    /// Reads the namespace at `path`: `null` if it does not exist, `None` if the service returned
+    /// another namespace.
     async fn get_namespace(&self, path: &str) -> Result<Option<Json>> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
         match self.client.get_object(request, &["id", "full_path"]).await {
-            Ok(answer) => Ok(Some(answer.body).filter(|namespace| has_path(namespace, path))),
-            Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(Some(Json::Null)),
+            Ok(answer) => {
+                Ok(Some(answer.body).filter(|namespace| is_namespace_at(namespace, path)))
+            }
+            Err(error) if error.is_absent() => Ok(Some(Json::Null)),
             Err(error) => Err(error),
         }
     }
@@ -226,19 +232,19 @@ impl Observer {
     /// The namespace at `path` from a search; `null` if it is not found.
     async fn search_namespace(&self, path: &str) -> Result<Json> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
-        let namespaces = self.client.list_rows(request, Rows::with_id(&["full_path"])).await?;
+        let namespaces = self.client.list_rows(request, EntryKeys::with_id(&["full_path"])).await?;
         let mut namespaces = namespaces.into_vec().into_iter().map(Json::Object);
-        Ok(namespaces.find(|namespace| has_path(namespace, path)).unwrap_or_default())
+        Ok(namespaces.find(|namespace| is_namespace_at(namespace, path)).unwrap_or_default())
     }
 }
 
-/// The ids of those of `runners` that have this description, in any case.
+/// The ids of the `runners` with this description, ignoring case.
 pub(super) fn runner_ids(runners: &[(u64, String)], description: &str) -> Vec<u64> {
     let description = description.to_lowercase();
     runners.iter().filter(|(_, other)| *other == description).map(|(id, _)| *id).collect()
 }
 
 /// True if a namespace is the one at `path`, ignoring case.
-fn has_path(namespace: &Json, path: &str) -> bool {
-    namespace["full_path"].as_str().is_some_and(|full_path| is_same_path(full_path, path))
+fn is_namespace_at(namespace: &Json, path: &str) -> bool {
+    namespace["full_path"].as_str().is_some_and(|full_path| paths_are_equal(full_path, path))
 }

@@ -1,4 +1,4 @@
-//! The objects that an observer remembers, so that it reads each only once.
+//! The cache of an observer: each object is read only once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,14 +21,14 @@ use crate::{
     value::Object,
 };
 
-/// The remembered answers.
+/// The cached answers.
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct ObserverCache {
     /// The ids of users, groups and projects, by name.
     pub(super) ids: LookUpCache<Option<u64>>,
     /// The namespaces, by path.
     pub(super) namespaces: LookUpCache<Option<LiveNamespace>>,
-    /// The access levels to groups.
+    /// The access levels of users in groups, by path.
     pub(super) group_levels: LookUpCache<InheritedLevels>,
     /// The names of the entries of groups, by section and path.
     pub(super) entries: LookUpCache<Arc<[String]>>,
@@ -44,14 +44,15 @@ pub(super) struct Memory {
     pub(super) release: LookUpCache<DetectedRelease>,
     /// The names of users and groups, by id.
     pub(super) names: LookUpCache<Option<String>>,
-    /// Declared fields that single answers lack as well as list rows; reading again is useless.
+    /// Declared fields that neither list rows nor single reads return, so that a single read is
+    /// useless.
     pub(super) never_returned: Mutex<BTreeSet<String>>,
     /// The rows of the roster, until they are used.
     pub(super) roster_rows: Mutex<roster::RosterRows>,
 }
 
-impl Memory {
-    /// Forgets the look-ups for `path`.
+impl ObserverCache {
+    /// Removes the cached answers for `path`.
     pub(super) fn forget(&self, path: &str) {
         self.live_paths.clear();
         let path = path.to_lowercase();
@@ -63,8 +64,8 @@ impl Memory {
         self.groups.forget(&path);
     }
 
-    /// Records which group or project this run put at `path`. Names refer to this one, even if
-    /// another one gets its path later.
+    /// Records the group or project that this run created at, or moved to, `path`. Names refer to
+    /// it even if another one gets this path later.
     pub(super) fn record_id(&self, scope: Scope, path: &str, id: u64) {
         self.forget(path);
         let path = path.to_lowercase();
@@ -81,15 +82,15 @@ pub(super) fn id_key(scope: Scope, path: &str) -> String {
     format!("{} {path}", scope.noun())
 }
 
-/// Answers by name. The first caller reads; the others wait and share its answer, even a failure:
-/// otherwise each of them would wait for its own failure in turn.
+/// Answers by name. The first caller reads; the others wait and share its answer, also a failure,
+/// so that a failing request is sent once.
 pub(super) struct LookUpCache<T>(Mutex<BTreeMap<String, LookUp<T>>>);
 
 /// One look-up, in progress or finished.
 type LookUp<T> = Arc<OnceCell<Result<T>>>;
 
 impl<T: Clone> LookUpCache<T> {
-    /// The answer for `name`, from `read` unless it is remembered.
+    /// The answer for `name`: cached, or else from `read`.
     pub(super) async fn read(
         &self,
         name: &str,
@@ -110,12 +111,12 @@ impl<T: Clone> LookUpCache<T> {
         lock(&self.0).insert(name.to_owned(), cell);
     }
 
-    /// Forgets everything.
+    /// Removes all answers.
     pub(super) fn clear(&self) {
         lock(&self.0).clear();
     }
 
-    /// Forgets `name`.
+    /// Removes the answer for `name`.
     pub(super) fn forget(&self, name: &str) {
         lock(&self.0).remove(name);
     }

@@ -1,11 +1,11 @@
 //! Reads the live state of declared containers.
 //!
-//! In: the declarations, and a client that cannot write. Out: a [`Live`] for each container. This
-//! module knows no plan; it [answers](Observer::answer) a plan's questions. Each object is read
-//! once: projects from list pages if that costs less than single reads, collections only for
-//! declared sections. A failed read makes its container or section `Unreadable` and never looks
-//! like absence. Only failures that affect every further read (the token, the address, a budget)
-//! end a run.
+//! In: the declarations, and a client that cannot write. Out: a [`LiveContainer`] for each container. This
+//! module contains no planning; it only [reads the extra facts](Observer::answer) that a plan asks
+//! for. Each object is read once: projects from list pages if that costs fewer requests than single
+//! reads, collections only for declared sections. A failed read makes its container or section
+//! `Unreadable`, never absent. Only failures that affect every further read (the token, the address,
+//! a budget) end a run.
 
 mod exist;
 mod find;
@@ -23,10 +23,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
 pub use exist::ExistingContainers;
-pub(crate) use exist::{list_below, outermost_paths};
-use find::{FoundPath, LiveObject};
-pub(crate) use find::{entries_in_object, is_same_path};
-use memory::Memory;
+pub(crate) use exist::{descendants_request, outermost_paths};
+use find::{LiveObject, LocateResult};
+pub(crate) use find::{entries_in_object, paths_are_equal};
+use memory::ObserverCache;
 
 use crate::{
     api::{ApiError, ReadClient, Result},
@@ -35,11 +35,11 @@ use crate::{
     desired::{Container, CreationPolicy, DeclaredSection, Moves},
     field::Scope,
     kind::forms,
-    live::{Caller, Live, LiveEntries, Presence, ReadTime, TokenProperties},
+    live::{Caller, LiveContainer, LiveEntries, Presence, ReadTime, TokenProperties},
     operation, text,
 };
 
-/// The header by which every answer of the sandbox identifies it.
+/// The header with which the sandbox identifies itself in every answer.
 pub(crate) const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 
 /// The maximum number of listed projects that wait to be read: enough to keep all readers busy
@@ -53,11 +53,11 @@ pub struct Observer {
     is_sandbox: bool,
     /// The declared former paths.
     moves: Arc<Moves>,
-    memory: Memory,
+    cache: ObserverCache,
 }
 
 impl Observer {
-    /// Reads the token's user.
+    /// Creates an observer, and reads the token's user.
     ///
     /// # Errors
     /// [`ApiError`] if the service cannot be reached or does not accept the token.
@@ -70,17 +70,17 @@ impl Observer {
             username: user["username"].as_str().unwrap_or_default().to_owned(),
             is_administrator: user["is_admin"] == true,
         };
-        let sandbox = answer.headers.contains_key(SANDBOX_HEADER);
+        let is_sandbox = answer.headers.contains_key(SANDBOX_HEADER);
         Ok(Self {
             client,
             caller,
-            is_sandbox: sandbox,
+            is_sandbox,
             moves: Arc::default(),
-            memory: Memory::default(),
+            cache: ObserverCache::default(),
         })
     }
 
-    /// Follows declared former paths.
+    /// Sets the declared former paths to follow.
     #[must_use]
     pub fn with_moves(self, moves: Arc<Moves>) -> Self {
         Self { moves, ..self }
@@ -95,10 +95,10 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn read_token(&self) -> Result<Option<TokenProperties>> {
+    pub async fn read_token_properties(&self) -> Result<Option<TokenProperties>> {
         match self.client.get(operation::OWN_TOKEN.request()).await {
             Ok(answer) => Ok(answer.object().and_then(TokenProperties::read)),
-            // A refusal here shows nothing about the token's rights.
+            // A refusal of this request does not end the run: accepted tokens may get one.
             Err(error) if error.status().is_none() && is_fatal(&error) => Err(error),
             Err(_) => Ok(None),
         }
@@ -114,12 +114,12 @@ impl Observer {
         &self.client
     }
 
-    /// Estimates the requests to read `containers`: one for each declared section that is not part
-    /// of the container's own object, and one for each hundred containers.
+    /// Estimates the number of requests to read `containers`: one for each declared section that is
+    /// not part of the container's own object, and one for each hundred containers.
     pub fn estimate_requests<'c>(containers: impl ExactSizeIterator<Item = &'c Container>) -> u64 {
         let pages = containers.len() / 100;
         let sections = containers.flat_map(|container| &container.sections);
-        (pages + sections.filter(|section| !section.section.is_in_object()).count()) as u64
+        (pages + sections.filter(|section| !section.kind.is_in_object()).count()) as u64
     }
 
     /// Reads `containers`, at most `max_concurrent` at a time, and calls `handle_live` for each one
@@ -132,7 +132,7 @@ impl Observer {
         &self,
         containers: &[&'c Container],
         max_concurrent: usize,
-        handle_live: impl AsyncFn(&'c Container, Live) -> Result<()>,
+        handle_live: impl AsyncFn(&'c Container, LiveContainer) -> Result<()>,
     ) -> Result<()> {
         let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
         let listing = async {
@@ -153,7 +153,7 @@ impl Observer {
                         Some(row) => self.complete_row(container, row).await,
                         None => self.read_by_path(container).await,
                     };
-                    each(container, self.read_sections_of(container, object).await?).await
+                    each(container, self.read_declared_sections(container, object).await?).await
                 }
             })
             .buffer_unordered(max_concurrent)
@@ -165,126 +165,135 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
-    pub async fn read_container(&self, container: &Container, id: Option<u64>) -> Result<Live> {
+    pub async fn read_container(
+        &self,
+        container: &Container,
+        id: Option<u64>,
+    ) -> Result<LiveContainer> {
         let object = self.read_by_id_or_path(container, id).await;
-        self.read_sections_of(container, object).await
+        self.read_declared_sections(container, object).await
     }
 
-    /// Reads the sections of `live` in `stale` again, and keeps the rest. The object of a group is
-    /// always read: the group may have another path by now, and requests use the id.
+    /// Reads the `stale_sections` of `live` again, and keeps the others. Also reads the object of a
+    /// group in any case: requests use the id, so the group may have been renamed unnoticed.
     ///
     /// # Errors
     /// As [`Self::read_container`].
     pub async fn reread_sections(
         &self,
         container: &Container,
-        mut live: Live,
-        stale: &BTreeSet<&'static str>,
-    ) -> Result<Live> {
-        let Presence::Here(target, facts) = &live.presence else {
+        mut live: LiveContainer,
+        stale_sections: &BTreeSet<&'static str>,
+    ) -> Result<LiveContainer> {
+        let Presence::Existing(target, facts) = &live.presence else {
             return self.read_container(container, None).await;
         };
-        let sections = stale.iter().filter_map(|name| container.section(name));
-        if sections.clone().any(|section| section.section.is_in_object())
+        let sections = stale_sections.iter().filter_map(|name| container.section(name));
+        if sections.clone().any(|section| section.kind.is_in_object())
             || facts.import_state.is_some()
             || target.scope == Scope::Group
         {
             match split_fatal(self.read_by_id_or_path(container, target.id).await)? {
-                Ok(FoundPath::Here(object)) => {
-                    live.times.object = ReadTime { began: object.read_at, ended: object.read_at };
-                    live.presence = Presence::Here(object.target, object.facts);
+                Ok(LocateResult::Here(object)) => {
+                    live.read_times.object =
+                        ReadTime { began: object.read_at, ended: object.read_at };
+                    live.presence = Presence::Existing(object.target, object.facts);
                     live.sections.extend(object.sections);
                 }
-                Ok(FoundPath::Absent(presence)) => {
+                Ok(LocateResult::Absent(presence)) => {
                     return self.live_if_absent(container, presence).await;
                 }
                 Err(cause) => {
-                    return Ok(Live::with_presence(Presence::Unreadable(cause), self.now()));
+                    return Ok(LiveContainer::with_presence(
+                        Presence::Unreadable(cause),
+                        self.now(),
+                    ));
                 }
             }
         }
         // Contents that have not arrived yet are not read.
         let has_arrived =
-            matches!(&live.presence, Presence::Here(_, facts) if facts.import_state.is_none());
+            matches!(&live.presence, Presence::Existing(_, facts) if facts.import_state.is_none());
         self.read_sections(container, &mut live, sections, (has_arrived, 1)).await?;
         Ok(live)
     }
 
-    /// Reads `sections` of a container, up to `max_concurrent` of them at a time, and then those
-    /// with parents. Also reads the ids of what their entries name: a name whose live entry has
-    /// disappeared may need a look-up now. Unless it `reads_lists`, it reads only sections of the
-    /// container's own object, which `live` contains.
+    /// Reads `sections` of a container, up to `max_concurrent` at a time, and then those with
+    /// parents. Also looks up the ids of objects that their entries name. Unless `reads_lists`, only
+    /// takes over the sections of the container's own object, which `live` contains.
     async fn read_sections<'c>(
         &self,
         container: &Container,
-        live: &mut Live,
+        live: &mut LiveContainer,
         sections: impl Iterator<Item = &'c DeclaredSection>,
-        (reads_lists, at_once): (bool, usize),
+        (reads_lists, max_concurrent): (bool, usize),
     ) -> Result<()> {
-        let Presence::Here(target, facts) = &live.presence.clone() else { return Ok(()) };
+        let Presence::Existing(target, facts) = &live.presence.clone() else { return Ok(()) };
         let (nested, flat): (Vec<_>, Vec<_>) =
-            sections.partition(|section| section.section.scoped_kind.parent.is_some());
+            sections.partition(|section| section.kind.scoped_kind.parent.is_some());
         let flat = flat.into_iter().filter_map(|section| {
-            let entries = live.sections.remove(section.section.section);
-            let part = entries.filter(|_| section.section.is_in_object() || !reads_lists);
-            (part.is_some() || reads_lists).then_some((section, part))
+            let entries = live.sections.remove(section.kind.section);
+            let kept_entries = entries.filter(|_| section.kind.is_in_object() || !reads_lists);
+            (kept_entries.is_some() || reads_lists).then_some((section, kept_entries))
         });
         let reads: Vec<_> = flat.collect();
-        let reads = reads.into_iter().map(|(section, part)| async move {
-            if let Some(part) = part {
+        let reads = reads.into_iter().map(|(section, kept_entries)| async move {
+            if let Some(part) = kept_entries {
                 return Ok((section, part, None));
             }
             let began = self.now();
             let collection = self.read_section(section, (target, facts), &[]).await?;
             Ok::<_, ApiError>((section, collection, Some(ReadTime { began, ended: self.now() })))
         });
-        let read: Vec<_> = stream::iter(reads).buffered(at_once).try_collect().await?;
+        let read: Vec<_> = stream::iter(reads).buffered(max_concurrent).try_collect().await?;
         for (section, collection, time) in read {
-            live.times.sections.extend(time.map(|time| (section.section.section, time)));
+            live.read_times.sections.extend(time.map(|time| (section.kind.section, time)));
             self.insert_section(container, section, collection, live).await?;
         }
         for section in nested.into_iter().filter(|_| reads_lists) {
-            let Some(parent) = section.section.scoped_kind.parent else { continue };
+            let Some(parent) = section.kind.scoped_kind.parent else { continue };
             let collection = self.read_nested_section(container, section, parent, live).await?;
             self.insert_section(container, section, collection, live).await?;
         }
         self.add_row_entry_ids(container, live).await
     }
 
-    /// Adds the entries of a section, with the ids of what they name.
+    /// Adds the entries of a section, with the ids of the objects that they name.
     async fn insert_section(
         &self,
         container: &Container,
         section: &DeclaredSection,
         entries: LiveEntries,
-        live: &mut Live,
+        live: &mut LiveContainer,
     ) -> Result<()> {
         let entries =
             match split_fatal(self.resolve_names(&container.path, section, &entries).await)? {
                 Ok(names) => {
                     live.names.extend(names);
                     // Cached: `resolve_names` has read them.
-                    let runners = self.runners_if_named(section.section).await?;
+                    let runners = self.runners_if_named(section.kind).await?;
                     self.with_declared_names(section, entries, &live.names, &runners)
                 }
                 Err(cause) => LiveEntries::Unreadable(cause),
             };
-        live.sections.insert(section.section.section, entries);
+        live.sections.insert(section.kind.section, entries);
         Ok(())
     }
 
-    /// Reads the declared sections of a container whose own object was read.
-    async fn read_sections_of(
+    /// Reads the declared sections of a container after its own object.
+    async fn read_declared_sections(
         &self,
         container: &Container,
-        object: Result<FoundPath>,
-    ) -> Result<Live> {
+        object: Result<LocateResult>,
+    ) -> Result<LiveContainer> {
         let live = match split_fatal(object)? {
-            Ok(FoundPath::Here(object)) => self.read_present(container, object).await?,
-            Ok(FoundPath::Absent(presence)) => {
+            Ok(LocateResult::Here(object)) => self.read_present(container, object).await?,
+            Ok(LocateResult::Absent(presence)) => {
                 return self.live_if_absent(container, presence).await;
             }
-            Err(cause) => return Ok(Live::with_presence(Presence::Unreadable(cause), self.now())),
+            Err(cause) => {
+                return Ok(LiveContainer::with_presence(Presence::Unreadable(cause), self.now()));
+            }
         };
         if container.including_glob.is_none()
             || !live.sections.values().any(|collection| {
@@ -293,39 +302,47 @@ impl Observer {
         {
             return Ok(live);
         }
-        // A rule included the container: it is not a failure if the container was removed since.
+        // A rule included the container. If it was removed since, that is no failure.
         Ok(match split_fatal(self.read_by_path(container).await)? {
-            Ok(FoundPath::Absent(presence)) => Live::with_presence(presence, self.now()),
-            Ok(FoundPath::Here(_)) | Err(_) => live,
+            Ok(LocateResult::Absent(presence)) => {
+                LiveContainer::with_presence(presence, self.now())
+            }
+            Ok(LocateResult::Here(_)) | Err(_) => live,
         })
     }
 
     /// The live state of a container that does not exist. The names in its sections are looked up
     /// if it is about to be created.
-    async fn live_if_absent(&self, container: &Container, presence: Presence) -> Result<Live> {
-        let will_be_created = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
-            && matches!(container.create, CreationPolicy::Allowed(_));
-        let mut live = Live::with_presence(presence, self.now());
-        if let Some(fields) = container.create.all_fields().filter(|_| will_be_created) {
+    async fn live_if_absent(
+        &self,
+        container: &Container,
+        presence: Presence,
+    ) -> Result<LiveContainer> {
+        let will_be_created =
+            matches!(presence, Presence::Missing(_) | Presence::MissingNamespace(_))
+                && matches!(container.create, CreationPolicy::Allowed(_));
+        let mut live = LiveContainer::with_presence(presence, self.now());
+        if let Some(fields) = container.create.create_fields().filter(|_| will_be_created) {
             let (container_kind, _) = catalogue::container(container.scope);
-            for (_, named, name) in forms::referenced_names(container_kind, &fields.values()) {
-                match split_fatal(self.find_id(named, &name).await)? {
-                    Ok(id) => live.names.insert(named, &name, id),
+            for (_, object_type, name) in forms::referenced_names(container_kind, &fields.values())
+            {
+                match split_fatal(self.find_id(object_type, &name).await)? {
+                    Ok(id) => live.names.insert(object_type, &name, id),
                     Err(cause) => {
                         let why = format!("could not look up `{}`", text::escape(&name));
                         let presence = Presence::Unreadable(cause.context(why));
-                        return Ok(Live::with_presence(presence, self.now()));
+                        return Ok(LiveContainer::with_presence(presence, self.now()));
                     }
                 }
             }
         }
         for section in container.sections.iter().filter(|_| will_be_created) {
             match split_fatal(
-                self.resolve_names(&container.path, section, &LiveEntries::Fresh).await,
+                self.resolve_names(&container.path, section, &LiveEntries::NoContainer).await,
             )? {
                 Ok(names) => live.names.extend(names),
                 Err(cause) => {
-                    live.sections.insert(section.section.section, LiveEntries::Unreadable(cause));
+                    live.sections.insert(section.kind.section, LiveEntries::Unreadable(cause));
                 }
             }
         }
@@ -334,12 +351,12 @@ impl Observer {
 
     /// Records that `container` exists at its path, with this `id`.
     pub fn record_created(&self, container: &Container, id: u64) {
-        self.memory.record_id(container.scope, &container.path, id);
+        self.cache.record_id(container.scope, &container.path, id);
     }
 
-    /// Records that no container is at the path of `container` any more.
+    /// Records that `container` was removed from its path.
     pub fn record_removed(&self, container: &Container) {
-        self.memory.forget(&container.path);
+        self.cache.forget(&container.path);
     }
 
     fn now(&self) -> Duration {
@@ -347,24 +364,30 @@ impl Observer {
     }
 
     /// Reads the declared sections of a container that exists.
-    async fn read_present(&self, container: &Container, object: LiveObject) -> Result<Live> {
+    async fn read_present(
+        &self,
+        container: &Container,
+        object: LiveObject,
+    ) -> Result<LiveContainer> {
         let (path, level) = (object.path.clone(), object.facts.caller_level);
         let stays_archived = object.facts.is_archived
             && !container.unarchives(|name: &str| match object.sections.get(name) {
-                Some(LiveEntries::One(entry)) => entry.as_deref(),
+                Some(LiveEntries::Single(entry)) => entry.as_deref(),
                 _ => None,
             });
         let reads_lists = !stays_archived && object.facts.import_state.is_none();
-        let mut live =
-            Live::with_presence(Presence::Here(object.target, object.facts), object.read_at);
+        let mut live = LiveContainer::with_presence(
+            Presence::Existing(object.target, object.facts),
+            object.read_at,
+        );
         live.sections = object.sections;
         let sections = catalogue::sections(container.scope);
         let sections = sections.filter_map(|section| container.section(section.section));
         self.read_sections(container, &mut live, sections, (reads_lists, usize::MAX)).await?;
-        if let Presence::Here(target, _) = &live.presence
+        if let Presence::Existing(target, _) = &live.presence
             && container.lifecycle.unlisted_projects.is_some()
         {
-            live.projects = Some(self.list_projects_below(target, &path, level).await?);
+            live.projects_below = Some(self.list_projects_below(target, &path, level).await?);
         }
         Ok(live)
     }

@@ -1,8 +1,9 @@
 //! The roster: all existing groups and projects that some globs may match, from complete lists.
 //!
-//! The lists are the projects and groups below each group that a glob starts with, or below each
-//! top-level group if it starts with a wildcard. If a list cannot be read completely, none of its containers is included. The rows have
-//! the fields of settings, so the containers in them are [not read again](Observer::find_in_roster).
+//! Reads the groups and projects below each group that a glob starts with, or below each top-level
+//! group if the glob starts with a wildcard. If a list cannot be read completely, none of its
+//! containers is included. The rows contain the fields of settings, so their containers are
+//! [not read again](Observer::find_in_roster).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,17 +21,17 @@ use crate::{
     api::Result,
     catalogue,
     cause::Cause,
-    desired::{Container, Exception, MatchedContainer, PathClass, Roster, RosterQuery},
+    desired::{Container, ExclusionReason, MatchedContainer, PathClass, Roster, RosterQuery},
     field::Scope,
     lock,
     operation::{self, KeyFilter},
     value::Object,
 };
 
-/// How many lists, and how many access levels, are read at once.
+/// The maximum number of lists, and of access levels, that are read in parallel.
 const MAX_CONCURRENT: usize = 4;
 
-/// The rows of lists, kept until the rest of their containers is read.
+/// The rows of lists, kept until the sections of their containers are read.
 #[derive(Default)]
 pub(super) struct RosterRows {
     /// By scope and path in lower case.
@@ -39,16 +40,16 @@ pub(super) struct RosterRows {
     read_at: Duration,
 }
 
-/// A question about what exists.
-struct RosterReader<'a> {
+/// Reads the containers that a query requests.
+struct RosterScan<'a> {
     observer: &'a Observer,
     query: &'a RosterQuery<'a>,
     /// The fields to keep of the rows.
-    wanted: KeyFilter,
+    key_filter: KeyFilter,
 }
 
-/// The rows of a list, and whether it has the projects of a user.
-type ListedRows = (Vec<Object>, bool);
+/// The rows of a list, and true if they are projects of a user.
+type RosterList = (Vec<Object>, bool);
 
 impl Observer {
     /// Reads the existing containers that `query` requests.
@@ -58,10 +59,10 @@ impl Observer {
     /// leaves out the containers of that list.
     pub async fn read_roster(&self, query: &RosterQuery<'_>) -> Result<Roster> {
         let (mut roster, mut rows, read_at) = (Roster::default(), BTreeMap::new(), self.now());
-        let reader = RosterReader { observer: self, query, wanted: keys::roster_keys(query) };
+        let reader = RosterScan { observer: self, query, key_filter: keys::roster_keys(query) };
         let mut roots = Vec::new();
         for scope in Scope::ALL {
-            for root in reader.list_roots(scope).await? {
+            for root in reader.roster_roots(scope).await? {
                 if root.is_empty() {
                     match split_fatal(reader.top_level_groups(scope).await)? {
                         Ok(groups) => roots.extend(groups.into_iter().map(|root| (scope, root))),
@@ -73,12 +74,12 @@ impl Observer {
             }
         }
         let lists = roots.into_iter().map(async |(scope, root)| {
-            let list = reader.list_root(scope, &root).await;
+            let list = reader.read_root(scope, &root).await;
             (scope, root, list)
         });
         let mut lists = stream::iter(lists).buffered(MAX_CONCURRENT);
         while let Some((scope, root, list)) = lists.next().await {
-            let failed = match split_fatal(list)? {
+            let failure = match split_fatal(list)? {
                 Ok(Some(listed)) => reader.add_rows(scope, listed, &mut rows, &mut roster).await?,
                 Ok(None) => {
                     roster.absent_roots.push(root);
@@ -86,34 +87,34 @@ impl Observer {
                 }
                 Err(cause) => Some(cause),
             };
-            let missing_glob = format!("{root}/**").into();
-            roster.incomplete.extend(failed.map(|cause| (missing_glob, cause)));
+            let unread_glob = format!("{root}/**").into();
+            roster.incomplete.extend(failure.map(|cause| (unread_glob, cause)));
         }
-        *lock(&self.memory.roster_rows) = RosterRows { by_path: rows, read_at };
+        *lock(&self.cache.roster_rows) = RosterRows { by_path: rows, read_at };
         Ok(roster)
     }
 
-    /// Sends those of `containers` that have a row in the roster, with that row, and returns the others.
+    /// Sends each of the `containers` that has a row in the roster, with its row. Returns the others.
     pub(super) async fn find_in_roster<'c>(
         &self,
         containers: &[&'c Container],
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>> {
         let RosterRows { mut by_path, read_at } =
-            std::mem::take(&mut *lock(&self.memory.roster_rows));
+            std::mem::take(&mut *lock(&self.cache.roster_rows));
         if by_path.is_empty() {
             return Ok(containers.to_vec());
         }
         let mut others = Vec::new();
         for container in containers {
             // A container that moves is looked for at all its paths.
-            let moves = self
+            let declared_move = self
                 .moves
                 .declared_at(&container.path)
                 .or(self.moves.former_occupant(&container.path));
             let path = self.live_path(&container.path).await?.to_lowercase();
-            let row = by_path.remove(&(container.scope, path)).filter(|_| moves.is_none());
-            let row = row.map(|row| LiveObject { read_at, ..self.parse(container, &row) });
+            let row = by_path.remove(&(container.scope, path)).filter(|_| declared_move.is_none());
+            let row = row.map(|row| LiveObject { read_at, ..self.parse_object(container, &row) });
             match row.filter(|row| row.facts.deletion_mark.is_none()) {
                 // If the receiver is closed, the run is over.
                 row @ Some(_) => drop(sender.send((container, row)).await),
@@ -124,45 +125,50 @@ impl Observer {
     }
 }
 
-impl RosterReader<'_> {
-    /// The groups whose lists are needed, by their live paths, none inside another; an empty path
-    /// means everywhere.
-    async fn list_roots(&self, scope: Scope) -> Result<BTreeSet<String>> {
-        let globs = self.query.globs.iter().filter(|(of, _)| *of == scope).map(|(_, glob)| glob);
+impl RosterScan<'_> {
+    /// The live paths of the groups whose lists are needed, none inside another; an empty path means
+    /// all top-level groups.
+    async fn roster_roots(&self, scope: Scope) -> Result<BTreeSet<String>> {
+        let globs = self
+            .query
+            .globs
+            .iter()
+            .filter(|(glob_scope, _)| *glob_scope == scope)
+            .map(|(_, glob)| glob);
         let (mut roots, observer) = (BTreeSet::new(), self.observer);
         for root in exist::glob_roots(globs) {
             roots.insert(observer.live_group_path(&root).await?);
             // Before a group moves to this path, its contents are still below its old path.
-            for group in observer.moves.groups_below(&root) {
-                roots.insert(observer.live_group_path(group).await?.to_lowercase());
+            for moving_group in observer.moves.groups_below(&root) {
+                roots.insert(observer.live_group_path(moving_group).await?.to_lowercase());
             }
         }
         Ok(exist::outermost_paths(&roots))
     }
 
-    /// The paths of the top-level groups that are requested, or that may contain requested
-    /// containers.
+    /// The paths of the top-level groups that may match, or contain matches of, a glob.
     async fn top_level_groups(&self, scope: Scope) -> Result<Vec<String>> {
-        let groups = self.observer.list_top_level(&self.wanted).await?;
+        let groups = self.observer.list_top_level(&self.key_filter).await?;
         let paths =
             groups.iter().map(|group| catalogue::container_lookup(Scope::Group).path_in(group));
         let matching = paths.filter(|path| {
             let declared_path = self.observer.moves.declared_path(path).to_lowercase();
-            let mut globs = self.query.globs.iter().filter(|(of, _)| *of == scope);
-            globs.any(|(_, glob)| exist::may_match_in(glob, &declared_path))
+            let mut globs = self.query.globs.iter().filter(|(glob_scope, _)| *glob_scope == scope);
+            globs.any(|(_, glob)| exist::may_match_in_group(glob, &declared_path))
         });
         Ok(matching.map(str::to_owned).collect())
     }
 
-    /// Everything of `scope` at and below `root`: a group, a user or a project; `None` if there is
-    /// none.
-    async fn list_root(&self, scope: Scope, root: &str) -> Result<Option<ListedRows>> {
-        let (observer, wanted) = (self.observer, &self.wanted);
-        let group_list =
-            observer.list_all(scope, exist::list_below(scope).arg("id", root), wanted).await;
+    /// Reads all containers of `scope` at and below `root`, which is a group, a user or a project;
+    /// `None` if `root` does not exist.
+    async fn read_root(&self, scope: Scope, root: &str) -> Result<Option<RosterList>> {
+        let (observer, key_filter) = (self.observer, &self.key_filter);
+        let group_list = observer
+            .list_all(scope, exist::descendants_request(scope).arg("id", root), key_filter)
+            .await;
         if let Some(mut rows) = none_if_absent(group_list)? {
             if scope == Scope::Group && (self.query.classify)(scope, root) != PathClass::Unmatched {
-                rows.extend(observer.find_at(scope, root, wanted).await?);
+                rows.extend(observer.find_container(scope, root, key_filter).await?);
             }
             return Ok(Some((rows, false)));
         }
@@ -170,56 +176,61 @@ impl RosterReader<'_> {
             Scope::Group => Ok(None),
             Scope::Project if !root.contains('/') => {
                 let list = operation::USER_PROJECTS.request().arg("user_id", root);
-                let user_list = observer.list_all(scope, list, wanted).await;
+                let user_list = observer.list_all(scope, list, key_filter).await;
                 Ok(none_if_absent(user_list)?.map(|rows| (rows, true)))
             }
             Scope::Project => {
-                let project = observer.find_at(scope, root, wanted).await?;
+                let project = observer.find_container(scope, root, key_filter).await?;
                 Ok(project.map(|project| (vec![project], false)))
             }
         }
     }
 
-    /// Adds the rows of a complete list. If an access level cannot be read, adds none and returns the cause.
+    /// Adds the rows of a complete list. If an access level cannot be read, adds no row, and returns
+    /// the cause.
     async fn add_rows(
         &self,
         scope: Scope,
-        (listed, is_personal): ListedRows,
+        (listed_rows, is_personal): RosterList,
         rows: &mut BTreeMap<(Scope, String), Object>,
         roster: &mut Roster,
     ) -> Result<Option<Cause>> {
         let lookup = catalogue::container_lookup(scope);
-        let (start, mut without_level) = (roster.members.len(), Vec::new());
-        for row in listed {
+        let (first_member, mut unknown_levels) = (roster.members.len(), Vec::new());
+        for row in listed_rows {
             let path = lookup.path_in(&row).to_owned();
             let class = (self.query.classify)(scope, &path);
             if class == PathClass::Included {
-                let facts = (lookup.facts)(&row);
-                let personal = is_personal.then_some(Exception::Personal);
-                let mut exception = Exception::from_facts(&facts).or(personal);
+                let facts = (lookup.read_facts)(&row);
+                let personal = is_personal.then_some(ExclusionReason::Personal);
+                let mut exception = ExclusionReason::from_facts(&facts).or(personal);
                 if exception.is_none() && !self.observer.caller.is_administrator {
-                    exception = Exception::from_role(facts.caller_level);
+                    exception = ExclusionReason::from_role(facts.caller_level);
                     if facts.caller_level.is_none() {
-                        without_level.push((roster.members.len(), path.clone(), facts.id));
+                        unknown_levels.push((roster.members.len(), path.clone(), facts.id));
                     }
                 }
-                roster.members.push(MatchedContainer { scope, path: path.clone(), exception });
+                roster.members.push(MatchedContainer {
+                    scope,
+                    path: path.clone(),
+                    exclusion: exception,
+                });
             }
             if class != PathClass::Unmatched {
                 rows.insert((scope, path.to_lowercase()), row);
             }
         }
-        let levels = without_level.into_iter().map(async |(at, path, id)| {
+        let levels = unknown_levels.into_iter().map(async |(index, path, id)| {
             let level = self.read_level(scope, &path, id).await;
-            (at, level)
+            (index, level)
         });
         let mut levels = stream::iter(levels).buffered(MAX_CONCURRENT);
-        while let Some((at, level)) = levels.next().await {
+        while let Some((index, level)) = levels.next().await {
             match split_fatal(level)? {
-                Ok(level) => roster.members[at].exception = Exception::from_role(level),
+                Ok(level) => roster.members[index].exclusion = ExclusionReason::from_role(level),
                 // Without the level it is unknown which of them are excluded.
                 Err(cause) => {
-                    roster.members.truncate(start);
+                    roster.members.truncate(first_member);
                     return Ok(Some(cause));
                 }
             }
@@ -230,18 +241,19 @@ impl RosterReader<'_> {
     /// The caller's access level to the container at `path`, where a list lacks it.
     async fn read_level(&self, scope: Scope, path: &str, id: Option<u64>) -> Result<Option<u8>> {
         let lookup = catalogue::container_lookup(scope);
-        if let (Some(_), Some(id)) = (lookup.level, id) {
+        if let (Some(_), Some(id)) = (lookup.level_request, id) {
             return self.observer.caller_level(scope, id).await;
         }
-        let object = self.observer.find_at(scope, path, &exist::identity_keys(scope)).await?;
-        Ok(object.and_then(|raw| (lookup.facts)(&raw).caller_level))
+        let object =
+            self.observer.find_container(scope, path, &exist::identity_keys(scope)).await?;
+        Ok(object.and_then(|raw| (lookup.read_facts)(&raw).caller_level))
     }
 }
 
-/// Turns a 404 into `None`.
+/// Turns the 404 of an absent object into `None`.
 fn none_if_absent<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
-        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) if error.is_absent() => Ok(None),
         read => read.map(Some),
     }
 }

@@ -1,4 +1,4 @@
-//! The contents of a snapshot, and how they answer questions.
+//! The contents of a snapshot, and the answers that they give to requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use crate::{
     value::{Json, Object},
 };
 
-/// JSON as canonical text, which takes a tenth of the memory.
+/// JSON as canonical text, which needs a tenth of the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PackedJson(Box<str>);
 
@@ -28,7 +28,7 @@ impl PackedJson {
 
     /// The JSON.
     pub(super) fn json(&self) -> Json {
-        // It was made from JSON.
+        // The text is always valid JSON: it was serialised from JSON.
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 }
@@ -45,15 +45,15 @@ impl<'de> Deserialize<'de> for PackedJson {
     }
 }
 
-/// Why something could not be read.
+/// The reason why a read failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFailure {
-    /// Whether the route does not exist, or the answer is not the service's own.
+    /// True if the route does not exist, or a proxy answered.
     pub is_route: bool,
-    /// What happened, as a fragment of a sentence; for a refusal, the service's message.
+    /// The reason, as a fragment of a sentence; for a refusal, the service's message.
     pub message: String,
-    /// The id of the project that a redirect led to.
+    /// The id of the project that a redirect leads to.
     pub moved_to: Option<u64>,
     /// The request's id in the service's log.
     pub request_id: Option<String>,
@@ -76,10 +76,10 @@ impl fmt::Display for ReadFailure {
     }
 }
 
-/// The service's answer.
+/// A recorded answer of the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Recorded {
+pub(super) enum RecordedAnswer {
     /// A complete list.
     #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
     Entries(Vec<PackedJson>),
@@ -90,8 +90,8 @@ pub(super) enum Recorded {
     One(Option<PackedJson>),
 }
 
-impl Recorded {
-    pub(super) fn one(object: Option<Object>) -> Self {
+impl RecordedAnswer {
+    pub(super) fn from_object(object: Option<Object>) -> Self {
         Self::One(object.map(|object| PackedJson::new(&Json::Object(object))))
     }
 }
@@ -100,7 +100,7 @@ impl Recorded {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ObjectRow {
-    /// Whether the object was read by itself; otherwise it is a row of a list.
+    /// True if the object was read by itself, false if it is a row of a list.
     pub by_itself: bool,
     /// Its id.
     pub id: u64,
@@ -109,7 +109,7 @@ pub(super) struct ObjectRow {
     pub object: PackedJson,
     /// Its full path.
     pub path: String,
-    /// Whether it is a group or a project.
+    /// The scope: group or project.
     pub scope: Scope,
 }
 
@@ -117,7 +117,7 @@ impl ObjectRow {
     /// The row of the object `raw`, if it has an id and a path.
     pub(super) fn new(scope: Scope, raw: &Object, by_itself: bool) -> Option<Self> {
         let id = raw.get("id")?.as_u64()?;
-        let path = raw.get(catalogue::container_lookup(scope).path)?.as_str()?.to_owned();
+        let path = raw.get(catalogue::container_lookup(scope).path_field)?.as_str()?.to_owned();
         let object = PackedJson::new(&Json::Object(raw.clone()));
         Some(Self { by_itself, id, object, path, scope })
     }
@@ -128,20 +128,21 @@ impl ObjectRow {
 pub struct SnapshotContents {
     /// The objects, by scope and id.
     pub(super) objects: BTreeMap<(Scope, u64), ObjectRow>,
-    /// The ids by scope and path in lower case: present paths, and paths that redirect.
+    /// The ids by scope and path in lower case: present paths, and former paths that redirect.
     pub(super) paths: BTreeMap<(Scope, String), u64>,
     /// Failed reads of single objects, by scope and requested path or id.
     pub(super) failed_objects: BTreeMap<(Scope, String), ReadFailure>,
-    /// The ids of everything of a scope below a group, by its path in lower case; an empty path
-    /// means the top level.
+    /// The ids of all containers of a scope below a group, by the group's path in lower case; an
+    /// empty path means the top level.
     pub(super) rosters: BTreeMap<(Scope, String), Result<BTreeSet<u64>, ReadFailure>>,
-    /// Whether a row has all fields of the object, for each scope in which that was compared.
+    /// By scope: true if list rows have all fields of the object. A scope is absent if it was not
+    /// compared.
     pub(super) rows_are_whole: BTreeMap<Scope, bool>,
     /// All other answers.
-    pub(super) answers: BTreeMap<RequestKey, Recorded>,
+    pub(super) answers: BTreeMap<RequestKey, RecordedAnswer>,
     /// The users by name in lower case: id and spelled name, or `None` if there is no such user.
     pub(super) users: BTreeMap<String, Option<(u64, String)>>,
-    /// Whether these are all users.
+    /// True if `users` contains all users of the service.
     pub(super) has_all_users: bool,
 }
 
@@ -150,18 +151,20 @@ pub struct SnapshotContents {
 pub(super) type LookupResult = Option<Result<Json, ReadFailure>>;
 
 impl SnapshotContents {
-    /// Answers a question.
+    /// Answers a request.
     pub(super) fn answer(&self, query: &Query) -> LookupResult {
         match query.subject() {
-            QuerySubject::Object(scope) => self.answer_object(scope, query.container()),
+            QuerySubject::Object(scope) => self.answer_object(scope, query.container_key()),
             QuerySubject::Roster(scope, root) => self.answer_roster(scope, root),
-            QuerySubject::User(name) => self.answer_user(name),
-            // These lists are only searched; projects that they lack are read one by one.
+            QuerySubject::User(name) => {
+                self.answer_user(name).or_else(|| self.recorded_answer(query))
+            }
+            // These lists are only searched: a project that they lack is read by itself.
             QuerySubject::Other if query.is_operation(operation::PROJECT_LIST) => {
                 Some(Ok(Json::Array(Vec::new())))
             }
             QuerySubject::Other if query.is_operation(operation::GROUP_PROJECTS) => {
-                Some(Ok(self.rows_below(query.container())))
+                Some(Ok(self.rows_below(query.container_key())))
             }
             QuerySubject::Other => self.recorded_answer(query),
         }
@@ -174,9 +177,9 @@ impl SnapshotContents {
         if let Some(path_or_id) = path_or_id.filter(|path_or_id| parse_id(path_or_id).is_none()) {
             self.paths.insert((scope, path_or_id.to_lowercase()), id);
         }
-        // A row has no more fields than the object read by itself.
-        let present = self.objects.get(&(scope, id));
-        if row.by_itself || present.is_none_or(|present| !present.by_itself) {
+        // A row never replaces an object that was read by itself: it has fewer fields.
+        let existing = self.objects.get(&(scope, id));
+        if row.by_itself || existing.is_none_or(|present| !present.by_itself) {
             self.objects.insert((scope, id), row);
         }
     }
@@ -193,21 +196,21 @@ impl SnapshotContents {
         Some(self.objects.get(&(scope, id))?.path.to_lowercase())
     }
 
-    /// The path of the container that a request concerns, if known, else its name in the request.
+    /// The path of the container in a request; its path or id as requested if it is unknown.
     pub(super) fn path_of(&self, query: &Query) -> String {
-        let path = query.scope.and_then(|scope| self.find_path(scope, query.container()));
-        path.unwrap_or_else(|| query.container().to_owned())
+        let path = query.scope.and_then(|scope| self.find_path(scope, query.container_key()));
+        path.unwrap_or_else(|| query.container_key().to_owned())
     }
 
     fn answer_object(&self, scope: Scope, path_or_id: &str) -> LookupResult {
-        if let Some(thing) =
+        if let Some(row) =
             self.find_id(scope, path_or_id).and_then(|id| self.objects.get(&(scope, id)))
         {
             let has_whole_rows = self.rows_are_whole.get(&scope).copied().unwrap_or_default();
-            return (thing.by_itself || has_whole_rows).then(|| Ok(thing.object.json()));
+            return (row.by_itself || has_whole_rows).then(|| Ok(row.object.json()));
         }
-        let failed = self.failed_objects.get(&(scope, path_or_id.to_lowercase())).cloned();
-        failed
+        let failure = self.failed_objects.get(&(scope, path_or_id.to_lowercase())).cloned();
+        failure
             .or_else(|| self.is_known_absent(scope, path_or_id).then(|| missing_container(scope)))
             .map(Err)
     }
@@ -219,18 +222,19 @@ impl SnapshotContents {
         if parse_id(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
             return false;
         }
-        let is_top = !path.contains('/') && scope == Scope::Group && self.sees_all();
-        let parent_paths = groups_above(&path).chain(is_top.then_some(""));
-        let mut rosters = parent_paths.map(|above| self.rosters.get(&(scope, above.to_owned())));
+        let is_in_top_roster = !path.contains('/') && scope == Scope::Group && self.sees_all();
+        let parent_paths = groups_above(&path).chain(is_in_top_roster.then_some(""));
+        let mut rosters =
+            parent_paths.map(|ancestor| self.rosters.get(&(scope, ancestor.to_owned())));
         rosters.any(|roster| matches!(roster, Some(Ok(_))))
     }
 
     /// True if the caller is an administrator.
     pub(super) fn sees_all(&self) -> bool {
         let operation = operation::CURRENT_USER.row().id;
-        let mut answers = self.answers.iter();
-        let caller = answers.find(|(question, _)| question.operation == operation);
-        matches!(caller, Some((_, Recorded::One(Some(user)))) if user.json()["is_admin"] == true)
+        let mut recorded_answers = self.answers.iter();
+        let caller = recorded_answers.find(|(key, _)| key.operation == operation);
+        matches!(caller, Some((_, RecordedAnswer::One(Some(user)))) if user.json()["is_admin"] == true)
     }
 
     /// The key of a roster below the group at `root`.
@@ -238,7 +242,7 @@ impl SnapshotContents {
         self.find_path(Scope::Group, root).unwrap_or_else(|| root.to_lowercase())
     }
 
-    /// Everything of `scope` below `root`, from the list of that group or of one above.
+    /// All containers of `scope` below `root`, from the list of that group or of a group above.
     fn answer_roster(&self, scope: Scope, root: &str) -> LookupResult {
         let root = self.roster_key(root);
         if let Some(roster) = self.rosters.get(&(scope, root.clone())) {
@@ -250,23 +254,23 @@ impl SnapshotContents {
         }
         let is_known_group = self.paths.contains_key(&(Scope::Group, root.clone()));
         let mut ancestor_rosters = groups_above(&root)
-            .filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
+            .filter_map(|ancestor| self.rosters.get(&(scope, ancestor.to_owned()))?.as_ref().ok());
         let ids = ancestor_rosters.find(|_| is_known_group)?;
         Some(Ok(self.object_rows(scope, &self.ids_below(scope, ids, &root))))
     }
 
-    /// The `ids` of objects below the group at `root`.
+    /// Those of `ids` whose objects are below the group at `root`.
     fn ids_below(&self, scope: Scope, ids: &BTreeSet<u64>, root: &str) -> BTreeSet<u64> {
         let ids_below = ids.iter().copied().filter(|id| {
-            self.objects.get(&(scope, *id)).is_some_and(|thing| {
-                let path = thing.path.to_lowercase();
-                path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
+            self.objects.get(&(scope, *id)).is_some_and(|row| {
+                let path = row.path.to_lowercase();
+                path.strip_prefix(root).is_some_and(|suffix| suffix.starts_with('/'))
             })
         });
         ids_below.collect()
     }
 
-    /// The known projects below the group at `root`, for a search.
+    /// The recorded projects below the group at `root`.
     fn rows_below(&self, root: &str) -> Json {
         let root = self.roster_key(root);
         let ids = self.objects.keys().filter(|(scope, _)| *scope == Scope::Project);
@@ -275,8 +279,8 @@ impl SnapshotContents {
     }
 
     fn object_rows(&self, scope: Scope, ids: &BTreeSet<u64>) -> Json {
-        let contents = ids.iter().filter_map(|id| self.objects.get(&(scope, *id)));
-        contents.map(|thing| thing.object.json()).collect()
+        let rows = ids.iter().filter_map(|id| self.objects.get(&(scope, *id)));
+        rows.map(|row| row.object.json()).collect()
     }
 
     fn answer_user(&self, name: &str) -> LookupResult {
@@ -290,47 +294,52 @@ impl SnapshotContents {
 
     /// The key under which an answer is stored: with the container's id, if known.
     pub(super) fn storage_key(&self, query: &Query) -> RequestKey {
-        let id = query.scope.and_then(|scope| self.find_id(scope, query.container()));
-        let subject = id.map(|id| id.to_string()).or_else(|| query.key.of.clone());
-        RequestKey { of: subject, ..query.key.clone() }
+        let id = query.scope.and_then(|scope| self.find_id(scope, query.container_key()));
+        let container = id.map(|id| id.to_string()).or_else(|| query.key.of.clone());
+        RequestKey { of: container, ..query.key.clone() }
     }
 
     fn recorded_answer(&self, query: &Query) -> LookupResult {
-        // The question may have been stored with a path, before the id was known.
+        // The answer may have been stored under the path, before the id was known.
         let answer = self.answers.get(&self.storage_key(query));
         if let Some(answer) = answer.or_else(|| self.answers.get(&query.key)) {
             return Some(match answer {
-                Recorded::Entries(entries) => Ok(entries.iter().map(PackedJson::json).collect()),
-                Recorded::One(one) => Ok(one.as_ref().map(PackedJson::json).unwrap_or_default()),
-                Recorded::Failed(failed) => Err(failed.clone()),
+                RecordedAnswer::Entries(entries) => {
+                    Ok(entries.iter().map(PackedJson::json).collect())
+                }
+                RecordedAnswer::One(object) => {
+                    Ok(object.as_ref().map(PackedJson::json).unwrap_or_default())
+                }
+                RecordedAnswer::Failed(failure) => Err(failure.clone()),
             });
         }
         if query.is_operation(operation::GROUP_MEMBER_GET_ALL) {
             return self.answer_group_member(query);
         }
-        let group = query.argument("id");
+        let namespace = query.argument("id");
         if query.is_operation(operation::NAMESPACE_GET)
-            && group.contains('/')
-            && self.is_known_absent(Scope::Group, group)
+            && namespace.contains('/')
+            && self.is_known_absent(Scope::Group, namespace)
         {
             return Some(Err(not_found_failure("Namespace Not Found")));
         }
-        let scope = query.scope.filter(|scope| self.is_known_absent(*scope, query.container()))?;
+        let scope =
+            query.scope.filter(|scope| self.is_known_absent(*scope, query.container_key()))?;
         Some(Err(missing_container(scope)))
     }
 
-    /// A user's access level in a group, from the list of its members.
+    /// The member of a group with this id, from the list of its members.
     fn answer_group_member(&self, query: &Query) -> LookupResult {
-        let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.container());
-        let list = self.answers.get(&self.storage_key(&Query::read(&list.target())?))?;
-        let Recorded::Entries(members) = list else { return None };
+        let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.container_key());
+        let list = self.answers.get(&self.storage_key(&Query::parse(&list.target())?))?;
+        let RecordedAnswer::Entries(members) = list else { return None };
         let user = parse_id(query.argument("user_id"));
         let mut members = members.iter().map(PackedJson::json);
         let member = members.find(|member| member["id"].as_u64() == user);
         Some(member.ok_or_else(|| not_found_failure("Not found")))
     }
 
-    /// How many groups and projects it contains.
+    /// The number of groups and of projects in the snapshot.
     pub fn container_counts(&self) -> BTreeMap<Scope, usize> {
         let mut counts = BTreeMap::new();
         for (scope, _) in self.objects.keys() {
@@ -339,30 +348,36 @@ impl SnapshotContents {
         counts
     }
 
-    /// The requests that could not be read, except those of absent or moved objects.
-    pub fn incomplete(&self) -> impl Iterator<Item = (String, &ReadFailure)> {
+    /// The failed reads, except those of absent or moved objects.
+    pub fn failed_reads(&self) -> impl Iterator<Item = (String, &ReadFailure)> {
         let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))
         });
         let answers = self.answers.iter().filter_map(|(question, answer)| match answer {
-            Recorded::Failed(failed) => Some((self.describe(question), failed)),
-            Recorded::Entries(_) | Recorded::One(_) => None,
+            RecordedAnswer::Failed(failure) => Some((self.describe_request(question), failure)),
+            RecordedAnswer::Entries(_) | RecordedAnswer::One(_) => None,
         });
         let objects = self.failed_objects.iter();
-        let objects =
-            objects.map(|((scope, at), failed)| (format!("{} `{at}`", scope.noun()), failed));
+        let objects = objects.map(|((scope, path_or_id), failure)| {
+            (format!("{} `{path_or_id}`", scope.noun()), failure)
+        });
         objects
             .chain(lists)
             .chain(answers)
-            .filter(|(_, failed)| failed.status != Some(404) && failed.moved_to.is_none())
+            .filter(|(_, failure)| failure.status != Some(404) && failure.moved_to.is_none())
     }
 
-    /// A question in words: the operation and the path of its container.
-    fn describe(&self, question: &RequestKey) -> String {
-        let subject = question.of.as_deref().unwrap_or_default();
-        let scope = Query::scope_of(&question.operation);
-        let path = scope.and_then(|scope| self.find_path(scope, subject));
-        format!("{} of `{}`", question.operation, path.as_deref().unwrap_or(subject))
+    /// Describes a request for a message: the operation and the path of its container, or else what it
+    /// looks up.
+    fn describe_request(&self, key: &RequestKey) -> String {
+        let scope = Query::operation_scope(&key.operation);
+        let container = key.of.as_deref();
+        let path = scope.zip(container).and_then(|(scope, id)| self.find_path(scope, id));
+        let mut values = key.arguments.values().chain(key.query.values());
+        match path.as_deref().or(container).or_else(|| values.next().map(String::as_str)) {
+            Some(subject) => format!("{} of `{subject}`", key.operation),
+            None => key.operation.clone(),
+        }
     }
 }
 
@@ -371,7 +386,7 @@ fn missing_container(scope: Scope) -> ReadFailure {
     not_found_failure(if scope == Scope::Group { "Group Not Found" } else { "Project Not Found" })
 }
 
-/// An answer 404.
+/// A 404 answer.
 fn not_found_failure(message: &str) -> ReadFailure {
     ReadFailure { status: Some(404), message: message.to_owned(), ..ReadFailure::default() }
 }

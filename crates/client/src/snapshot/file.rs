@@ -1,4 +1,4 @@
-//! The file of a snapshot: canonical JSON, with a published schema.
+//! The file format of snapshots: canonical JSON, with a published schema.
 
 use std::{
     borrow::Cow,
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Snapshot, SnapshotHeader,
-    contents::{ObjectRow, ReadFailure, Recorded, SnapshotContents},
+    contents::{ObjectRow, ReadFailure, RecordedAnswer, SnapshotContents},
     question::RequestKey,
 };
 use crate::field::Scope;
@@ -20,68 +20,68 @@ use crate::field::Scope;
 /// The version of the format. 0: still unstable.
 pub const FORMAT_VERSION: u32 = 0;
 
-/// The largest file that is read, in bytes: about 50,000 projects.
+/// The maximum size of a file, in bytes: about 50,000 projects.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Why a file cannot be used.
+/// The reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It is cut off or not JSON.
+    /// It is truncated or not JSON.
     #[error("it is not whole, or not JSON ({0}); take it again with `undrift snapshot`")]
-    Broken(String),
-    /// It is another sort of file.
+    InvalidJson(String),
+    /// It is another kind of file.
     #[error("it is not a snapshot; take one with `undrift snapshot`")]
     NotSnapshot,
     /// Another version of undrift wrote it.
     #[error(
         "it has format {0}, and this undrift reads format {FORMAT_VERSION}; take it again with this one"
     )]
-    Version(u64),
-    /// Its content is not valid.
+    OtherVersion(u64),
+    /// Its contents are not valid.
     #[error("{0}; take it again with `undrift snapshot`")]
-    Invalid(String),
+    InvalidContents(String),
 }
 
-/// The file. Its keys are in the order of canonical JSON.
+/// The snapshot file. Its keys are in the order of canonical JSON.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SnapshotFile<'a> {
-    /// Whether `users` contains all users.
+    /// True if `users` contains all users of the service.
     all_users: bool,
-    /// The answers to other questions.
+    /// The answers to all other requests.
     answers: Vec<AnswerRow<'a>>,
     /// The version of the format; 0 is unstable.
     format_version: u32,
-    /// What could not be read or was not kept, apart from absent objects.
+    /// The requests that failed, or whose answer was not kept; without absent objects.
     incomplete: Vec<Cow<'a, str>>,
     /// Identifies the key of the digests of sensitive values, if there are any.
     key: Option<Cow<'a, str>>,
-    /// Groups and projects that were requested and not found.
+    /// Groups and projects that could not be read, for example because they do not exist.
     missing: Vec<MissingRow<'a>>,
-    /// Groups and projects.
+    /// The groups and projects.
     objects: Vec<Cow<'a, ObjectRow>>,
-    /// Former paths that lead to them.
+    /// Former paths that redirect to groups and projects.
     paths: Vec<PathRow<'a>>,
-    /// What exists below a group.
+    /// Rosters: the groups or projects below a group.
     rosters: Vec<RosterRow<'a>>,
-    /// Whether the service was the embedded sandbox.
+    /// True if the service was the embedded sandbox.
     sandbox: bool,
-    /// When it was started.
+    /// When the snapshot was started.
     #[schemars(extend("format" = "date-time"))]
     taken_at: Cow<'a, str>,
     /// The address of the service.
     target: Cow<'a, str>,
     /// The version of undrift that wrote it.
     tool_version: Cow<'a, str>,
-    /// The sort of the file.
+    /// The kind of file.
     undrift: SnapshotFileKind,
     /// Users by name.
     users: Vec<UserRow<'a>>,
-    /// The scopes in which a row of a list has all fields of the object.
+    /// By scope: true if list rows have all fields of the object.
     whole_rows: BTreeMap<Scope, bool>,
 }
 
-/// The sort of a file.
+/// The kind of a file.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum SnapshotFileKind {
@@ -97,43 +97,43 @@ struct PathRow<'a> {
     id: u64,
     /// The path, in lower case.
     path: Cow<'a, str>,
-    /// Whether its target is a group or a project.
+    /// The scope of its target.
     scope: Scope,
 }
 
-/// A group or project that was not found.
+/// A group or project that could not be read.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MissingRow<'a> {
     /// The requested path or id.
     at: Cow<'a, str>,
-    /// Why it was not found.
+    /// The failure.
     failed: Cow<'a, ReadFailure>,
-    /// Whether a group or a project was requested.
+    /// The requested scope.
     scope: Scope,
 }
 
-/// What exists below a group.
+/// A roster: the groups or projects below a group.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RosterRow<'a> {
     /// The failure, if the list could not be read.
     failed: Option<Cow<'a, ReadFailure>>,
-    /// The ids of everything that exists below it, in subgroups too.
+    /// The ids of all groups or projects below it, at any depth.
     ids: Cow<'a, BTreeSet<u64>>,
     /// The path of the group, in lower case; empty for the top level.
     root: Cow<'a, str>,
-    /// Whether it lists groups or projects.
+    /// The scope of the listed containers.
     scope: Scope,
 }
 
-/// A question, and the service's answer.
+/// A request, and the service's answer.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerRow<'a> {
     /// The answer.
-    answer: Cow<'a, Recorded>,
-    /// The question.
+    answer: Cow<'a, RecordedAnswer>,
+    /// The request.
     question: Cow<'a, RequestKey>,
 }
 
@@ -147,7 +147,7 @@ struct UserRow<'a> {
     username: Cow<'a, str>,
 }
 
-/// The fields that are read first.
+/// The fields that identify the format; they are checked first.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Preamble {
@@ -159,21 +159,21 @@ impl Snapshot {
     /// Writes the file.
     ///
     /// # Errors
-    /// If it cannot be written, or is too large to be read.
+    /// If the file cannot be written, or would be larger than [`MAX_BYTES`].
     pub fn write(&self, writer: impl Write) -> io::Result<()> {
-        let mut to = BoundedWriter { inner: writer, remaining_bytes: MAX_BYTES };
-        serde_json::to_writer(&mut to, &self.to_file())?;
-        to.write_all(b"\n")?;
-        to.flush()
+        let mut output = BoundedWriter { inner: writer, remaining_bytes: MAX_BYTES };
+        serde_json::to_writer(&mut output, &self.to_file())?;
+        output.write_all(b"\n")?;
+        output.flush()
     }
 
     fn to_file(&self) -> SnapshotFile<'_> {
-        let (head, contents) = (&self.header, &self.contents);
+        let (header, contents) = (&self.header, &self.contents);
         let redirects = contents.paths.iter().filter(|((scope, path), id)| {
             let target = contents.objects.get(&(*scope, **id));
             target.is_none_or(|target| target.path.to_lowercase() != *path)
         });
-        let incomplete = contents.incomplete();
+        let incomplete = contents.failed_reads();
         SnapshotFile {
             all_users: contents.has_all_users,
             answers: map_rows(&contents.answers, |question, answer| AnswerRow {
@@ -181,12 +181,12 @@ impl Snapshot {
                 question: Cow::Borrowed(question),
             }),
             format_version: FORMAT_VERSION,
-            incomplete: incomplete.map(|(what, why)| format!("{what}: {why}").into()).collect(),
-            key: head.key_id.as_deref().map(Cow::Borrowed),
-            missing: map_rows(&contents.failed_objects, |(scope, at), failed| MissingRow {
-                at: at.into(),
-                failed: Cow::Borrowed(failed),
-                scope: *scope,
+            incomplete: incomplete
+                .map(|(request, why)| format!("{request}: {why}").into())
+                .collect(),
+            key: header.key_id.as_deref().map(Cow::Borrowed),
+            missing: map_rows(&contents.failed_objects, |(scope, path_or_id), failure| {
+                MissingRow { at: path_or_id.into(), failed: Cow::Borrowed(failure), scope: *scope }
             }),
             objects: contents.objects.values().map(Cow::Borrowed).collect(),
             paths: redirects
@@ -198,9 +198,9 @@ impl Snapshot {
                 root: root.into(),
                 scope: *scope,
             }),
-            sandbox: head.is_sandbox,
-            taken_at: head.taken_at.to_string().into(),
-            target: (&head.target).into(),
+            sandbox: header.is_sandbox,
+            taken_at: header.taken_at.to_string().into(),
+            target: (&header.service_address).into(),
             tool_version: env!("CARGO_PKG_VERSION").into(),
             undrift: SnapshotFileKind::Snapshot,
             users: map_rows(&contents.users, |key, user| match user {
@@ -211,20 +211,20 @@ impl Snapshot {
         }
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
     /// [`LoadError`].
     pub fn read(text: &[u8]) -> Result<Self, LoadError> {
-        // Check the format first: unknown fields of another format are not faults.
-        let beginning: Preamble =
+        // Check the format first: a file of another format may have unknown fields.
+        let preamble: Preamble =
             serde_json::from_slice(text).map_err(|error| describe_parse_error(&error))?;
-        if beginning.undrift != "snapshot" {
+        if preamble.undrift != "snapshot" {
             return Err(LoadError::NotSnapshot);
         }
-        match beginning.format_version.as_u64() {
+        match preamble.format_version.as_u64() {
             Some(version) if version == u64::from(FORMAT_VERSION) => {}
-            Some(version) => return Err(LoadError::Version(version)),
+            Some(version) => return Err(LoadError::OtherVersion(version)),
             None => return Err(LoadError::NotSnapshot),
         }
         let file: SnapshotFile<'_> =
@@ -232,19 +232,19 @@ impl Snapshot {
         let taken_at: Timestamp = file
             .taken_at
             .parse()
-            .map_err(|_| LoadError::Invalid("`taken_at` is not a time".to_owned()))?;
-        let head = SnapshotHeader {
-            target: file.target.clone().into_owned(),
+            .map_err(|_| LoadError::InvalidContents("`taken_at` is not a time".to_owned()))?;
+        let header = SnapshotHeader {
+            service_address: file.target.clone().into_owned(),
             is_sandbox: file.sandbox,
             taken_at,
             key_id: file.key.clone().map(Cow::into_owned),
         };
-        Ok(Self { header: head, contents: file.into_contents()? })
+        Ok(Self { header, contents: file.into_contents()? })
     }
 }
 
 impl SnapshotFile<'_> {
-    /// The contents of the file.
+    /// Converts the file to contents, and checks them.
     fn into_contents(self) -> Result<SnapshotContents, LoadError> {
         let mut contents = SnapshotContents {
             has_all_users: self.all_users,
@@ -255,42 +255,41 @@ impl SnapshotFile<'_> {
             let row = row.into_owned();
             let object_name = format!("{} {}", row.scope.noun(), row.id);
             if row.object.json()["id"].as_u64() != Some(row.id) {
-                return Err(LoadError::Invalid(format!(
-                    "the object of {object_name} has another id"
-                )));
+                let why = format!("the object of {object_name} has another id");
+                return Err(LoadError::InvalidContents(why));
             }
-            let at = (row.scope, row.path.to_lowercase());
-            insert_unique(&mut contents.paths, at, row.id, |_| object_name.clone())?;
+            let key = (row.scope, row.path.to_lowercase());
+            insert_unique(&mut contents.paths, key, row.id, |_| object_name.clone())?;
             insert_unique(&mut contents.objects, (row.scope, row.id), row, |_| object_name)?;
         }
         for row in self.paths {
-            let at = (row.scope, row.path.into_owned());
-            insert_unique(&mut contents.paths, at, row.id, |(_, path)| {
+            let key = (row.scope, row.path.into_owned());
+            insert_unique(&mut contents.paths, key, row.id, |(_, path)| {
                 format!("the path `{path}`")
             })?;
         }
         for row in self.missing {
-            let (at, failed) =
-                ((row.scope, row.at.into_owned()), check_status(row.failed.into_owned())?);
-            insert_unique(&mut contents.failed_objects, at, failed, |(_, at)| {
+            let key = (row.scope, row.at.into_owned());
+            let failure = require_failure_status(row.failed.into_owned())?;
+            insert_unique(&mut contents.failed_objects, key, failure, |(_, at)| {
                 format!("what is missing at `{at}`")
             })?;
         }
         for row in self.rosters {
             let roster = match row.failed {
-                Some(failed) => Err(check_status(failed.into_owned())?),
+                Some(failure) => Err(require_failure_status(failure.into_owned())?),
                 None => Ok(row.ids.into_owned()),
             };
-            let at = (row.scope, row.root.into_owned());
-            insert_unique(&mut contents.rosters, at, roster, |(_, root)| {
+            let key = (row.scope, row.root.into_owned());
+            insert_unique(&mut contents.rosters, key, roster, |(_, root)| {
                 format!("what exists below `{root}`")
             })?;
         }
         for row in self.answers {
-            let answer = match row.answer.into_owned() {
-                Recorded::Failed(failed) => Recorded::Failed(check_status(failed)?),
-                answer => answer,
-            };
+            let mut answer = row.answer.into_owned();
+            if let RecordedAnswer::Failed(failure) = answer {
+                answer = RecordedAnswer::Failed(require_failure_status(failure)?);
+            }
             insert_unique(&mut contents.answers, row.question.into_owned(), answer, |question| {
                 format!("an answer to {}", question.operation)
             })?;
@@ -306,12 +305,12 @@ impl SnapshotFile<'_> {
     }
 }
 
-/// One row for each entry of a map.
-fn map_rows<'t, K, V, R>(map: &'t BTreeMap<K, V>, row: impl Fn(&'t K, &'t V) -> R) -> Vec<R> {
-    map.iter().map(|(key, value)| row(key, value)).collect()
+/// Builds a row for each entry of a map.
+fn map_rows<'t, K, V, R>(map: &'t BTreeMap<K, V>, build_row: impl Fn(&'t K, &'t V) -> R) -> Vec<R> {
+    map.iter().map(|(key, value)| build_row(key, value)).collect()
 }
 
-/// Puts a row into a map, in which its key must be new.
+/// Inserts a value under a key that the map must not contain yet.
 fn insert_unique<K: Ord, V>(
     map: &mut BTreeMap<K, V>,
     key: K,
@@ -324,29 +323,31 @@ fn insert_unique<K: Ord, V>(
             Ok(())
         }
         Entry::Occupied(entry) => {
-            Err(LoadError::Invalid(format!("{} is in it twice", describe_key(entry.key()))))
+            Err(LoadError::InvalidContents(format!("{} is in it twice", describe_key(entry.key()))))
         }
     }
 }
 
-/// `failure`, if its status is that of a failure.
-fn check_status(failure: ReadFailure) -> Result<ReadFailure, LoadError> {
+/// Returns `failure` if its status, if any, is that of a refusal.
+fn require_failure_status(failure: ReadFailure) -> Result<ReadFailure, LoadError> {
     match failure.status {
         None | Some(300..=499) => Ok(failure),
-        Some(status) => Err(LoadError::Invalid(format!("{status} is not the status of a refusal"))),
+        Some(status) => {
+            Err(LoadError::InvalidContents(format!("{status} is not the status of a refusal")))
+        }
     }
 }
 
-/// Describes a fault without quoting the file.
+/// Describes a parse error without quoting the file, which may contain secrets.
 fn describe_parse_error(error: &serde_json::Error) -> LoadError {
     let location = match error.classify() {
         serde_json::error::Category::Eof => "it ends too early".to_owned(),
         _ => format!("line {}, column {}", error.line(), error.column()),
     };
-    LoadError::Broken(location)
+    LoadError::InvalidJson(location)
 }
 
-/// Writes no more than can be read.
+/// A writer that refuses to write more than [`MAX_BYTES`].
 struct BoundedWriter<W> {
     inner: W,
     remaining_bytes: u64,
@@ -354,11 +355,11 @@ struct BoundedWriter<W> {
 
 impl<W: Write> Write for BoundedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(capacity) = self.remaining_bytes.checked_sub(bytes.len() as u64) else {
+        let Some(remaining_bytes) = self.remaining_bytes.checked_sub(bytes.len() as u64) else {
             let why = "the snapshot is larger than 256 MiB; take one for each of several folders";
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
         };
-        self.remaining_bytes = capacity;
+        self.remaining_bytes = remaining_bytes;
         self.inner.write_all(bytes).map(|()| bytes.len())
     }
 

@@ -1,14 +1,14 @@
 //! Snapshots: everything that plans read from a service, in one file, so that a job that plans a
 //! merge request needs no token.
 //!
-//! A snapshot keeps answers of the service, reduced to what plans use (`reduce`). They are stored by
-//! object, not by request: objects, lists of what exists, collections, users (`contents`). So it also
-//! answers manifests that ask in other ways, or ask for more. [`Recorder`] is a transport between
-//! client and service that fills it: a plan made through it leaves everything that it read in the
-//! snapshot. [`Offline`] is a transport with only a snapshot, so it cannot reach anybody.
-//! Observing, diffing and planning know neither of them.
+//! A snapshot keeps answers of the service, reduced to the fields that plans use (`reduce`). They
+//! are stored by object, not by request: objects, rosters, collections, users (`contents`). So a
+//! snapshot can also answer the requests of other manifests. [`SnapshotRecorder`] is a transport
+//! between client and service that fills a snapshot: it records everything that a plan reads.
+//! [`OfflineTransport`] is a transport that answers from a snapshot and has no connection.
+//! Observing, diffing and planning depend on neither of them.
 //!
-//! A question that the snapshot cannot answer is a failed read, never absence. The exception is a
+//! A request that the snapshot cannot answer is a failed read, never absence. The exception is a
 //! path below a group whose list is complete: if it is not in the list, it does not exist.
 
 mod contents;
@@ -24,14 +24,14 @@ mod tests;
 use jiff::Timestamp;
 
 pub use contents::SnapshotContents;
-pub use offline::Offline;
-pub use take::Recorder;
+pub use offline::OfflineTransport;
+pub use take::SnapshotRecorder;
 
 /// The header of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotHeader {
     /// The address of the service.
-    pub target: String,
+    pub service_address: String,
     /// True if the service was the embedded sandbox.
     pub is_sandbox: bool,
     /// When the snapshot was started.

@@ -21,65 +21,67 @@ use crate::{
     value::Json,
 };
 
-/// A snapshot in place of a service.
+/// Answers requests from a snapshot.
 #[derive(Debug)]
-pub struct Offline {
+pub struct OfflineTransport {
     snapshot: Snapshot,
-    unsealing: Unsealer,
+    unsealer: Unsealer,
 }
 
-impl Offline {
-    /// Answers from `snapshot`; `key` is the one that it was taken with.
+impl OfflineTransport {
+    /// Answers from `snapshot`, which was taken with `key`.
     pub fn new(snapshot: Snapshot, key: Option<DigestKey>) -> Self {
-        Self { snapshot, unsealing: Unsealer::new(key) }
+        Self { snapshot, unsealer: Unsealer::new(key) }
     }
 
-    /// Uses the present declarations, and the values in `secrets`, to recognise digests.
+    /// Sets the declarations and secret values whose digests are recognised.
     pub fn use_declarations(&self, desired: &Desired, secrets: &Secrets) {
-        self.unsealing.use_declarations(desired, secrets);
+        self.unsealer.use_declarations(desired, secrets);
     }
 
     fn look_up(&self, query: &Query) -> LookupResult {
         let contents = &self.snapshot.contents;
         let mut json = match contents.answer(query)? {
             Ok(json) => json,
-            failed => return Some(failed),
+            failure => return Some(failure),
         };
         let path = contents.path_of(query);
-        let nested_fields =
-            reduce::nested(query.op).filter_map(|(of, _)| Some((of, of.scoped_kind.within?)));
+        let nested_fields = reduce::nested_sections(query.op)
+            .filter_map(|(of, _)| Some((of, of.scoped_kind.within?)));
         for (section, field) in nested_fields {
             if let Some(rows) = json.get_mut(field) {
-                match self.unsealing.unseal(section, &path, rows.take()) {
+                match self.unsealer.unseal(section, &path, rows.take()) {
                     Ok(unsealed) => *rows = unsealed,
                     failed => return Some(failed),
                 }
             }
         }
-        Some(match reduce::section_of(query.op) {
-            Some(section) => self.unsealing.unseal(section, &path, json),
+        Some(match reduce::section_read_by(query.op) {
+            Some(section) => self.unsealer.unseal(section, &path, json),
             None => Ok(json),
         })
     }
 
     fn answer(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
-        let head = &self.snapshot.header;
-        let query = Query::read(&request.target).filter(|_| request.method == Method::Get);
-        let Some(query) = query else { return Err(offline_error(&explain_no_answer(head, None))) };
-        build_response(&query, self.look_up(&query), head, |why| explain_no_answer(head, why))
+        let header = &self.snapshot.header;
+        let query = Query::parse(&request.target).filter(|_| request.method == Method::Get);
+        let Some(query) = query else {
+            return Err(offline_error(&explain_no_answer(header, None)));
+        };
+        build_response(&query, self.look_up(&query), header, |why| explain_no_answer(header, why))
     }
 }
 
-impl Transport for Offline {
+impl Transport for OfflineTransport {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(std::future::ready(self.answer(&request)))
     }
 }
 
-/// Explains why there is no answer; `failure` is set if the read failed when the snapshot was
-/// taken.
-fn explain_no_answer(head: &SnapshotHeader, failure: Option<&str>) -> String {
-    let taken_at = format_minute(head.taken_at);
+/// Explains why there is no answer. `failure` is the reason if the read failed when the snapshot
+/// was taken.
+fn explain_no_answer(header: &SnapshotHeader, failure: Option<&str>) -> String {
+    let taken_at = format_minute(header.taken_at);
     match failure {
         Some(why) => format!("it could not be read for the snapshot of {taken_at}: {why}"),
         None => format!(
@@ -88,12 +90,12 @@ fn explain_no_answer(head: &SnapshotHeader, failure: Option<&str>) -> String {
     }
 }
 
-/// The error for a question that the snapshot cannot answer.
+/// The error for a request that the snapshot cannot answer.
 pub(super) fn offline_error(reason: &str) -> SendError {
     SendError::new(RequestPhase::MaybeSent, TransportError::Offline, reason)
 }
 
-/// Builds the response to a question. `explain` gives the reason if there is no answer.
+/// Builds the response to a request. `explain` returns the reason if there is no answer.
 pub(super) fn build_response(
     query: &Query,
     answer: LookupResult,
@@ -102,17 +104,17 @@ pub(super) fn build_response(
 ) -> Result<WireResponse, SendError> {
     match answer {
         Some(Ok(json)) => Ok(success_response(query, &json, head)),
-        Some(Err(failed)) => match failed.status {
-            Some(status) => Ok(failure_response(status, &failed, head)),
-            None => Err(offline_error(&explain(Some(&failed.message)))),
+        Some(Err(failure)) => match failure.status {
+            Some(status) => Ok(failure_response(status, &failure, head)),
+            None => Err(offline_error(&explain(Some(&failure.message)))),
         },
         None => Err(offline_error(&explain(None))),
     }
 }
 
 /// A successful answer. A list is one page.
-fn success_response(query: &Query, json: &Json, head: &SnapshotHeader) -> WireResponse {
-    let mut headers = headers(head);
+fn success_response(query: &Query, json: &Json, header: &SnapshotHeader) -> WireResponse {
+    let mut headers = base_headers(header);
     if let (ResponseBody::List, Json::Array(entries)) = (query.op.row().answer, json) {
         let total = entries.len();
         // A page that is not full is the last one.
@@ -129,10 +131,10 @@ pub(super) fn failure_response(
     failure: &ReadFailure,
     head: &SnapshotHeader,
 ) -> WireResponse {
-    let mut headers = headers(head);
-    // The address of the sandbox is not a URL.
-    let url_path =
-        url::Url::parse(&head.target).map(|url| url.path().trim_end_matches('/').to_owned());
+    let mut headers = base_headers(head);
+    // The embedded sandbox has no URL, so no base path.
+    let url_path = url::Url::parse(&head.service_address)
+        .map(|url| url.path().trim_end_matches('/').to_owned());
     let base_path = url_path.unwrap_or_default();
     let location = failure.moved_to.map(|id| format!("{base_path}/api/v4/projects/{id}"));
     for (name, value) in [("x-request-id", failure.request_id.clone()), ("location", location)] {
@@ -146,10 +148,10 @@ pub(super) fn failure_response(
     WireResponse { status, headers, body: Ok(body.into()) }
 }
 
-fn headers(head: &SnapshotHeader) -> HeaderMap {
+fn base_headers(header: &SnapshotHeader) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if head.is_sandbox {
+    if header.is_sandbox {
         headers.insert(SANDBOX_HEADER, HeaderValue::from_static("true"));
     }
     headers

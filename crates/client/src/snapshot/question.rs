@@ -1,4 +1,4 @@
-//! Recognises which question a request asks.
+//! Recognises the operation and the parameters of a read request.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use crate::{
     operation::{self, AnyOp, Op, Operation, Read, Request},
 };
 
-/// Parameters that only affect pages and order of a list.
+/// Parameters that only affect the pages and the order of a list.
 const PAGING_PARAMETERS: [&str; 7] =
     ["page", "per_page", "pagination", "order_by", "sort", "id_after", "cursor"];
 
-/// What a request asks, independent of pages.
+/// A read request without paging parameters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestKey {
-    /// The other arguments of the path.
+    /// The other arguments of the path, by name.
     pub arguments: BTreeMap<String, String>,
     /// The group or project that it concerns: its id, or its path in lower case.
     pub of: Option<String>,
@@ -33,35 +33,35 @@ pub(super) struct RequestKey {
 
 /// The kind of object that a request reads.
 pub(super) enum QuerySubject<'q> {
-    /// A group or project by itself.
+    /// A single group or project.
     Object(Scope),
-    /// Everything of a scope below a root (path or id); an empty root means the top level.
+    /// All containers of a scope below a root (path or id); an empty root means the top level.
     Roster(Scope, &'q str),
     /// The user of this name.
     User(&'q str),
     Other,
 }
 
-/// A question with its operation.
+/// A read request with its operation.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     pub(super) op: Op<Read>,
-    /// Whether it concerns a group or a project.
+    /// The scope of the container in its path; `None` if the path has no container.
     pub(super) scope: Option<Scope>,
     pub(super) key: RequestKey,
 }
 
 impl Query {
-    /// The question in a request with this path and query; `None` if no read operation matches.
-    pub(super) fn read(target: &str) -> Option<Self> {
+    /// Parses the target of a request (path and query); `None` if no read operation matches.
+    pub(super) fn parse(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let parts: Vec<String> = path.split('/').map(decode_segment).collect::<Option<_>>()?;
-        let matching_operations = read_operations().filter(|op| matches_path(op.row(), &parts));
-        // `/members/all` is an operation of its own, not a member of that name.
+        let segments: Vec<String> = path.split('/').map(decode_segment).collect::<Option<_>>()?;
+        let matching_operations = read_operations().filter(|op| matches_path(op.row(), &segments));
+        // `/members/all` is a separate operation, not the member `all`.
         let op = matching_operations.max_by_key(|op| fixed_segment_count(op.row()))?;
-        let scope = scope_of(op.row());
+        let scope = container_scope(op.row());
         let (mut container_key, mut arguments) = (None, BTreeMap::new());
-        for (name, value) in op.row().path.split('/').zip(parts) {
+        for (name, value) in op.row().path.split('/').zip(segments) {
             match name.strip_prefix(':') {
                 Some("id") if scope.is_some() => container_key = Some(value.to_lowercase()),
                 Some(name) => drop(arguments.insert(name.to_owned(), value)),
@@ -75,7 +75,7 @@ impl Query {
     }
 
     /// The group or project that it concerns: its id, or its path in lower case.
-    pub(super) fn container(&self) -> &str {
+    pub(super) fn container_key(&self) -> &str {
         self.key.of.as_deref().unwrap_or_default()
     }
 
@@ -84,7 +84,7 @@ impl Query {
         self.op.row() == op.row()
     }
 
-    /// An argument of its path.
+    /// The argument `name` of its path; empty if there is none.
     pub(super) fn argument(&self, name: &str) -> &str {
         self.key.arguments.get(name).map(String::as_str).unwrap_or_default()
     }
@@ -92,33 +92,33 @@ impl Query {
     /// The kind of object that the request reads.
     pub(super) fn subject(&self) -> QuerySubject<'_> {
         let query = &self.key.query;
-        let is_whole = query.get("with_shared").is_some_and(|value| value == "false");
+        let excludes_shared = query.get("with_shared").is_some_and(|value| value == "false");
         match query.get("username") {
             _ if self.is_operation(operation::GROUP_GET) => QuerySubject::Object(Scope::Group),
             _ if self.is_operation(operation::PROJECT_GET) => QuerySubject::Object(Scope::Project),
             _ if self.is_operation(operation::GROUP_LIST) => QuerySubject::Roster(Scope::Group, ""),
             _ if self.is_operation(operation::GROUP_DESCENDANTS) => {
-                QuerySubject::Roster(Scope::Group, self.container())
+                QuerySubject::Roster(Scope::Group, self.container_key())
             }
-            _ if self.is_operation(operation::GROUP_PROJECTS) && is_whole => {
-                QuerySubject::Roster(Scope::Project, self.container())
+            _ if self.is_operation(operation::GROUP_PROJECTS) && excludes_shared => {
+                QuerySubject::Roster(Scope::Project, self.container_key())
             }
             Some(name) if self.is_operation(operation::USER_FIND) => QuerySubject::User(name),
             _ => QuerySubject::Other,
         }
     }
 
-    /// Whether the operation with this id concerns a group or a project.
-    pub(super) fn scope_of(id: &str) -> Option<Scope> {
-        read_operations().find(|op| op.row().id == id).and_then(|op| scope_of(op.row()))
+    /// The scope of the containers that the operation with this id reads.
+    pub(super) fn operation_scope(id: &str) -> Option<Scope> {
+        read_operations().find(|op| op.row().id == id).and_then(|op| container_scope(op.row()))
     }
 
-    /// The request for this question.
+    /// Builds the request again, without paging parameters.
     pub(super) fn request(&self) -> Request<Read> {
         let path = self.op.row().path;
-        let names = path.split('/').filter_map(|part| part.strip_prefix(':'));
+        let names = path.split('/').filter_map(|segment| segment.strip_prefix(':'));
         let request = names.fold(self.op.request(), |request, name| match name {
-            "id" if self.scope.is_some() => request.arg(name, self.container()),
+            "id" if self.scope.is_some() => request.arg(name, self.container_key()),
             _ => request.arg(name, self.argument(name)),
         });
         let query = self.key.query.iter();
@@ -126,9 +126,9 @@ impl Query {
     }
 }
 
-fn scope_of(row: &Operation) -> Option<Scope> {
-    let is_of = |scope: &Scope| row.path.starts_with(&format!("/{}s/:id", scope.noun()));
-    Scope::ALL.into_iter().find(is_of)
+fn container_scope(operation: &Operation) -> Option<Scope> {
+    let has_prefix = |scope: &Scope| operation.path.starts_with(&format!("/{}s/:id", scope.noun()));
+    Scope::ALL.into_iter().find(has_prefix)
 }
 
 /// All operations that read.
@@ -141,19 +141,23 @@ fn read_operations() -> impl Iterator<Item = Op<Read>> {
     })
 }
 
-/// True if a path with these segments may belong to `row`.
-fn matches_path(row: &Operation, parts: &[String]) -> bool {
-    row.path.split('/').count() == parts.len()
-        && row.path.split('/').zip(parts).all(|(name, part)| name.starts_with(':') || name == part)
+/// True if a path with these segments matches the path of the operation `row`.
+fn matches_path(operation: &Operation, segments: &[String]) -> bool {
+    operation.path.split('/').count() == segments.len()
+        && operation
+            .path
+            .split('/')
+            .zip(segments)
+            .all(|(name, segment)| name.starts_with(':') || name == segment)
 }
 
-/// The number of fixed segments in its path.
-fn fixed_segment_count(row: &Operation) -> usize {
-    row.path.split('/').filter(|part| !part.starts_with(':')).count()
+/// The number of segments in its path that are not arguments.
+fn fixed_segment_count(operation: &Operation) -> usize {
+    operation.path.split('/').filter(|segment| !segment.starts_with(':')).count()
 }
 
-fn decode_segment(part: &str) -> Option<String> {
-    percent_decode_str(part).decode_utf8().ok().map(Into::into)
+fn decode_segment(segment: &str) -> Option<String> {
+    percent_decode_str(segment).decode_utf8().ok().map(Into::into)
 }
 
 #[cfg(test)]
@@ -170,14 +174,14 @@ mod tests {
             });
             let request = request.query("x[y]", "a&b=c").query("with", "");
             let target = request.clone().query("page", 3).query("per_page", 100).target();
-            let query = Query::read(&target).unwrap();
+            let query = Query::parse(&target).unwrap();
             assert_eq!(query.op.row().id, op.row().id);
             assert_eq!(query.request().path(), request.path());
-            let again = Query::read(&query.request().target()).unwrap();
+            let again = Query::parse(&query.request().target()).unwrap();
             assert_eq!(again.key, query.key);
         }
         for none in ["", "/", "/nothing", "/projects/%FF", "/projects/1/none/of/these"] {
-            assert!(Query::read(none).is_none(), "{none}");
+            assert!(Query::parse(none).is_none(), "{none}");
         }
     }
 }

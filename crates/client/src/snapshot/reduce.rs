@@ -1,11 +1,11 @@
-//! Decides what a snapshot keeps of an answer: the fields that plans use, without secrets.
+//! Reduces answers to the part that a snapshot keeps: the fields that plans use, without secrets.
 //!
-//! The kept fields are listed, never the excluded ones: the fields in the tables of kinds, and what
-//! their data names in addition. A sensitive value, or a text that [may be](judge) or contain a
-//! secret, is kept only if the manifests declare that very value in plain text, because every reader
-//! of the snapshot can read it there. Otherwise it is marked as withheld, as if the service did not
-//! return it, or kept as a digest ([`seal`](super::seal)). If it identifies an entry, the whole
-//! collection counts as not read.
+//! Only known fields are kept: the fields in the tables of kinds, and further fields that the kinds
+//! list. A sensitive value, or a text that [may be](judge) or contain a secret, is kept only if the
+//! manifests declare the same value in plain text: whoever can read the snapshot can read it there.
+//! Otherwise the value is marked as withheld, as if the service did not return it, or kept as a
+//! digest ([`seal`](super::seal)). If it identifies an entry, the whole collection counts as not
+//! read.
 
 use std::{
     borrow::Cow,
@@ -15,10 +15,10 @@ use std::{
 
 use super::{
     question::Query,
-    seal::{SealedField, withheld},
+    seal::{SealedField, withheld_failure},
 };
 use crate::{
-    catalogue::{self, copies::COMPUTED},
+    catalogue::{self, copies::COMPUTED_FIELDS},
     desired::Desired,
     digest::DigestKey,
     field::{Compare, Scope, Secrecy},
@@ -30,7 +30,7 @@ use crate::{
     value::{self, Json, Object},
 };
 
-/// The fields that plans use of entries that no kind describes, by operation.
+/// The fields that plans use of objects without a kind, by operation.
 const FIELDS_WITHOUT_KIND: &[(Op<Read>, &[&str])] = &[
     (operation::CURRENT_USER, &["id", "username", "is_admin"]),
     (operation::VERSION_GET, &["version"]),
@@ -45,8 +45,7 @@ const FIELDS_WITHOUT_KIND: &[(Op<Read>, &[&str])] = &[
     (operation::MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
     (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state"]),
 ];
-/// Fields that, in addition to declared ones, distinguish copies of one object from similar
-/// objects.
+/// Fields that distinguish copies of an entry from similar entries, in addition to declared fields.
 const COPY_FIELDS: [&str; 4] = ["id", "created_at", "updated_at", "next_run_at"];
 
 /// Sensitive values that manifests declare in plain text, by container and section, with entry and
@@ -62,28 +61,34 @@ pub(super) struct DeclaredLiterals {
 }
 
 impl DeclaredLiterals {
-    /// Collects them from `desired`.
+    /// Collects the literals from `desired`.
     pub(super) fn collect(desired: &Desired) -> Self {
         let mut literals = Self::default();
         for container in &desired.containers {
             for section in &container.sections {
-                let (of, name) = (section.section, section.section.section);
-                let extra = section.names().filter(|name| of.table().get(name).is_none());
-                let extra: BTreeSet<_> = extra.map(str::to_owned).collect();
-                literals.extra_fields.entry((container.scope, name)).or_default().extend(extra);
-                let key = (container.scope, container.path.to_lowercase(), name);
+                let (kind, section_name) = (section.kind, section.kind.section);
+                let extra_fields =
+                    section.field_names().filter(|name| kind.table().get(name).is_none());
+                let extra_fields: BTreeSet<_> = extra_fields.map(str::to_owned).collect();
+                literals
+                    .extra_fields
+                    .entry((container.scope, section_name))
+                    .or_default()
+                    .extend(extra_fields);
+                let key = (container.scope, container.path.to_lowercase(), section_name);
                 for entry in &section.entries {
                     let values = entry.values();
-                    let plain = values.iter().filter_map(|(name, value)| {
-                        let field = of.field(name);
+                    let plain_fields = values.iter().filter_map(|(name, value)| {
+                        let field = kind.field(name);
                         let value = value.plain()?;
-                        let counts = field.secrecy() != Secrecy::Open
+                        let may_be_secret = field.secrecy() != Secrecy::Open
                             || judge::contains_secret(value, Secrecy::Open);
-                        let counts = counts && !forms::is_masked_in_logs(field, &values);
-                        counts.then(|| (name.clone(), value.clone()))
+                        let is_stored = may_be_secret && !forms::is_masked_in_logs(field, &values);
+                        is_stored.then(|| (name.clone(), value.clone()))
                     });
-                    let plain = plain.map(|(name, value)| (entry.key.clone(), name, value));
-                    literals.plain_values.entry(key.clone()).or_default().extend(plain);
+                    let plain_rows =
+                        plain_fields.map(|(name, value)| (entry.key.clone(), name, value));
+                    literals.plain_values.entry(key.clone()).or_default().extend(plain_rows);
                 }
             }
         }
@@ -92,8 +97,8 @@ impl DeclaredLiterals {
     }
 }
 
-/// Reduces answers to the kept part. Errors are reasons why nothing is kept, as fragments of a
-/// sentence.
+/// Reduces answers to the part that a snapshot keeps. Errors are the reason why an answer cannot be
+/// kept, as a fragment of a sentence.
 #[derive(Debug)]
 pub(super) struct Reducer {
     pub(super) literals: DeclaredLiterals,
@@ -103,7 +108,7 @@ pub(super) struct Reducer {
 }
 
 impl Reducer {
-    /// The fields to request of objects of `scope`.
+    /// The fields to keep of objects of `scope`.
     pub(super) fn wanted_keys(&self, scope: Scope) -> KeyFilter {
         let (container, _) = catalogue::container(scope);
         let mut keys: BTreeSet<&str> = container.looked_at.iter().copied().collect();
@@ -120,27 +125,28 @@ impl Reducer {
         keys::key_filter(keys)
     }
 
-    /// The kept part of the object `raw` of a group or project.
+    /// Reduces the object `raw` of a group or project.
     ///
     /// # Errors
-    /// Why nothing is kept.
+    /// The reason why it cannot be kept.
     pub(super) fn reduce_object(&self, scope: Scope, raw: &Object) -> Result<Object, String> {
         let (container, lookup) = catalogue::container(scope);
         let path = lookup.path_in(raw).to_lowercase();
         let mut reduced = Object::new();
         for name in container.looked_at {
             if let Some(value) = raw.get(*name) {
-                let is_sign = lookup.secret_facts.contains(name);
-                let value = if is_sign { Json::Null } else { self.plain(value) };
+                let is_secret_fact = lookup.secret_facts.contains(name);
+                let value = if is_secret_fact { Json::Null } else { self.redact_unknown(value) };
                 reduced.insert((*name).to_owned(), value);
             }
         }
         for section in catalogue::sections(scope) {
-            match section.scoped_kind.place {
+            match section.scoped_kind.read_source {
                 ReadSource::Object => reduced.extend(self.reduce_entry(section, &path, raw)?),
                 ReadSource::ListField(field) | ReadSource::ObjectField { field, .. } => {
                     reduced.extend(self.reduce_field(section, &path, raw, field)?);
-                    if let ReadSource::ObjectField { sign, .. } = section.scoped_kind.place
+                    if let ReadSource::ObjectField { marker_field: sign, .. } =
+                        section.scoped_kind.read_source
                         && let Some(value) = raw.get(sign)
                     {
                         reduced.entry(sign).or_insert_with(|| strip_values(value));
@@ -152,7 +158,7 @@ impl Reducer {
         Ok(reduced)
     }
 
-    /// The kept part of the entries of `section` in the field `field` of an object.
+    /// Reduces the entries of `section` in the field `field` of an object.
     fn reduce_field(
         &self,
         section: Section,
@@ -173,44 +179,46 @@ impl Reducer {
         Ok(Some((field.to_owned(), reduced)))
     }
 
-    /// The kept part of the entries of a list, read by `op` for the container at `path`.
+    /// Reduces the rows of a list that `op` read for the container at `path`.
     ///
     /// # Errors
-    /// Why nothing is kept.
+    /// The reason why it cannot be kept.
     pub(super) fn reduce_list(
         &self,
         op: Op<Read>,
         path: &str,
         rows: &[Object],
     ) -> Result<Vec<Json>, String> {
-        let reduced = rows.iter().map(|row| self.reduce_one(op, path, row).map(Json::Object));
-        let reduced: Vec<_> = reduced.collect::<Result<_, _>>()?;
-        let twice = section_of(op).filter(|section| section.allows_duplicates());
+        let reduced_rows = rows.iter().map(|row| self.reduce_one(op, path, row).map(Json::Object));
+        let reduced_rows: Vec<_> = reduced_rows.collect::<Result<_, _>>()?;
+        let copied_section = section_read_by(op).filter(|section| section.allows_duplicates());
         let mut removed_by_name = BTreeMap::new();
-        for (section, (row, reduced)) in twice
-            .into_iter()
-            .flat_map(|section| rows.iter().zip(&reduced).map(move |of| (section, of)))
-        {
-            let mut removed = row.clone();
-            removed.retain(|name, _| {
+        for (section, (row, reduced)) in copied_section.into_iter().flat_map(|section| {
+            rows.iter().zip(&reduced_rows).map(move |versions| (section, versions))
+        }) {
+            let mut removed_fields = row.clone();
+            removed_fields.retain(|name, _| {
                 reduced.get(name).is_none_or(kind::is_withheld)
-                    && !COMPUTED.contains(&name.as_str())
+                    && !COMPUTED_FIELDS.contains(&name.as_str())
             });
-            let name = section.name(section.read(row, FieldSelection::All).fields.raw());
-            if removed_by_name.insert(name, removed.clone()).is_some_and(|other| other != removed) {
+            let name = section.entry_name(section.read(row, FieldSelection::All).fields.raw());
+            if removed_by_name
+                .insert(name, removed_fields.clone())
+                .is_some_and(|other| other != removed_fields)
+            {
                 return Err(format!(
                     "two {} are alike in all that is kept",
                     text::plural(section.noun)
                 ));
             }
         }
-        Ok(reduced)
+        Ok(reduced_rows)
     }
 
-    /// The kept part of one object, or entry, read by `op` for the container at `path`.
+    /// Reduces one object or entry that `op` read for the container at `path`.
     ///
     /// # Errors
-    /// Why nothing is kept.
+    /// The reason why it cannot be kept.
     pub(super) fn reduce_one(
         &self,
         op: Op<Read>,
@@ -220,11 +228,12 @@ impl Reducer {
         if op.row() == operation::USER_PROJECTS.row() {
             return self.reduce_object(Scope::Project, raw);
         }
-        if let Some(section) = section_of(op) {
+        if let Some(section) = section_read_by(op) {
             return self.reduce_entry(section, path, raw);
         }
         let mut nested_fields = Object::new();
-        for (section, field) in nested(op).filter_map(|(of, _)| Some((of, of.scoped_kind.within?)))
+        for (section, field) in
+            nested_sections(op).filter_map(|(of, _)| Some((of, of.scoped_kind.within?)))
         {
             nested_fields.extend(self.reduce_field(section, path, raw, field)?);
             nested_fields.extend(raw.get("id").map(|id| ("id".to_owned(), id.clone())));
@@ -236,32 +245,36 @@ impl Reducer {
         let mut keys: BTreeSet<&str> =
             listed_fields.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
         for section in catalogue::all_sections() {
-            let side = catalogue::side_list(section);
-            if let Some(side) = side.filter(|side| side.list.row() == op.row()) {
-                keys.extend(side.rows.keys.iter().chain(side.rows.other_keys));
+            let side_list = catalogue::side_list(section);
+            if let Some(side_list) = side_list.filter(|side| side.list.row() == op.row()) {
+                keys.extend(
+                    side_list.entry_keys.keys.iter().chain(side_list.entry_keys.other_keys),
+                );
                 keys.extend(section.looked_at);
             }
         }
-        let reduced = raw.iter().filter(|(name, _)| keys.contains(name.as_str()));
-        Ok(reduced.map(|(name, value)| (name.clone(), self.plain(value))).collect())
+        let kept_fields = raw.iter().filter(|(name, _)| keys.contains(name.as_str()));
+        Ok(kept_fields.map(|(name, value)| (name.clone(), self.redact_unknown(value))).collect())
     }
 
-    /// The kept part of an entry of `section`.
+    /// Reduces an entry of `section`.
     fn reduce_entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, String> {
         let mut reduced = Object::new();
         let (scoped_kind, raw) = (section.scoped_kind, &*section.flatten_detail(raw));
         let extra = self.literals.extra_fields.get(&(scoped_kind.scope, section.section));
-        let extra = extra.into_iter().flatten().map(String::as_str);
-        for name in extra.filter(|_| !matches!(scoped_kind.place, ReadSource::Container)) {
+        let extra_names = extra.into_iter().flatten().map(String::as_str);
+        for name in
+            extra_names.filter(|_| !matches!(scoped_kind.read_source, ReadSource::Container))
+        {
             let value = raw.get(name).filter(|value| !self.may_be_secret(value));
             reduced.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
         for spec in section.table().specs() {
-            let modern = spec.field.replaced_by();
-            let modern = modern.filter(|name| section.table().get(name).is_none());
-            let modern = modern.and_then(|name| Some((name, raw.get(name)?)));
-            let modern = modern.filter(|(_, value)| !self.may_be_secret(value));
-            reduced.extend(modern.map(|(name, value)| (name.to_owned(), value.clone())));
+            let successor = spec.field.replaced_by();
+            let successor = successor.filter(|name| section.table().get(name).is_none());
+            let successor_value = successor.and_then(|name| Some((name, raw.get(name)?)));
+            let successor_value = successor_value.filter(|(_, value)| !self.may_be_secret(value));
+            reduced.extend(successor_value.map(|(name, value)| (name.to_owned(), value.clone())));
             let Some(live) = spec.field.live_name() else { continue };
             let Some(value) = raw.get(live) else { continue };
             let field = SealedField { section, path, spec, raw };
@@ -270,41 +283,42 @@ impl Reducer {
             } else if let Some(sealed) = self.seal_value(&field, value) {
                 sealed
             } else if field.is_identity() {
-                return Err(withheld(section, live).message);
+                return Err(withheld_failure(section, live).message);
             } else {
-                kind::withheld_field()
+                kind::withheld_placeholder()
             };
             reduced.insert(live.to_owned(), value);
         }
-        let copies = COPY_FIELDS.iter().filter(|_| section.allows_duplicates());
-        let address_fields = scoped_kind.handle.iter().map(|handle| &handle.field);
-        let inherited = scoped_kind.inherited.iter().map(|inherited| &inherited.field);
-        let needed = scoped_kind
+        let copy_fields = COPY_FIELDS.iter().filter(|_| section.allows_duplicates());
+        let address_fields = scoped_kind.address_keys.iter().map(|handle| &handle.field);
+        let inherited_fields = scoped_kind.inherited.iter().map(|inherited| &inherited.field);
+        let row_fields = scoped_kind
             .rows
             .keys
             .iter()
             .chain(scoped_kind.rows.other_keys)
             .chain(section.looked_at);
-        for name in needed.chain(address_fields).chain(inherited).chain(copies) {
+        for name in row_fields.chain(address_fields).chain(inherited_fields).chain(copy_fields) {
             let mut specs = section.table().specs().iter();
             if let Some(value) = raw.get(*name)
                 && !specs.any(|spec| spec.field.live_name() == Some(name))
             {
-                reduced.entry(*name).or_insert_with(|| self.plain(value));
+                reduced.entry(*name).or_insert_with(|| self.redact_unknown(value));
             }
         }
         Ok(reduced)
     }
 
-    /// The digest or masked form that replaces the sensitive `value` of a field, if any.
+    /// Returns the digest or masked form of the sensitive `value` of a field; `None` if neither is
+    /// kept.
     fn seal_value(&self, field: &SealedField<'_>, value: &Json) -> Option<Json> {
         if field.section.is_in_object() || field.spec.field.secrecy() == Secrecy::Open {
             return None;
         }
-        field.sealed(self.key.as_ref(), value, !self.contains_known_secret(value))
+        field.seal(self.key.as_ref(), value, !self.contains_known_secret(value))
     }
 
-    /// True if a text of unknown meaning may be secret.
+    /// True if the `value` of a field without a specification may be secret.
     fn may_be_secret(&self, value: &Json) -> bool {
         self.contains_known_secret(value) || judge::contains_secret(value, Secrecy::Open)
     }
@@ -321,32 +335,32 @@ impl Reducer {
         if self.contains_known_secret(value) {
             return true;
         }
-        let may_be = match secrecy {
+        let is_suspicious = match secrecy {
             Secrecy::Open | Secrecy::Address => judge::contains_secret(value, secrecy),
             Secrecy::Sensitive | Secrecy::Reference => !value.is_null(),
         };
-        if !may_be {
+        if !is_suspicious {
             return false;
         }
         let key = (section.scoped_kind.scope, path.to_owned(), section.section);
         let is_identity = field.is_identity();
-        let name = section.name(section.read(raw, FieldSelection::All).fields.raw());
-        let mut declared = self.literals.plain_values.get(&key).into_iter().flatten();
+        let name = section.entry_name(section.read(raw, FieldSelection::All).fields.raw());
+        let mut declared_values = self.literals.plain_values.get(&key).into_iter().flatten();
         // Responses do not contain the parent.
         let is_nested = section.scoped_kind.parent.is_some();
-        !declared.any(|(entry, field, declared)| {
-            let is_entry = entry
+        !declared_values.any(|(entry_key, field_name, declared_value)| {
+            let is_entry = entry_key
                 .strip_suffix(&*name)
-                .is_some_and(|rest| rest.is_empty() || (is_nested && rest.ends_with('@')));
-            *field == spec.name
+                .is_some_and(|prefix| prefix.is_empty() || (is_nested && prefix.ends_with('@')));
+            *field_name == spec.name
                 && (is_identity || is_entry)
-                && forms::are_equal(compare, declared, value)
+                && forms::are_equal(compare, declared_value, value)
         })
     }
 
-    /// A value of unknown meaning: text without what may be secret, and objects without their
-    /// [values](strip_values).
-    fn plain(&self, value: &Json) -> Json {
+    /// Redacts the `value` of a field without a specification: removes secrets from text, and
+    /// [values](strip_values) from objects and lists.
+    fn redact_unknown(&self, value: &Json) -> Json {
         match value {
             Json::Object(_) | Json::Array(_) => strip_values(value),
             Json::String(text) => self.secrets.redact(text).into(),
@@ -355,7 +369,8 @@ impl Reducer {
     }
 }
 
-/// The value of a field that is not sensitive. Names in it are kept by id.
+/// The kept part of a field that is not sensitive. Of rows that refer to other objects, keeps only
+/// the identifying and readable fields.
 fn readable_value(spec: &Spec, value: &Json) -> Json {
     let Json::Array(rows) = value else { return value.clone() };
     let has_names = spec.field.names.is_some() || spec.field.compare == Compare::Rows;
@@ -371,16 +386,18 @@ fn readable_value(spec: &Spec, value: &Json) -> Json {
     }
 }
 
-/// The parts of a row that names nobody.
+/// The readable fields of a row.
 fn readable_row(spec: &Spec, row: &Json) -> Json {
-    let parts = spec.parts.iter().filter(|part| kind::is_readable(part));
-    let shown = parts.filter_map(|part| Some((part.name.to_owned(), row.get(part.name)?.clone())));
-    Json::Object(shown.collect())
+    let readable_fields = spec.key_fields.iter().filter(|key_field| kind::is_readable(key_field));
+    let fields = readable_fields.filter_map(|key_field| {
+        Some((key_field.name.to_owned(), row.get(key_field.name)?.clone()))
+    });
+    Json::Object(fields.collect())
 }
 
-/// The sections whose live entries `op` brings.
-fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
-    catalogue::all_sections().filter(move |section| match section.scoped_kind.place {
+/// The sections whose entries `op` reads.
+fn sections_read_by(op: Op<Read>) -> impl Iterator<Item = Section> {
+    catalogue::all_sections().filter(move |section| match section.scoped_kind.read_source {
         ReadSource::List(all) | ReadSource::Optional(all) => {
             let detail_operation = section.detail.and(section.scoped_kind.operations.get);
             all == op || detail_operation == Some(op)
@@ -392,20 +409,20 @@ fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
     })
 }
 
-/// The section whose live entries `op` reads and that is not a field of an object.
-pub(super) fn section_of(op: Op<Read>) -> Option<Section> {
-    sections_of(op).find(|section| section.scoped_kind.within.is_none())
+/// The section whose entries `op` reads directly, not in a field of an object.
+pub(super) fn section_read_by(op: Op<Read>) -> Option<Section> {
+    sections_read_by(op).find(|section| section.scoped_kind.within.is_none())
 }
 
-/// The sections with parents whose live entries `op` reads.
-pub(super) fn nested(op: Op<Read>) -> impl Iterator<Item = (Section, &'static Parent)> {
-    sections_of(op).filter_map(|section| Some((section, section.scoped_kind.parent?)))
+/// The sections whose entries `op` reads and have a parent, each with its parent.
+pub(super) fn nested_sections(op: Op<Read>) -> impl Iterator<Item = (Section, &'static Parent)> {
+    sections_read_by(op).filter_map(|section| Some((section, section.scoped_kind.parent?)))
 }
 
-/// The response to `query` with the id of the parent in each entry, which distinguishes entries of
+/// Adds the parent's id to each entry of the response to `query`, which distinguishes entries of
 /// different parents.
-pub(super) fn placed(query: &Query, mut raw: Object) -> Object {
-    for (section, parent) in nested(query.op) {
+pub(super) fn with_parent_id(query: &Query, mut raw: Object) -> Object {
+    for (section, parent) in nested_sections(query.op) {
         let id = Json::from(query.argument(parent.argument));
         match section.scoped_kind.within {
             None => drop(raw.insert(parent.argument.to_owned(), id)),
@@ -420,17 +437,18 @@ pub(super) fn placed(query: &Query, mut raw: Object) -> Object {
     raw
 }
 
-/// `value` without nulls in objects and without texts, except single words such as types.
+/// Removes nulls from objects, and all texts except single lower-case words such as types.
 fn strip_values(value: &Json) -> Json {
     match value {
         Json::Array(items) => items.iter().map(strip_values).collect(),
         Json::Object(object) => {
-            let parts = object.iter().map(|(name, value)| (name.clone(), strip_values(value)));
-            Json::Object(parts.filter(|(_, value)| !value.is_null()).collect())
+            let fields = object.iter().map(|(name, value)| (name.clone(), strip_values(value)));
+            Json::Object(fields.filter(|(_, value)| !value.is_null()).collect())
         }
         Json::String(text) => {
-            let is_word = text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_lowercase());
-            if is_word { text.as_str().into() } else { Json::Null }
+            let is_single_word =
+                text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_lowercase());
+            if is_single_word { text.as_str().into() } else { Json::Null }
         }
         other => other.clone(),
     }
@@ -446,11 +464,12 @@ mod tests {
         Reducer { literals: DeclaredLiterals::default(), secrets: Arc::default(), key: None }
     }
 
-    /// The live fields of the entry `raw`, from a snapshot and from the service.
-    fn both(op: Op<Read>, raw: &Json) -> [kind::LiveFields; 2] {
+    /// The live fields of the entry `raw`, as read from a snapshot and from the service.
+    fn live_fields_of_both(op: Op<Read>, raw: &Json) -> [kind::LiveFields; 2] {
         let raw = raw.as_object().unwrap();
         let reduced = reducer().reduce_one(op, "acme/shop", raw).unwrap();
-        [&reduced, raw].map(|raw| section_of(op).unwrap().read(raw, FieldSelection::Known).fields)
+        [&reduced, raw]
+            .map(|raw| section_read_by(op).unwrap().read(raw, FieldSelection::Known).fields)
     }
 
     #[test]
@@ -467,7 +486,7 @@ mod tests {
             (operation::GROUP_HOOK_LIST, hook),
             (operation::SCHEDULE_LIST, schedule),
         ] {
-            let [reduced, live] = both(op, &raw);
+            let [reduced, live] = live_fields_of_both(op, &raw);
             assert_eq!(reduced.raw(), live.raw());
         }
     }

@@ -1,10 +1,10 @@
-//! Keeps secret values as digests under a key, and URLs that identify entries with a mask over
-//! their possible credentials.
+//! Keeps secret values as keyed digests, and URLs that identify entries with their possible
+//! credentials masked.
 //!
-//! With the key, a plan from the snapshot can tell whether such a value equals the declared one,
-//! and nothing else. So a branch must not be able to read the key. Without the key, such values
-//! count as not returned by the service, and a masked URL only distinguishes its entry from declared
-//! ones with another host or path.
+//! With the key, a plan from the snapshot can only tell whether such a value equals the declared
+//! one. A branch could guess values with it, so it must not be able to read the key. Without the
+//! key, such values count as not returned by the service, and a masked URL only shows that its entry
+//! differs from declared entries with another host or path.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use std::{
 
 use super::contents::ReadFailure;
 use crate::{
-    desired::{Desired, DesiredEntry},
+    desired::{DeclaredEntry, Desired},
     digest::DigestKey,
     field::{Compare, Scope, Secrecy},
     kind::{self, Section, Spec},
@@ -27,9 +27,9 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// The keys of the JSON object that replaces a value: its digest, and the URL with a mask.
-const DIGEST: &str = "undrift_digest";
-const MASKED: &str = "undrift_masked";
+/// The fields of the JSON object that replaces a value: its digest, and the masked URL.
+const DIGEST_FIELD: &str = "undrift_digest";
+const MASKED_URL_FIELD: &str = "undrift_masked";
 
 /// A section of a container at a path.
 type SectionKey = (Scope, String, &'static str);
@@ -37,7 +37,7 @@ type SectionKey = (Scope, String, &'static str);
 /// Declared sensitive values.
 #[derive(Debug, Default)]
 struct DeclaredValues {
-    /// By the present and former paths of the container, and by section, with the field.
+    /// Field names and values, by section and by present or former path of the container.
     values: BTreeMap<SectionKey, Vec<(String, Json)>>,
     /// True if a container has too many former paths.
     has_unknown_paths: bool,
@@ -61,10 +61,10 @@ pub(super) struct SealedField<'a> {
 }
 
 impl SealedField<'_> {
-    /// The object that replaces the sensitive `value` of the field; `None` if there is nothing to
-    /// keep. Equal values of two objects have different digests. A URL that contains a known secret
-    /// is not shown, not even in part.
-    pub(super) fn sealed(
+    /// Returns the object that replaces the sensitive `value` of the field; `None` if nothing is
+    /// kept. Equal values of two objects have different digests. Unless `shows_url`, no part of a
+    /// URL is kept: it contains a known secret.
+    pub(super) fn seal(
         &self,
         key: Option<&DigestKey>,
         value: &Json,
@@ -72,11 +72,12 @@ impl SealedField<'_> {
     ) -> Option<Json> {
         let digest = key.map(|key| key.digest(&self.digest_input(value)));
         let url = value.as_str().filter(|_| shows_url && self.is_identity_url());
-        let parts = [(DIGEST, digest), (MASKED, url.and_then(mask_if_safe))];
-        let parts =
-            parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?.into())));
-        let sealed: Object = parts.collect();
-        (!sealed.is_empty()).then_some(Json::Object(sealed))
+        let sealed_parts = [(DIGEST_FIELD, digest), (MASKED_URL_FIELD, url.and_then(mask_if_safe))];
+        let parts = sealed_parts
+            .into_iter()
+            .filter_map(|(name, part)| Some((name.to_owned(), part?.into())));
+        let sealed_fields: Object = parts.collect();
+        (!sealed_fields.is_empty()).then_some(Json::Object(sealed_fields))
     }
 
     pub(super) fn is_identity(&self) -> bool {
@@ -107,37 +108,37 @@ fn url_secret_ranges(url: &str) -> Vec<Range<usize>> {
     judge::find_secrets(url, Secrecy::Address)
 }
 
-/// `url` as addresses of entries show it; `None` if what they show may still be a secret.
+/// Masks `url` as in addresses of entries; `None` if the masked form may still contain a secret.
 fn mask_if_safe(url: &str) -> Option<String> {
-    let is_web = url::Url::parse(url).is_ok_and(|parsed| parsed.has_host())
+    let is_web_url = url::Url::parse(url).is_ok_and(|parsed| parsed.has_host())
         && url.matches("://").count() == 1;
-    let (masked, normal) = (mask_url(url), text::normal_url(url));
-    let is_open = is_web
+    let (masked, normalized) = (mask_url(url), text::normal_url(url));
+    let is_safe = is_web_url
         && url.chars().all(|c| c.is_ascii_graphic() && !"\"'<>`\\^{|}".contains(c))
-        && url_secret_ranges(url).len() == url_secret_ranges(&normal).len()
-        && !masked.split(MASK).any(|part| judge::may_be_secret(part, Secrecy::Sensitive));
-    is_open.then(|| masked.into_owned())
+        && url_secret_ranges(url).len() == url_secret_ranges(&normalized).len()
+        && !masked.split(MASK).any(|text| judge::may_be_secret(text, Secrecy::Sensitive));
+    is_safe.then(|| masked.into_owned())
 }
 
-/// True if comparisons ignore everything that the mask in `url` hides.
+/// True if comparisons ignore the masked parts of `url`.
 fn equals_masked(spec: &Spec, url: &str) -> bool {
     spec.field.compare == Compare::Location && !text::url_without_user(url).contains(MASK)
 }
 
-/// Builds a URL with this masked form that equals no other URL, because `nonce` is random.
+/// Builds a URL with this masked form that differs from every other URL, because `nonce` is random.
 fn fill_mask(masked: &str, nonce: &str) -> Option<String> {
     let mut url = String::new();
-    let mut from = 0;
+    let mut copied_end = 0;
     for range in url_secret_ranges(masked) {
-        url.push_str(&masked[from..range.start]);
+        url.push_str(&masked[copied_end..range.start]);
         url.push_str(nonce);
-        from = range.end;
+        copied_end = range.end;
     }
-    url.push_str(&masked[from..]);
-    (from > 0 && mask_url(&url) == masked).then_some(url)
+    url.push_str(&masked[copied_end..]);
+    (copied_end > 0 && mask_url(&url) == masked).then_some(url)
 }
 
-/// Replaces digests by their values.
+/// Replaces digests with the declared values that they match.
 #[derive(Debug)]
 pub(super) struct Unsealer {
     key: Option<DigestKey>,
@@ -147,25 +148,25 @@ pub(super) struct Unsealer {
 }
 
 impl Unsealer {
-    /// With `key`, if it is known.
+    /// Creates an unsealer; without `key`, it recognises no digest.
     pub(super) fn new(key: Option<DigestKey>) -> Self {
         let nonce = format!("sealed{:032x}", rand::random::<u128>());
         Self { key, nonce, declared: Mutex::default() }
     }
 
-    /// Uses the present declarations, and the values in `secrets`, to recognise digests.
+    /// Sets the declarations and secret values whose digests are recognised.
     pub(super) fn use_declarations(&self, desired: &Desired, secrets: &Secrets) {
         let mut declared = DeclaredValues::default();
         for container in &desired.containers {
-            // The service may have it at a former path.
-            let former = desired.moves.former_paths(&container.path);
-            declared.has_unknown_paths |= former.is_none();
-            let mut paths = former.unwrap_or_default();
+            // The container may still be at a former path.
+            let former_paths = desired.moves.former_paths(&container.path);
+            declared.has_unknown_paths |= former_paths.is_none();
+            let mut paths = former_paths.unwrap_or_default();
             paths.push(container.path.to_lowercase());
             for section in &container.sections {
-                let values = section.entries.iter().flat_map(DesiredEntry::values);
+                let values = section.entries.iter().flat_map(DeclaredEntry::values);
                 let values = values.filter_map(|(name, value)| {
-                    let is_open = section.section.field(&name).secrecy() == Secrecy::Open;
+                    let is_open = section.kind.field(&name).secrecy() == Secrecy::Open;
                     let value = match value {
                         Value::Plain(json) => json,
                         Value::Secret(reference) => secrets.get(&reference)?.expose().into(),
@@ -175,7 +176,7 @@ impl Unsealer {
                 });
                 let values: Vec<_> = values.collect();
                 for path in paths.iter().filter(|_| !values.is_empty()) {
-                    let section_key = (container.scope, path.clone(), section.section.section);
+                    let section_key = (container.scope, path.clone(), section.kind.section);
                     declared.values.entry(section_key).or_default().extend(values.iter().cloned());
                 }
             }
@@ -183,10 +184,10 @@ impl Unsealer {
         *lock(&self.declared) = Arc::new(declared);
     }
 
-    /// The entries of `section` below `path`, or the single object, with all values that are known.
+    /// Unseals the entries of `section` in the container at `path`, or its single object.
     ///
     /// # Errors
-    /// If an unknown value belongs to an identity and may be a declared one.
+    /// If an identifying value is unknown and may equal a declared one.
     pub(super) fn unseal(
         &self,
         section: Section,
@@ -200,9 +201,9 @@ impl Unsealer {
             Json::Object(mut raw) => {
                 for spec in section.table().specs() {
                     let Some(live) = spec.field.live_name() else { continue };
-                    let sealed = raw.get(live);
-                    let [digest, masked] = [DIGEST, MASKED].map(|part| {
-                        sealed.and_then(|sealed| Some(sealed.get(part)?.as_str()?.to_owned()))
+                    let sealed_value = raw.get(live);
+                    let [digest, masked] = [DIGEST_FIELD, MASKED_URL_FIELD].map(|part| {
+                        sealed_value.and_then(|sealed| Some(sealed.get(part)?.as_str()?.to_owned()))
                     });
                     if digest.is_none() && masked.is_none() {
                         continue;
@@ -212,9 +213,9 @@ impl Unsealer {
                         match self.unseal_value(&field, digest.as_deref(), masked.as_deref()) {
                             Some(value) => value,
                             None if field.is_identity() => {
-                                return Err(ambiguous(section, live, digest.is_some()));
+                                return Err(ambiguous_failure(section, live, digest.is_some()));
                             }
-                            None => kind::withheld_field(),
+                            None => kind::withheld_placeholder(),
                         };
                     raw.insert(live.to_owned(), value);
                 }
@@ -233,12 +234,12 @@ impl Unsealer {
         masked: Option<&str>,
     ) -> Option<Json> {
         let value = match (&self.key, digest, masked) {
-            (Some(key), Some(digest), _) => self.value(key, field, digest),
+            (Some(key), Some(digest), _) => self.declared_value(key, field, digest),
             (_, _, Some(url)) if equals_masked(field.spec, url) => Some(url.into()),
             (_, _, Some(url)) if self.is_undeclared(field, url) => None,
             _ => return None,
         };
-        Some(value.unwrap_or_else(|| self.stand_in(field, masked)))
+        Some(value.unwrap_or_else(|| self.placeholder(field, masked)))
     }
 
     /// The present declarations.
@@ -247,13 +248,18 @@ impl Unsealer {
     }
 
     /// The declared value with this digest.
-    fn value(&self, key: &DigestKey, field: &SealedField<'_>, digest: &str) -> Option<Json> {
+    fn declared_value(
+        &self,
+        key: &DigestKey,
+        field: &SealedField<'_>,
+        digest: &str,
+    ) -> Option<Json> {
         let declared = self.declared();
-        // Former URLs identify an entry too.
-        let former = field.is_identity_url();
+        // An entry is also identified by its former URLs, which another field lists.
+        let accepts_former_urls = field.is_identity_url();
         let values = declared.values_in(field.section, field.path).iter();
         let values = values.flat_map(|(name, value)| match value {
-            Json::Array(urls) if former => urls.as_slice(),
+            Json::Array(urls) if accepts_former_urls => urls.as_slice(),
             value if *name == field.spec.name => std::slice::from_ref(value),
             _ => &[],
         });
@@ -261,8 +267,9 @@ impl Unsealer {
         values.next().cloned()
     }
 
-    /// A value that equals nothing. An identity is shown, and must be the same in each run.
-    fn stand_in(&self, field: &SealedField<'_>, masked: Option<&str>) -> Json {
+    /// A value that equals no other. That of an identifying field contains the entry's id, so that
+    /// entries keep different names.
+    fn placeholder(&self, field: &SealedField<'_>, masked: Option<&str>) -> Json {
         if !field.is_identity() {
             return format!("sealed:{:032x}", rand::random::<u128>()).into();
         }
@@ -274,8 +281,8 @@ impl Unsealer {
         url.unwrap_or_else(|| format!("sealed:{identity}")).into()
     }
 
-    /// True if the URL with this masked form is certainly none that its section declares below its
-    /// path: none of them has its host and path, apart from a final `/`.
+    /// True if its section declares no URL with the host and path of this `masked` URL, apart from a
+    /// final `/`.
     fn is_undeclared(&self, field: &SealedField<'_>, masked: &str) -> bool {
         let (endpoint, declared) = (endpoint_of(masked), self.declared());
         let values = declared.values_in(field.section, field.path).iter();
@@ -296,19 +303,19 @@ fn endpoint_of(url: &str) -> String {
     endpoint.trim_end_matches('/').to_owned()
 }
 
-/// Why an entry is unknown without a field.
-pub(super) fn withheld(section: Section, live: &str) -> ReadFailure {
+/// The failure of a read whose identifying field `live` is withheld.
+pub(super) fn withheld_failure(section: Section, live: &str) -> ReadFailure {
     ReadFailure::from_message(format!("the `{live}` of a {} may hold a credential", section.noun))
 }
 
-/// As [`withheld`], where the key could decide.
-fn ambiguous(section: Section, live: &str, has_digest: bool) -> ReadFailure {
-    let next = if has_digest {
+/// As [`withheld_failure`], where a plan with the key could decide.
+fn ambiguous_failure(section: Section, live: &str, has_digest: bool) -> ReadFailure {
+    let help = if has_digest {
         "only a plan with UNDRIFT_SNAPSHOT_KEY, as on the default branch, can compare it"
     } else {
         "take the snapshot with UNDRIFT_SNAPSHOT_KEY, and plan on the default branch"
     };
-    ReadFailure::from_message(format!("{}; {next}", withheld(section, live).message))
+    ReadFailure::from_message(format!("{}; {help}", withheld_failure(section, live).message))
 }
 
 #[cfg(test)]
@@ -339,7 +346,7 @@ mod tests {
                 Some("https://h.example/***?a=***"),
             ),
             ("https://h.example/?glpat-abcDEF123456789=b", Some("https://h.example/?***=***")),
-            // The rest looks like a secret.
+            // The unmasked part looks like a secret.
             ("https://h.example/https://bob:pw@h2.example/?a=b", None),
         ] {
             assert_eq!(mask_if_safe(url).as_deref(), shown, "{url}");
@@ -347,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_a_masked_url_is_shown_as_the_url_and_equals_no_other() {
+    fn a_filled_mask_is_shown_as_the_url_and_equals_no_other_url() {
         for url in [
             "https://h.example/hook?project=shop&flag",
             "https://bob:pw@h.example/***/x",
@@ -359,7 +366,7 @@ mod tests {
             assert!(other.contains("nonce-7") && text::normal_url(&other).contains("nonce-7"));
             assert_eq!(other.contains("/***/"), url.contains("/***/"));
         }
-        // A file that was changed.
+        // The text of a changed file must not cause a panic.
         for text in ["", "***", "https://h.example/x", "https://h.example/?a=***'b"] {
             let _ = fill_mask(text, "nonce-7");
         }

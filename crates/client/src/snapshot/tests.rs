@@ -1,6 +1,6 @@
-//! No live credential leaves: every text field of every kind, with a credential in each form, in
-//! plans, exported and absorbed manifests, saved plans and snapshots. The fields come from the
-//! tables of the kinds, so a new one is included.
+//! No output contains a live credential: tests every text field of every kind, with a credential in
+//! each form, in plans, exported and absorbed manifests, saved plans and snapshots. The fields come
+//! from the tables of the kinds, so a new one is included.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,12 +17,12 @@ use crate::{
     field::Scope,
     kind::{FieldSelection, Names, ReadSource, Section, Shape, Spec},
     live::{
-        Live,
-        testing::{caller, here_reading},
+        LiveContainer,
+        testing::{caller, live_container_with},
     },
     plan::{
         self, Extent, Plan, PlanSettings,
-        saved::{PlanSource, Recording, SavedPlan},
+        saved::{PlanRecorder, PlanSource, SavedPlan},
     },
     release::DetectedRelease,
     secret::{Secret, Secrets},
@@ -30,11 +30,11 @@ use crate::{
     value::{Json, Object},
 };
 
-/// What must not leave.
+/// The text that no output may contain.
 const CANARY: &str = "LiveCanary0123456789";
 
 /// A credential in each form, alone, in a sentence and in a template.
-fn forms() -> Vec<String> {
+fn credential_forms() -> Vec<String> {
     let forms = [
         "https://bot:C@h.example.org/x",
         "https://C@h.example.org/x",
@@ -61,44 +61,46 @@ fn forms() -> Vec<String> {
     all.map(|form| form.replace('C', CANARY).replace(&format!("{CANARY}ANARY"), "CANARY")).collect()
 }
 
-/// `text` as a value of `spec`, if it is a field of texts that names nothing.
-fn filled(spec: &Spec, text: &str) -> Option<Json> {
-    fn within(schema: &Json, text: &str) -> Option<Json> {
-        let is = |name: &str| match &schema["type"] {
-            Json::Array(names) => names.iter().any(|one| one == name),
-            one => one == name,
+/// `text` as a value of the field `spec`; `None` if it takes no text, or refers to an object.
+fn text_value(spec: &Spec, text: &str) -> Option<Json> {
+    fn value_of_schema(schema: &Json, text: &str) -> Option<Json> {
+        let has_type = |name: &str| match &schema["type"] {
+            Json::Array(names) => names.iter().any(|other| other == name),
+            other => other == name,
         };
-        if is("string") || schema["anyOf"].is_array() {
+        if has_type("string") || schema["anyOf"].is_array() {
             return schema.get("enum").is_none().then(|| text.into());
         }
-        if is("array") {
-            return Some(json!([within(&schema["items"], text)?]));
+        if has_type("array") {
+            return Some(json!([value_of_schema(&schema["items"], text)?]));
         }
         let properties = schema["properties"].as_object()?.iter();
-        let parts = properties.filter_map(|(name, of)| Some((name.clone(), within(of, text)?)));
-        let parts: Object = parts.collect();
-        (!parts.is_empty()).then_some(Json::Object(parts))
+        let fields =
+            properties.filter_map(|(name, of)| Some((name.clone(), value_of_schema(of, text)?)));
+        let fields: Object = fields.collect();
+        (!fields.is_empty()).then_some(Json::Object(fields))
     }
     let field = &spec.field;
     let is_text =
         field.names.is_none() && field.relations.names_entries.is_none() && !spec.has_rows();
-    within(&spec.schema, text).filter(|_| is_text)
+    value_of_schema(&spec.schema, text).filter(|_| is_text)
 }
 
-/// An example of the field.
-fn example(spec: &Spec) -> Option<Json> {
+/// The example value of the field, if the service returns the field.
+fn example_value(spec: &Spec) -> Option<Json> {
     let first = spec.schema["examples"].as_array()?.first()?;
     Some(first.clone()).filter(|_| spec.field.live_name().is_some())
 }
 
-/// An answer of the service with `text` in the field `name`.
-fn raw(of: Section, name: &str, text: &str) -> Object {
-    let mut raw = of.example_siblings(name);
-    for spec in of.table().specs() {
-        let is_needed = of.identity.contains(&spec.name) || of.required.contains(&spec.name);
+/// A response of the service with `text` in the field `name`.
+fn response_with(section: Section, name: &str, text: &str) -> Object {
+    let mut raw = section.example_siblings(name);
+    for spec in section.table().specs() {
+        let is_needed =
+            section.identity.contains(&spec.name) || section.required_fields.contains(&spec.name);
         let value = match *spec.name == *name {
-            true => filled(spec, text),
-            false => example(spec).filter(|_| is_needed),
+            true => text_value(spec, text),
+            false => example_value(spec).filter(|_| is_needed),
         };
         if let (Some(live), Some(value)) = (spec.field.live_name(), value) {
             raw.insert(live.to_owned(), value);
@@ -109,43 +111,44 @@ fn raw(of: Section, name: &str, text: &str) -> Object {
 }
 
 /// A declaration in which the field differs, or that has no such entry.
-fn declared(of: Section, name: &str) -> Container {
-    let path = if of.scoped_kind.scope == Scope::Project { "acme/shop" } else { "acme" };
+fn declaration_of(section: Section, name: &str) -> Container {
+    let path = if section.scoped_kind.scope == Scope::Project { "acme/shop" } else { "acme" };
     let mut sections = Object::new();
-    let field = |name: &str| Some((name.to_owned(), example(of.table().get(name)?)?));
-    let entry: Object = of.identity.iter().chain([&name]).filter_map(|name| field(name)).collect();
+    let field = |name: &str| Some((name.to_owned(), example_value(section.table().get(name)?)?));
+    let entry: Object =
+        section.identity.iter().chain([&name]).filter_map(|name| field(name)).collect();
     let entry = Json::Object(entry);
-    let is_list = of.shape == Shape::List;
-    let is_key = of.identity.contains(&name);
+    let is_list = section.shape == Shape::List;
+    let is_key = section.identity.contains(&name);
     sections.insert(
-        of.section.to_owned(),
+        section.section.to_owned(),
         match is_list {
             true if is_key => json!([]),
             true => json!([entry]),
             false => entry,
         },
     );
-    container(of.scoped_kind.scope, path, &Json::Object(sections), Unlisted::Delete)
+    container(section.scoped_kind.scope, path, &Json::Object(sections), Unlisted::Delete)
 }
 
-/// Everything that leaves, by the way out.
-fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)> {
-    let declared = declared(of, name);
-    let is_one = of.shape != Shape::List;
+/// All outputs, each with its name.
+fn outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)> {
+    let container = declaration_of(section, name);
+    let is_single = section.shape != Shape::List;
     let answer = Json::Object(raw.clone());
-    let answer = if is_one { answer } else { json!([answer]) };
-    let sections = Json::Object(Object::from_iter([(of.section.to_owned(), answer)]));
-    let live = here_reading(&declared, &sections, FieldSelection::All);
+    let answer = if is_single { answer } else { json!([answer]) };
+    let sections = Json::Object(Object::from_iter([(section.section.to_owned(), answer)]));
+    let live = live_container_with(&container, &sections, FieldSelection::All);
     // Names are masked where they are recorded, other fields before.
     let secrets = Secrets::default();
-    let is_name = of.identity.contains(&name);
-    let secrets = if is_name { secrets } else { secrets.showing_credentials() };
-    let mut out = planned(&declared, &live, &secrets);
+    let is_name = section.identity.contains(&name);
+    let secrets = if is_name { secrets } else { secrets.with_visible_credentials() };
+    let mut out = plan_outputs(&container, &live, &secrets);
     for values in [SecretHandling::Plain, SecretHandling::Env, SecretHandling::None] {
         let settings =
             Exporting { values, ..Exporting::plain(caller(), DetectedRelease::NotRequested) };
         let mut builder = ExportBuilder::new(settings, BTreeSet::new());
-        builder.add(of.scoped_kind.scope, &declared.path, &live, &Names::default());
+        builder.add(section.scoped_kind.scope, &container.path, &live, &Names::default());
         let left_out = format!("{:?}", builder.omitted_reads());
         let files: Vec<_> = builder.finish().files.into_iter().map(|file| file.text).collect();
         out.extend([("export", files.concat()), ("what an export leaves out", left_out)]);
@@ -153,32 +156,36 @@ fn outputs(of: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)>
     for key in [None, Some(DigestKey::new(&Secret::new("key")))] {
         let (literals, secrets) = (DeclaredLiterals::collect(&Desired::default()), Arc::default());
         let reducer = Reducer { literals, secrets, key };
-        let within = |field: &str, value: Json| Object::from_iter([(field.to_owned(), value)]);
-        let kept = match of.scoped_kind.place {
-            ReadSource::List(op) | ReadSource::Optional(op) => {
-                reducer.reduce_one(op, "acme/shop", raw)
-            }
-            ReadSource::Object => reducer.reduce_object(of.scoped_kind.scope, raw),
-            ReadSource::ListField(field) => {
-                reducer.reduce_object(of.scoped_kind.scope, &within(field, json!([raw])))
-            }
-            ReadSource::ObjectField { field, .. } => {
-                reducer.reduce_object(of.scoped_kind.scope, &within(field, json!(raw)))
-            }
-            ReadSource::Container => continue,
-        };
-        let kept = kept.map(|kept| Json::Object(kept).to_string());
-        out.push(("snapshot", kept.unwrap_or_else(|withheld| withheld)));
+        let object_with = |field: &str, value: Json| Object::from_iter([(field.to_owned(), value)]);
+        let reduced =
+            match section.scoped_kind.read_source {
+                ReadSource::List(op) | ReadSource::Optional(op) => {
+                    reducer.reduce_one(op, "acme/shop", raw)
+                }
+                ReadSource::Object => reducer.reduce_object(section.scoped_kind.scope, raw),
+                ReadSource::ListField(field) => reducer
+                    .reduce_object(section.scoped_kind.scope, &object_with(field, json!([raw]))),
+                ReadSource::ObjectField { field, .. } => reducer
+                    .reduce_object(section.scoped_kind.scope, &object_with(field, json!(raw))),
+                ReadSource::Container => continue,
+            };
+        let text = reduced.map(|kept| Json::Object(kept).to_string());
+        out.push(("snapshot", text.unwrap_or_else(|withheld| withheld)));
     }
     out
 }
 
-/// What a plan, its saved form, and the edits that absorb it show. `secrets` redacts the saved form.
-fn planned(declared: &Container, live: &Live, secrets: &Secrets) -> Vec<(&'static str, String)> {
+/// The texts of a plan, its saved form, and the edits that absorb it. `secrets` redacts the saved
+/// form.
+fn plan_outputs(
+    declared: &Container,
+    live: &LiveContainer,
+    secrets: &Secrets,
+) -> Vec<(&'static str, String)> {
     let settings =
         PlanSettings::for_run(caller(), Arc::new(Secrets::default()), &Desired::default());
     let plan = plan::plan_container(declared, live, &settings);
-    // Reports redact all that they show; names of entries have to be safe before.
+    // Reports redact their text; names of entries must be safe before.
     let names = plan.steps.iter().map(|step| &step.address);
     let names: String =
         names.chain(plan.notes.iter().map(|note| &note.address)).map(ToString::to_string).collect();
@@ -187,40 +194,42 @@ fn planned(declared: &Container, live: &Live, secrets: &Secrets) -> Vec<(&'stati
     let notes = serde_json::to_string(&plan.notes).unwrap();
     let problems = format!("{:?} {:?}", plan.problems, plan.incomplete);
     let exporting = Exporting::plain(caller(), DetectedRelease::NotRequested);
-    let of_ids = Names::default();
-    let words = Excerpt::from_live(declared.scope, &declared.path, live, &of_ids, &exporting);
-    let (container, words, plan_of) = (declared, words.as_ref(), &plan);
-    let seen = absorb::ContainerComparison {
+    let names_of_ids = Names::default();
+    let excerpt =
+        Excerpt::from_live(declared.scope, &declared.path, live, &names_of_ids, &exporting);
+    let (container, excerpt, plan_ref) = (declared, excerpt.as_ref(), &plan);
+    let comparison = absorb::ContainerComparison {
         container,
-        plan: plan_of,
+        plan: plan_ref,
         live,
-        names: &of_ids,
-        excerpt: words,
+        names: &names_of_ids,
+        excerpt,
     };
-    let everything = Selector::parse(&format!("{}#*/*", declared.path)).unwrap();
-    let whole = Selector::parse(&declared.path).unwrap();
-    let chosen = Selection { only: vec![everything, whole], ..Selection::default() };
-    let (goals, refused) = absorb::find_drift(&seen, &chosen);
+    let entries_selector = Selector::parse(&format!("{}#*/*", declared.path)).unwrap();
+    let container_selector = Selector::parse(&declared.path).unwrap();
+    let selection =
+        Selection { only: vec![entries_selector, container_selector], ..Selection::default() };
+    let (goals, refused) = absorb::find_drift(&comparison, &selection);
     let absorbed = format!("{goals:?} {refused:?}");
     vec![
         ("names", names),
         ("changes", changes),
-        ("saved plan", saved(declared, live, plan, secrets)),
+        ("saved plan", saved_plan_text(declared, live, plan, secrets)),
         ("notes", notes),
         ("problems", problems),
         ("absorb", absorbed),
     ]
 }
 
-fn saved(
+fn saved_plan_text(
     declared: &Container,
-    live: &Live,
+    live: &LiveContainer,
     planned: plan::ContainerPlan,
     secrets: &Secrets,
 ) -> String {
     let mut plan = Plan::default().with_container_plans();
     plan.add(declared, planned, live.clone());
-    let made = PlanSource {
+    let source = PlanSource {
         made_at: "2030-01-15T12:00:00Z".parse().unwrap(),
         target: "https://x.example".into(),
         caller: "alice".into(),
@@ -228,26 +237,26 @@ fn saved(
         manifests: None,
         selectors: Default::default(),
     };
-    let recording = Recording { secrets, key: None };
+    let recording = PlanRecorder { secrets, key: None };
     let containers = std::slice::from_ref(declared);
     let plan = plan.into_sorted(&Extent::default());
-    SavedPlan::from_plan(&plan, containers, made, recording).seal(None).to_text()
+    SavedPlan::from_plan(&plan, containers, source, recording).seal(None).to_text()
 }
 
 #[test]
 fn no_live_credential_of_any_field_leaves_in_any_output() {
-    let (forms, mut fields, mut leaks) = (forms(), 0, Vec::new());
+    let (forms, mut fields, mut leaks) = (credential_forms(), 0, Vec::new());
     let count = if crate::sample::is_whole() { forms.len() } else { 3 };
-    for of in catalogue::all_sections().filter(|of| of.shape != Shape::Container) {
-        for spec in of.table().specs().iter().filter(|spec| filled(spec, "").is_some()) {
+    for section in catalogue::all_sections().filter(|of| of.shape != Shape::Container) {
+        for spec in section.table().specs().iter().filter(|spec| text_value(spec, "").is_some()) {
             // In the sample each field has some of the forms, and each form is in many fields.
-            let some = forms.iter().cycle().skip(fields * 5).step_by(7).take(count);
+            let used_forms = forms.iter().cycle().skip(fields * 5).step_by(7).take(count);
             fields += 1;
-            for form in some {
-                let raw = raw(of, spec.name, form);
-                for (what, text) in outputs(of, spec.name, &raw) {
+            for form in used_forms {
+                let raw = response_with(section, spec.name, form);
+                for (output, text) in outputs(section, spec.name, &raw) {
                     if text.contains(CANARY) {
-                        leaks.push(format!("{}.{} {what}: {form}", of.section, spec.name));
+                        leaks.push(format!("{}.{} {output}: {form}", section.section, spec.name));
                     }
                 }
             }

@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::{AbsorbRefusal, RefusalKind};
+use super::{
+    AbsorbRefusal, RefusalKind,
+    goal::{EXTRA_KEY, FieldValues, Goal, GoalChange, split_keys, split_names},
+};
 use crate::{
     address::Address,
     catalogue,
-    desired::{Container, DesiredEntry, EntryPresence},
+    desired::{Container, DeclaredEntry, EntryPresence},
     diff::{Action, Incomplete, Problem, Reason, Step},
-    export::{Excerpt, ExcerptEntry},
+    export::Excerpt,
     field::Secrecy,
     kind::{
         Capability, Effect, FORMER_FIELD, LiveEntry, Names, Section, Shape, Spec, forms, is_list,
         is_readable,
     },
-    live::Live,
+    live::LiveContainer,
     origin::Origin,
     plan::ContainerPlan,
     secret::judge,
@@ -23,95 +26,23 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// The declaration that an object should get.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Goal {
-    /// The object.
-    pub address: Address,
-    /// The address of its group or project.
-    pub(super) container: Address,
-    pub(super) section: &'static str,
-    /// The identity of the entry; empty if there is only one.
-    pub(super) key: String,
-    pub(super) change: GoalChange,
-}
-
-/// How a declaration changes.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum GoalChange {
-    /// These fields get these values.
-    Fields(FieldValues),
-    /// The entry is declared with these fields; the text names those that are left out.
-    Entry(FieldValues, Option<String>),
-    /// The entry is no longer declared, or is declared absent. Without a key, the list is declared
-    /// without entries.
-    Removed,
-}
-
-/// Values of fields, each named by the keys that lead to it.
-pub(super) type FieldValues = Vec<(Vec<String>, Json)>;
-
-/// The keys in the name of a field with dots.
-fn split_keys(name: &str) -> Vec<String> {
-    name.split('.').map(str::to_owned).collect()
-}
-
-impl GoalChange {
-    /// The entry as an export writes it.
-    fn from_excerpt(excerpt: ExcerptEntry) -> Self {
-        let fields = excerpt.fields.into_iter().map(|(name, value)| (split_keys(&name), value));
-        Self::Entry(fields.collect(), excerpt.comment)
-    }
-}
-
-impl Goal {
-    /// A goal for an object in `container`.
-    fn new(
-        address: &Address,
-        container: &Address,
-        section: Section,
-        key: &str,
-        change: GoalChange,
-    ) -> Self {
-        let (address, container) = (address.clone(), container.clone());
-        Self { address, container, section: section.section, key: key.to_owned(), change }
-    }
-
-    /// The number of differences that it removes.
-    pub fn count_differences(&self) -> usize {
-        match &self.change {
-            GoalChange::Fields(fields) => fields.len(),
-            GoalChange::Entry(..) | GoalChange::Removed => 1,
-        }
-    }
-
-    /// True if it adds an entry to what `container` declares, and changes nothing.
-    pub fn is_addition(&self, container: &Container) -> bool {
-        let is_entry = matches!(self.change, GoalChange::Entry(..));
-        is_entry && container.entry(self.section, &self.key).is_none()
-    }
-}
-
-/// The key below which undrift does not know the names of fields.
-pub(super) const EXTRA: &str = "extra";
-
-/// The comparison of a group or project.
+/// The declaration and the live state of a group or project, with their plan.
 pub struct ContainerComparison<'a> {
     /// The declaration.
     pub container: &'a Container,
     /// The plan.
     pub plan: &'a ContainerPlan,
     /// The live state.
-    pub live: &'a Live,
+    pub live: &'a LiveContainer,
     /// The names of the users and groups in it.
     pub names: &'a Names,
     /// The live state in the form of a manifest; `None` if the container does not exist.
     pub excerpt: Option<&'a Excerpt>,
 }
 
-/// The declarations that remove the differences in `selection`. Unlisted entries are included if
-/// their section reports them as differences, or if a selector names entries and not only their
-/// container.
+/// The goals that remove the selected differences, and refusals for the others. Unlisted entries are
+/// included if their section reports them as differences, or if a selector selects entries and not
+/// only their container.
 pub fn find_drift(
     comparison: &ContainerComparison<'_>,
     selection: &Selection,
@@ -128,13 +59,10 @@ pub fn find_drift(
         drift.absorb_step(step);
     }
     for note in &comparison.plan.notes {
+        let address = &note.address;
         match note.reason {
-            Reason::Unlisted if drift.is_chosen_by_entry(&note.address) => {
-                drift.absorb_unlisted(&note.address);
-            }
-            Reason::UnlistedFails if drift.is_chosen(&note.address) => {
-                drift.absorb_unlisted(&note.address);
-            }
+            Reason::Unlisted if drift.selects_entry(address) => drift.absorb_unlisted(address),
+            Reason::UnlistedFails if drift.selects(address) => drift.absorb_unlisted(address),
             Reason::ArchivedByHand => drift.absorb_archiving(),
             _ => {}
         }
@@ -145,7 +73,7 @@ pub fn find_drift(
     for Incomplete { address, reason } in &comparison.plan.incomplete {
         let is_selected = selection.only.iter().any(|selector| match address.entry {
             Some(_) => selector.matches(address),
-            None => selector.touches_section(address),
+            None => selector.matches_section(address),
         });
         if is_selected && !drift.is_excluded(address) {
             let reason = format!("it could not be read: {reason}");
@@ -157,22 +85,20 @@ pub fn find_drift(
     (drift.goals, drift.refusals)
 }
 
-/// The declarations of live sections and entries that are not declared. With `includes_fields`,
-/// also of fields that a declared section omits.
+/// The goals that declare undeclared live sections; with `includes_fields`, also the fields that a
+/// declared section omits.
 pub fn find_missing(comparison: &ContainerComparison<'_>, includes_fields: bool) -> Vec<Goal> {
     let container = comparison.container.address();
     let mut goals = Vec::new();
     for (section, key, excerpt) in comparison.excerpt.into_iter().flat_map(Excerpt::entries) {
         let change = match comparison.container.section(section.section) {
-            // Whether it is archived is a difference.
+            // `find_drift` handles switches such as `archived`.
             None if section.shape == Shape::Switch && !includes_fields => continue,
             None if excerpt.is_absent => GoalChange::Removed,
             None if excerpt.fields.is_empty() => continue,
             None => GoalChange::from_excerpt(excerpt),
             Some(declared) if includes_fields && section.shape == Shape::Mapping => {
-                let fields = excerpt.fields.into_iter();
-                let mut missing: FieldValues =
-                    fields.map(|(name, value)| (split_keys(&name), value)).collect();
+                let mut missing = split_names(excerpt.fields);
                 missing.retain(|(keys, _)| {
                     declared.entries.iter().all(|entry| !entry.fields.contains_key(&keys[0]))
                 });
@@ -203,7 +129,7 @@ struct DriftCollector<'a> {
 }
 
 impl DriftCollector<'_> {
-    fn is_chosen(&self, address: &Address) -> bool {
+    fn selects(&self, address: &Address) -> bool {
         self.selection.selects(address)
     }
 
@@ -211,11 +137,11 @@ impl DriftCollector<'_> {
         self.selection.exclude.iter().any(|selector| selector.matches(address))
     }
 
-    /// True if a selector for entries chooses an entry.
-    fn is_chosen_by_entry(&self, address: &Address) -> bool {
+    /// True if a selector for entries, not only for containers, selects `address`.
+    fn selects_entry(&self, address: &Address) -> bool {
         let mut entry_selectors =
             self.selection.only.iter().filter(|selector| selector.selects_entries());
-        entry_selectors.any(|selector| selector.matches(address)) && self.is_chosen(address)
+        entry_selectors.any(|selector| selector.matches(address)) && self.selects(address)
     }
 
     fn refuse(&mut self, address: &Address, reason: impl Into<String>, origin: Option<&Origin>) {
@@ -228,7 +154,7 @@ impl DriftCollector<'_> {
     }
 
     /// The section of `address`, and its declared entry.
-    fn find_declared(&self, address: &Address) -> Option<(Section, Option<&DesiredEntry>)> {
+    fn find_declared(&self, address: &Address) -> Option<(Section, Option<&DeclaredEntry>)> {
         let section = catalogue::section(self.comparison.container.scope, address.section?)?;
         let key = address.entry.as_deref().unwrap_or_default();
         Some((section, self.comparison.container.entry(section.section, key)))
@@ -236,13 +162,11 @@ impl DriftCollector<'_> {
 
     fn absorb_step(&mut self, step: &Step) {
         let address = &step.address;
-        let is_fully_chosen = self.is_chosen(address);
-        let is_partly_chosen = step.action == Action::Update
-            && step
-                .changes
-                .iter()
-                .any(|change| self.is_chosen(&field_address(address, &change.field)));
-        if !is_fully_chosen && !is_partly_chosen {
+        let is_fully_selected = self.selects(address);
+        let mut changes = step.changes.iter();
+        let is_partly_selected = step.action == Action::Update
+            && changes.any(|change| self.selects(&field_address(address, &change.field)));
+        if !is_fully_selected && !is_partly_selected {
             return;
         }
         let Some((section, entry)) = self.find_declared(address) else {
@@ -263,7 +187,7 @@ impl DriftCollector<'_> {
             }
             _ if let Some(condition) = step.possible => match &step.certain {
                 Some(certain) => self.absorb_step(certain),
-                // It matches, and no absorbed difference changes that.
+                // It was compared and matches, so there is nothing to absorb.
                 None if self.comparison.plan.has_compared(step) => {}
                 None => {
                     let why = format!("it cannot be read yet; it would change {condition}");
@@ -286,23 +210,23 @@ impl DriftCollector<'_> {
         }
     }
 
-    /// The entry has fields that differ.
+    /// Absorbs the fields of an entry that differ.
     fn absorb_fields(
         &mut self,
         section: Section,
-        entry: &DesiredEntry,
+        entry: &DeclaredEntry,
         live: &LiveEntry,
         step: &Step,
     ) {
         let mut fields = Vec::new();
         let is_renamed = is_pending_rename(section, entry, live);
-        // Write-only fields are only sent along.
-        let is_fully_chosen = self.is_chosen(&step.address);
+        // Skip write-only fields: they are only sent together with others.
+        let is_fully_selected = self.selects(&step.address);
         let readable_changes =
             step.changes.iter().filter(|change| is_readable(section.field(&change.field)));
         for change in readable_changes {
             let address = field_address(&step.address, &change.field);
-            if self.is_excluded(&address) || (!is_fully_chosen && !self.is_chosen(&address)) {
+            if self.is_excluded(&address) || (!is_fully_selected && !self.selects(&address)) {
                 continue;
             }
             if is_renamed && section.identity.contains(&&*change.field) {
@@ -310,7 +234,7 @@ impl DriftCollector<'_> {
                 continue;
             }
             match self.live_value(section, entry, live, &change.field) {
-                Ok(new) => fields.extend(new),
+                Ok(values) => fields.extend(values),
                 Err(why) => {
                     let why = format!("`{}`: {why}", change.field);
                     return self.refuse(&step.address, why, change.origin.as_ref());
@@ -332,11 +256,11 @@ impl DriftCollector<'_> {
         self.refusals.push(AbsorbRefusal { kind: RefusalKind::PendingRename, ..refusal });
     }
 
-    /// The value to declare for the field `name`, or why there is none.
+    /// The values to declare for the field `name`, or the reason why there are none.
     fn live_value(
         &self,
         section: Section,
-        entry: &DesiredEntry,
+        entry: &DeclaredEntry,
         live: &LiveEntry,
         name: &str,
     ) -> Result<FieldValues, &'static str> {
@@ -346,59 +270,65 @@ impl DriftCollector<'_> {
         };
         let live_json = live.fields.raw().get(name);
         let Some(spec) = section.spec(name) else {
-            let found = live_json.cloned().unwrap_or_default();
-            if judge::contains_secret(&found, Secrecy::Open) {
-                return Err(NOT_EXPRESSIBLE);
+            let live_value = live_json.cloned().unwrap_or_default();
+            if judge::contains_secret(&live_value, Secrecy::Open) {
+                return Err(NOT_EXPRESSIBLE_REASON);
             }
-            return Ok(vec![(vec![EXTRA.to_owned(), name.to_owned()], found)]);
+            return Ok(vec![(vec![EXTRA_KEY.to_owned(), name.to_owned()], live_value)]);
         };
         if is_list(&spec.schema) && declared.is_object() {
             return Err("it is declared as a condition on the live value");
         }
-        let key = section.name(live.fields.raw());
-        let words =
-            self.comparison.excerpt.map_or(&[][..], |words| words.fields(section.section, &key));
-        if let (Some(object), Some(found)) = (declared.as_object(), live_json) {
-            let leaves = words.iter().filter_map(|(word, value)| {
-                let leaf = word.strip_prefix(name)?.strip_prefix('.')?;
-                let old = object.get(leaf)?;
-                let old = Json::Object(Object::from_iter([(leaf.to_owned(), old.clone())]));
+        let key = section.entry_name(live.fields.raw());
+        let exported_fields = self
+            .comparison
+            .excerpt
+            .map_or(&[][..], |excerpt| excerpt.fields(section.section, &key));
+        if let (Some(object), Some(live_value)) = (declared.as_object(), live_json) {
+            let changed_fields = exported_fields.iter().filter_map(|(field_name, value)| {
+                let inner_key = field_name.strip_prefix(name)?.strip_prefix('.')?;
+                let old = object.get(inner_key)?;
+                let old = Json::Object(Object::from_iter([(inner_key.to_owned(), old.clone())]));
                 let old = forms::to_comparable(Some(spec), &old, self.comparison.names);
-                let is_same = forms::are_equal(spec.field.compare, &old, found);
-                (!is_same).then(|| (split_keys(word), value.clone()))
+                let is_same = forms::are_equal(spec.field.compare, &old, live_value);
+                (!is_same).then(|| (split_keys(field_name), value.clone()))
             });
-            let leaves: Vec<_> = leaves.collect();
-            return if leaves.is_empty() { Err(NOT_EXPRESSIBLE) } else { Ok(leaves) };
-        }
-        let value = match (words.iter().find(|(word, _)| word == name), live_json) {
-            (Some((_, value)), _) => keep_declared_order(spec, &declared, value.clone()),
-            (None, None) => Json::Null,
-            // A deprecated spelling, which an export does not write.
-            (None, Some(found))
-                if spec.field.secrecy() == Secrecy::Open
-                    && !judge::contains_secret(found, Secrecy::Open) =>
-            {
-                forms::to_readable(Some(spec), found, self.comparison.names)
+            let changed_fields: Vec<_> = changed_fields.collect();
+            if changed_fields.is_empty() {
+                return Err(NOT_EXPRESSIBLE_REASON);
             }
-            (None, Some(_)) => return Err(NOT_EXPRESSIBLE),
-        };
+            return Ok(changed_fields);
+        }
+        let value =
+            match (exported_fields.iter().find(|(field_name, _)| field_name == name), live_json) {
+                (Some((_, value)), _) => keep_declared_order(spec, &declared, value.clone()),
+                (None, None) => Json::Null,
+                // A deprecated spelling, which an export does not write.
+                (None, Some(found))
+                    if spec.field.secrecy() == Secrecy::Open
+                        && !judge::contains_secret(found, Secrecy::Open) =>
+                {
+                    forms::to_readable(Some(spec), found, self.comparison.names)
+                }
+                (None, Some(_)) => return Err(NOT_EXPRESSIBLE_REASON),
+            };
         Ok(vec![(split_keys(name), value)])
     }
 
-    /// A live entry that no manifest lists.
+    /// Absorbs a live entry that no manifest lists.
     fn absorb_unlisted(&mut self, address: &Address) {
         let Some((section, None)) = self.find_declared(address) else { return };
-        let seen = self.comparison;
+        let comparison = self.comparison;
         let names = self.live_names.entry(section.section).or_insert_with(|| {
             let mut names = BTreeMap::<_, Vec<_>>::new();
-            for live in seen.live.entries(section.section).unwrap_or_default() {
+            for live in comparison.live.entries(section.section).unwrap_or_default() {
                 steps::step();
-                names.entry(section.name(live.fields.raw())).or_default().push(live);
+                names.entry(section.entry_name(live.fields.raw())).or_default().push(live);
             }
             names
         });
         let listed_name = address.entry.as_deref().unwrap_or_default();
-        // One of several with the same name is listed with its handle.
+        // If several have the same name, the address ends with `@` and the id.
         let same_name = names.get_key_value(listed_name).or_else(|| {
             listed_name.match_indices('@').find_map(|(at, _)| {
                 let known_name = names.get_key_value(&listed_name[..at])?;
@@ -417,30 +347,28 @@ impl DriftCollector<'_> {
         self.absorb_entry(address, section, &key, live);
     }
 
-    /// An entry to declare as it is live.
+    /// Absorbs an entry as a whole: declares its live state.
     fn absorb_entry(&mut self, address: &Address, section: Section, key: &str, live: &LiveEntry) {
-        let name = section.name(live.fields.raw());
+        let name = section.entry_name(live.fields.raw());
         match self.comparison.excerpt.and_then(|words| words.entry(section.section, &name)) {
             Some(excerpt) => {
                 self.add_goal(address, section, key, GoalChange::from_excerpt(excerpt));
             }
-            None => self.refuse(address, NOT_EXPRESSIBLE, None),
+            None => self.refuse(address, NOT_EXPRESSIBLE_REASON, None),
         }
     }
 
-    /// The container was archived by hand.
+    /// Declares that the container is archived.
     fn absorb_archiving(&mut self) {
-        let archiving_section =
-            catalogue::sections(self.comparison.container.scope).find(|section| {
-                let archived_fields =
-                    Object::from_iter([(section.section.to_owned(), true.into())]);
-                let effects = section.rules().effects(None, &archived_fields, &archived_fields);
-                section.shape == Shape::Switch
-                    && effects.contains(&Effect::lacks(Capability::Writable))
-            });
+        let mut sections = catalogue::sections(self.comparison.container.scope);
+        let archiving_section = sections.find(|section| {
+            let fields = Object::from_iter([(section.section.to_owned(), true.into())]);
+            let effects = section.rules().effects(None, &fields, &fields);
+            section.shape == Shape::Switch && effects.contains(&Effect::lacks(Capability::Writable))
+        });
         let Some(section) = archiving_section else { return };
         let address = self.container.section(section.section);
-        if self.is_chosen(&address) || self.is_chosen(&self.container) {
+        if self.selects(&address) || self.selects(&self.container) {
             let fields = vec![(vec![section.section.to_owned()], true.into())];
             self.add_goal(&address, section, "", GoalChange::Fields(fields));
         }
@@ -451,11 +379,11 @@ impl DriftCollector<'_> {
         // If it does not exist or has moved, nothing was compared.
         let is_container = address.section.is_none();
         let is_within = is_container
-            && self.selection.only.iter().any(|selector| selector.touches(&address.path));
-        if !self.is_chosen(address) && !is_within {
+            && self.selection.only.iter().any(|selector| selector.matches_path(&address.path));
+        if !self.selects(address) && !is_within {
             return;
         }
-        // An entry that cannot be created for lack of a field is not live.
+        // An entry with this problem is not live: it cannot be created without the field.
         if problem.code == "missing-field"
             && let Some((section, Some(entry))) = self.find_declared(address)
         {
@@ -467,14 +395,14 @@ impl DriftCollector<'_> {
 }
 
 /// True if `live` still has a former name of the declared `entry`.
-fn is_pending_rename(section: Section, entry: &DesiredEntry, live: &LiveEntry) -> bool {
+fn is_pending_rename(section: Section, entry: &DeclaredEntry, live: &LiveEntry) -> bool {
     if !entry.fields.contains_key(FORMER_FIELD) {
         return false;
     }
     let declared = section.identify(&forms::plain_fields(&entry.values()));
     let found = section.identify(live.fields.raw());
     let live_key = found.current_key();
-    live_key != declared.current_key() && declared.former.iter().any(|key| key == live_key)
+    live_key != declared.current_key() && declared.former_keys.iter().any(|key| key == live_key)
 }
 
 /// The address of a field for selectors: its name after the address of its object.
@@ -483,7 +411,7 @@ fn field_address(address: &Address, field: &str) -> Address {
     address.entry(entry_prefix.unwrap_or_default() + field)
 }
 
-/// All addresses that can be chosen: declarations down to the fields, and results.
+/// All addresses that can be selected: those of declarations, down to the fields, and of results.
 pub fn selectable_addresses(comparison: &ContainerComparison<'_>) -> Vec<Address> {
     let container = comparison.container.address();
     let mut addresses: Vec<_> = comparison.container.addresses().collect();
@@ -498,10 +426,10 @@ pub fn selectable_addresses(comparison: &ContainerComparison<'_>) -> Vec<Address
     addresses
 }
 
-const NOT_EXPRESSIBLE: &str = "no manifest can express the live value, or it may be a secret";
+const NOT_EXPRESSIBLE_REASON: &str =
+    "no manifest can express the live value, or it may be a secret";
 
-/// A live list in the order of the declared one, if order has no meaning: declared items stay at
-/// their places.
+/// A live list in the order of the declared one, if its order has no meaning; new items come last.
 fn keep_declared_order(spec: &Spec, declared: &Json, live: Json) -> Json {
     match (declared, live) {
         (Json::Array(declared), Json::Array(live)) if spec.field.ignores_order() => {

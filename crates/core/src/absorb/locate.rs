@@ -1,17 +1,18 @@
-//! Finds where an object whose declaration is to change ([`Goal`]) is declared: in which document, and what to edit there.
+//! Finds the document and the node where the declaration of a [`Goal`] is written, and the edits that
+//! change it.
 
 use std::rc::Rc;
 
 use super::{
     AbsorbMode, AbsorbRefusal,
-    drift::{EXTRA, FieldValues, Goal, GoalChange},
     edit::{New, PathStep, Pointer, TextEdit},
+    goal::{EXTRA_KEY, FieldValues, Goal, GoalChange},
     source::{Location, SourceFile, SourceFiles},
     templates,
 };
 use crate::{
     catalogue,
-    desired::{Container, DesiredEntry},
+    desired::{Container, DeclaredEntry},
     diagnostic::FileName,
     kind::{Section, Shape},
     origin::{Layer, Origin, Sourced},
@@ -20,23 +21,23 @@ use crate::{
     yaml::{Node, NodeValue},
 };
 
-/// Keys of a document that come after its sections.
+/// The keys that come after the sections in a document.
 const LAST_KEYS: [&str; 2] = ["unlisted", "undeclared_projects"];
 
-/// The reason if a declaration is not at its recorded place.
-const MOVED_REASON: &str = "it is not written where it was found";
+/// The reason if a declaration is not at the line and column of its origin.
+const NOT_FOUND_REASON: &str = "it is not written where it was found";
 
-/// Something that is found, or why the goal cannot be edited.
-type Located<T> = Result<T, AbsorbRefusal>;
+/// A result, or the reason why the goal cannot be edited.
+type LocateResult<T> = Result<T, AbsorbRefusal>;
 
-/// Edits with their files.
+/// Edits, each with its file.
 pub(super) type Edits = Vec<(FileName, TextEdit)>;
 
-/// The edits with which `container` declares the goal. An entry that is `covered` is also declared
-/// by a lower layer, so its removal is declared with `state: absent`.
+/// The edits that make `container` declare the goal. If `is_covered`, a lower layer also declares the
+/// entry, so a removal is declared with `state: absent`.
 ///
 /// # Errors
-/// Why it cannot be edited.
+/// If the goal cannot be edited.
 pub(super) fn locate_edits(
     goal: &Goal,
     container: &Container,
@@ -59,7 +60,7 @@ pub(super) fn locate_edits(
             Shape::List => file.item(&entry.origin),
             _ => file.key(&entry.origin),
         };
-        let location = location.ok_or_else(|| locator.refuse(MOVED_REASON, None))?;
+        let location = location.ok_or_else(|| locator.new_refusal(NOT_FOUND_REASON, None))?;
         return locator.edit_at(&file, location, false);
     }
     let file = locator.open(&container.origin, files)?;
@@ -71,27 +72,27 @@ struct Locator<'a> {
     goal: &'a Goal,
     section: Section,
     container: &'a Container,
-    entry: Option<&'a DesiredEntry>,
-    /// The declaration to look for.
+    entry: Option<&'a DeclaredEntry>,
+    /// The place of the declaration to edit.
     origin: &'a Origin,
 }
 
 impl Locator<'_> {
-    /// Why the goal cannot be edited, at `origin` or at the declaration.
-    fn refuse(&self, reason: impl Into<String>, origin: Option<Origin>) -> AbsorbRefusal {
+    /// The refusal to edit the goal, with `origin` or the place of the declaration.
+    fn new_refusal(&self, reason: impl Into<String>, origin: Option<Origin>) -> AbsorbRefusal {
         let origin = Some(origin.unwrap_or_else(|| self.origin.clone()));
         AbsorbRefusal { origin, ..AbsorbRefusal::new(&self.goal.address, reason) }
     }
 
-    fn open(&self, origin: &Origin, files: &mut SourceFiles<'_>) -> Located<Rc<SourceFile>> {
-        files.open(&origin.file).map_err(|reason| self.refuse(reason, Some(origin.clone())))
+    fn open(&self, origin: &Origin, files: &mut SourceFiles<'_>) -> LocateResult<Rc<SourceFile>> {
+        files.open(&origin.file).map_err(|reason| self.new_refusal(reason, Some(origin.clone())))
     }
 
     /// The section in the document of the container itself.
-    fn locate_in_document(&self, file: &SourceFile) -> Located<Location> {
+    fn locate_in_document(&self, file: &SourceFile) -> LocateResult<Location> {
         let document = file.document_of(&self.container.origin);
         let Some(Location { mapping, .. }) = document else {
-            return Err(self.refuse("its document is not where it was", None));
+            return Err(self.new_refusal("its document is not where it was", None));
         };
         let key = self.section.section.to_owned();
         let entry_origin = self.entry.map(|entry| &entry.origin).filter(|origin| {
@@ -106,7 +107,12 @@ impl Locator<'_> {
     }
 
     /// The edits at `location` in `file`.
-    fn edit_at(&self, file: &SourceFile, location: &Location, is_covered: bool) -> Located<Edits> {
+    fn edit_at(
+        &self,
+        file: &SourceFile,
+        location: &Location,
+        is_covered: bool,
+    ) -> LocateResult<Edits> {
         let edits = if self.section.shape == Shape::List && !self.goal.key.is_empty() {
             self.edit_list(file, location, is_covered)?
         } else {
@@ -115,20 +121,20 @@ impl Locator<'_> {
         Ok(edits.into_iter().map(|edit| (file.name.clone(), edit)).collect())
     }
 
-    /// Edits an entry of a list. One that is covered is removed by a declaration of its absence.
+    /// Edits an entry of a list. If `is_covered`, a removal declares `state: absent`.
     fn edit_list(
         &self,
         file: &SourceFile,
         location: &Location,
         is_covered: bool,
-    ) -> Located<Vec<TextEdit>> {
+    ) -> LocateResult<Vec<TextEdit>> {
         let Location { mapping: at, key, item } = location.clone();
         if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.change, item) {
             let entry = at.child(PathStep::Key(key)).child(PathStep::Item(item));
             return self.set_fields(&entry, file.node(&entry), fields);
         }
         let removal = item.map(|item| TextEdit::Remove { at: at.clone(), key: key.clone(), item });
-        let (entry, about) = match &self.goal.change {
+        let (entry, comment) = match &self.goal.change {
             GoalChange::Removed if item.is_some() && !is_covered => {
                 return Ok(removal.into_iter().collect());
             }
@@ -136,20 +142,21 @@ impl Locator<'_> {
                 let state = Item::value("state", "absent");
                 (self.identity()?.into_iter().chain([state]).collect(), None)
             }
-            GoalChange::Entry(fields, about) => (nested_items(Vec::new(), fields), about.clone()),
+            GoalChange::Entry(fields, comment) => {
+                (nested_items(Vec::new(), fields), comment.clone())
+            }
             GoalChange::Fields(fields) => (nested_items(self.identity()?, fields), None),
         };
-        let addition =
-            TextEdit::Push { at, key, entry, comment: about, order: self.section_order() };
+        let addition = TextEdit::Push { at, key, entry, comment, order: self.section_order() };
         Ok(removal.into_iter().chain([addition]).collect())
     }
 
-    /// Edits a section that is not a list, or makes a list empty.
-    fn edit_section(&self, file: &SourceFile, location: &Location) -> Located<Vec<TextEdit>> {
+    /// Edits a section that is not a list, or declares an empty list.
+    fn edit_section(&self, file: &SourceFile, location: &Location) -> LocateResult<Vec<TextEdit>> {
         let Location { mapping: at, key, .. } = location.clone();
         let pointer = at.child(PathStep::Key(key.clone()));
-        let written = file.node(&pointer);
-        let is_mapping = written.is_some_and(|node| matches!(node.data, NodeValue::Map(_)));
+        let written_node = file.node(&pointer);
+        let is_mapping = written_node.is_some_and(|node| matches!(node.data, NodeValue::Map(_)));
         let value = match (&self.goal.change, self.section.shape) {
             (_, Shape::List) => New::Value(Json::Array(Vec::new())),
             (GoalChange::Removed, _) => New::Value(Json::Null),
@@ -158,7 +165,7 @@ impl Locator<'_> {
                 New::Value(value.clone())
             }
             (GoalChange::Fields(fields), _) if is_mapping => {
-                return self.set_fields(&pointer, written, fields);
+                return self.set_fields(&pointer, written_node, fields);
             }
             (GoalChange::Fields(fields) | GoalChange::Entry(fields, _), _) => {
                 New::Map(nested_items(Vec::new(), fields))
@@ -173,9 +180,9 @@ impl Locator<'_> {
         pointer: &Pointer,
         mapping: Option<&Node>,
         fields: &FieldValues,
-    ) -> Located<Vec<TextEdit>> {
+    ) -> LocateResult<Vec<TextEdit>> {
         let specs = self.section.specs().iter();
-        let order: Vec<_> = specs.map(|spec| spec.name).chain([EXTRA]).collect();
+        let order: Vec<_> = specs.map(|spec| spec.name).chain([EXTRA_KEY]).collect();
         let mut edits = Vec::new();
         for (keys, value) in fields {
             let node = mapping.and_then(|mapping| templates::node_at(mapping, keys));
@@ -185,49 +192,49 @@ impl Locator<'_> {
                 Some((node, kind)) => self.edit_list_change(node, kind, keys, value)?,
             };
             edits.extend(values.into_iter().map(|(keys, value)| {
-                let (at, to) = (pointer.clone(), New::Value(value));
-                TextEdit::Put { at, keys, value: to, order: order.clone() }
+                let (at, new_value) = (pointer.clone(), New::Value(value));
+                TextEdit::Put { at, keys, value: new_value, order: order.clone() }
             }));
         }
         Ok(edits)
     }
 
-    /// The lists with which the change of a list in `node` results in `value`. Other expressions are
-    /// refused by their `kind`.
+    /// The new `add` and `remove` lists in `node`, so that the merged list is `value`. Refuses other
+    /// expressions; `kind` describes them.
     fn edit_list_change(
         &self,
         node: &Node,
         kind: &str,
         keys: &[String],
         value: &Json,
-    ) -> Located<FieldValues> {
+    ) -> LocateResult<FieldValues> {
         let field = field_name(keys).and_then(|name| self.entry?.fields.get(name));
         let declared = field.as_ref().and_then(|field| field.value.plain()?.as_array());
         let lists =
             declared.and_then(|declared| templates::list_change(node, declared, value.as_array()?));
         let lists = lists.ok_or_else(|| {
             let reason = format!("`{}` is written {kind}", keys.join("."));
-            self.refuse(reason, field.map(|Sourced { origin, .. }| origin))
+            self.new_refusal(reason, field.map(|Sourced { origin, .. }| origin))
         })?;
         let lists = lists.into_iter();
         Ok(lists.map(|(key, list)| ([keys, &[key.to_owned()]].concat(), list.into())).collect())
     }
 
-    /// Edits each of `fields` where it is declared, in whichever layer that is.
+    /// Edits each of `fields` at its declaration, in any layer.
     fn edit_fields_at_source(
         &self,
-        entry: &DesiredEntry,
+        entry: &DeclaredEntry,
         fields: &FieldValues,
         files: &mut SourceFiles<'_>,
-    ) -> Located<Edits> {
+    ) -> LocateResult<Edits> {
         let mut edits = Edits::new();
         for (keys, value) in fields {
             let origin = field_name(keys).and_then(|name| entry.fields.origin(name));
             let origin = origin.unwrap_or_else(|| entry.origin.clone());
             let file = self.open(&origin, files)?;
-            let inner_keys = keys.iter().skip_while(|key| *key == EXTRA).skip(1);
+            let inner_keys = keys.iter().skip_while(|key| *key == EXTRA_KEY).skip(1);
             let edit = edit_key(&file, &origin, inner_keys, value)
-                .map_err(|reason| self.refuse(reason, Some(origin)))?;
+                .map_err(|reason| self.new_refusal(reason, Some(origin)))?;
             edits.push((file.name.clone(), edit));
         }
         Ok(edits)
@@ -240,13 +247,13 @@ impl Locator<'_> {
     }
 
     /// The identity of the entry as written in a document.
-    fn identity(&self) -> Located<Vec<Item>> {
+    fn identity(&self) -> LocateResult<Vec<Item>> {
         let Some(entry) = self.entry else { return Ok(Vec::new()) };
         let mut items = Vec::new();
         for name in self.section.identity {
             let Some(field) = entry.fields.get(name) else { continue };
             let Value::Plain(value) = field.value else {
-                return Err(self.refuse("its identity is a reference", Some(field.origin)));
+                return Err(self.new_refusal("its identity is a reference", Some(field.origin)));
             };
             let spec = self.section.spec(name);
             if spec.and_then(|spec| spec.schema.get("default")) != Some(&value) {
@@ -259,7 +266,7 @@ impl Locator<'_> {
 
 /// The name of the field with these keys.
 fn field_name(keys: &[String]) -> Option<&String> {
-    keys.iter().find(|key| *key != EXTRA)
+    keys.iter().find(|key| *key != EXTRA_KEY)
 }
 
 /// Adds `fields` to the `items` of a mapping, each at its keys.
@@ -277,8 +284,8 @@ fn edit_key<'n>(
     inner_keys: impl Iterator<Item = &'n String>,
     value: &Json,
 ) -> Result<TextEdit, String> {
-    let Location { mapping: at, key, .. } = file.key(origin).ok_or(MOVED_REASON)?.clone();
-    let mapping = file.node(&at).ok_or(MOVED_REASON)?;
+    let Location { mapping: at, key, .. } = file.key(origin).ok_or(NOT_FOUND_REASON)?.clone();
+    let mapping = file.node(&at).ok_or(NOT_FOUND_REASON)?;
     let keys: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
     let node = templates::node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
     match templates::expression_kind(node) {

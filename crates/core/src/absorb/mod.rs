@@ -1,13 +1,13 @@
-//! Takes justified drift back into the manifests: the pure part of `undrift absorb`.
+//! Writes drift that should stay into the manifests: the part of `undrift absorb` without IO.
 //!
-//! [`find_drift`] finds what must be declared to remove a difference; [`absorb`] edits the texts
-//! accordingly. `locate` finds the place of a declaration, `edit` changes the text there and
-//! preserves the rest. Then the edited manifests are loaded: they must declare every goal, and
-//! otherwise the same as before. If one goal cannot be edited, it is refused and nothing is
-//! changed.
+//! [`find_drift`] finds the changes of declarations ([`Goal`]) that remove differences; [`absorb`] edits
+//! the texts. `locate` finds the place of a declaration, `edit` changes the text there and preserves
+//! everything else. Then the edited manifests are loaded: they must declare every goal, and otherwise
+//! the same as before. If one goal cannot be edited, it is refused and nothing is changed.
 
 mod drift;
 mod edit;
+mod goal;
 mod locate;
 mod separate;
 mod source;
@@ -16,7 +16,8 @@ mod verify;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-pub use drift::{ContainerComparison, Goal, find_drift, find_missing, selectable_addresses};
+pub use drift::{ContainerComparison, find_drift, find_missing, selectable_addresses};
+pub use goal::Goal;
 
 use crate::{
     address::Address,
@@ -26,31 +27,31 @@ use crate::{
     value::Json,
     yaml::{self, Node},
 };
-use drift::GoalChange;
 use edit::TextEdit;
+use goal::GoalChange;
 use locate::Edits;
 use source::SourceFiles;
 
 /// The texts of manifests, by file name.
-pub type Contents = BTreeMap<FileName, String>;
+pub type FileTexts = BTreeMap<FileName, String>;
 
 /// The document to edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbsorbMode {
     /// The document of the group or project itself.
     OwnDocument,
-    /// The document with the present declaration.
+    /// The document that declares the value now.
     AtSource,
 }
 
-/// Why a difference cannot be absorbed.
+/// The refusal to absorb a difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbsorbRefusal {
     /// The object.
     pub address: Address,
     /// The reason, as the end of a sentence.
     pub reason: String,
-    /// The place that the reason concerns, if any.
+    /// The place in a manifest that causes the refusal, if any.
     pub origin: Option<Origin>,
     /// What it means for the other differences.
     pub kind: RefusalKind,
@@ -68,7 +69,7 @@ pub enum RefusalKind {
 }
 
 impl AbsorbRefusal {
-    /// Why the object at `address` cannot be absorbed.
+    /// The refusal for the object at `address`, because of `why`.
     pub fn new(address: &Address, why: impl Into<String>) -> Self {
         Self {
             address: address.clone(),
@@ -86,7 +87,7 @@ pub struct Absorbed {
     pub files: BTreeMap<FileName, (String, String)>,
     /// Other groups and projects whose declarations change.
     pub other_containers: BTreeSet<String>,
-    /// Whether `Defaults` or a `Profile` change, which also count for what rules include.
+    /// True if `Defaults` or a `Profile` change, which may also apply to containers that only rules include.
     pub edits_rules: bool,
 }
 
@@ -103,13 +104,13 @@ pub enum AbsorbError {
 /// returns the declarations of all manifests with some texts replaced.
 ///
 /// # Errors
-/// Why nothing is edited.
+/// If a goal cannot be absorbed, or the edited manifests would not be valid. Then nothing is edited.
 pub fn absorb(
     before: &Desired,
     goals: &[Goal],
     mode: AbsorbMode,
     read: &dyn Fn(&FileName) -> Result<String, String>,
-    reload: &dyn Fn(&Contents) -> Result<Desired, String>,
+    reload: &dyn Fn(&FileTexts) -> Result<Desired, String>,
 ) -> Result<Absorbed, AbsorbError> {
     if mode == AbsorbMode::AtSource {
         return edit_texts(before, goals, mode, read, reload);
@@ -118,11 +119,11 @@ pub fn absorb(
     if texts.is_empty() {
         return edit_texts(before, goals, mode, read, reload);
     }
-    // The same declarations in other places, which are edited then.
-    let separated = reload(&texts).map_err(AbsorbError::InvalidResult)?;
-    verify::check(before, &separated, &[], mode).map_err(AbsorbError::Refused)?;
+    // First move the declarations into separate documents, then edit those.
+    let separated_desired = reload(&texts).map_err(AbsorbError::InvalidResult)?;
+    verify::check_goals(before, &separated_desired, &[], mode).map_err(AbsorbError::Refused)?;
     let mut absorbed = edit_texts(
-        &separated,
+        &separated_desired,
         goals,
         mode,
         &|name| texts.get(name).cloned().map_or_else(|| read(name), Ok),
@@ -141,26 +142,26 @@ pub fn absorb(
 }
 
 /// Replaces places in separated `texts`, which nobody has seen, by those of the objects `before`.
-fn with_original_places(error: AbsorbError, before: &Desired, texts: &Contents) -> AbsorbError {
+fn with_original_places(error: AbsorbError, before: &Desired, texts: &FileTexts) -> AbsorbError {
     let AbsorbError::Refused(mut refusals) = error else { return error };
     for AbsorbRefusal { address, origin, .. } in &mut refusals {
         if origin.as_ref().is_some_and(|origin| texts.contains_key(&origin.file)) {
             let container = before.container(&address.path);
             let key = address.entry.as_deref().unwrap_or_default();
-            let entry = container.and_then(|it| it.entry(address.section?, key));
+            let entry = container.and_then(|declared| declared.entry(address.section?, key));
             *origin = entry.map(|entry| entry.origin.clone());
         }
     }
     AbsorbError::Refused(refusals)
 }
 
-/// Edits the texts, each declaration where it is.
+/// Edits the texts without separating documents.
 fn edit_texts(
     before: &Desired,
     goals: &[Goal],
     mode: AbsorbMode,
     read: &dyn Fn(&FileName) -> Result<String, String>,
-    reload: &dyn Fn(&Contents) -> Result<Desired, String>,
+    reload: &dyn Fn(&FileTexts) -> Result<Desired, String>,
 ) -> Result<Absorbed, AbsorbError> {
     let mut files = SourceFiles::new(read);
     let mut covered_addresses: BTreeSet<&Address> = BTreeSet::new();
@@ -172,15 +173,16 @@ fn edit_texts(
             // An entry removed from a document may still be declared by a lower layer.
             let removed = goals.iter().filter(|goal| goal.change == GoalChange::Removed);
             covered_addresses = removed
-                .filter(|goal| verify::declares(&after, goal))
+                .filter(|goal| verify::declares_goal_entry(&after, goal))
                 .map(|goal| &goal.address)
                 .collect();
             if !covered_addresses.is_empty() {
                 continue;
             }
         }
-        let others = verify::check(before, &after, goals, mode).map_err(AbsorbError::Refused)?;
-        let mut absorbed = Absorbed { other_containers: others, ..Absorbed::default() };
+        let other_containers =
+            verify::check_goals(before, &after, goals, mode).map_err(AbsorbError::Refused)?;
+        let mut absorbed = Absorbed { other_containers, ..Absorbed::default() };
         for (name, new) in edited {
             let old = files.text(&name).unwrap_or_default();
             if old != new {
@@ -192,12 +194,12 @@ fn edit_texts(
     }
 }
 
-/// The `Defaults` and `Profile`s of a text.
+/// The documents of a text that are `Defaults` or a `Profile`.
 fn rule_documents(text: &str) -> Vec<Json> {
     let mut documents = yaml::parse(text).documents;
     documents.retain(|document| {
         let kind = document.get("kind").and_then(|(_, kind)| kind.text());
-        kind.is_some_and(|kind| Layer::RULES.contains(&kind))
+        kind.is_some_and(|kind| Layer::RULE_KINDS.contains(&kind))
     });
     documents.iter().map(Node::to_json).collect()
 }
@@ -227,7 +229,7 @@ fn apply_edits(
     goals: &[Goal],
     edits: Vec<(usize, Edits)>,
     files: &SourceFiles<'_>,
-) -> Result<Contents, AbsorbError> {
+) -> Result<FileTexts, AbsorbError> {
     let mut edits_by_file: BTreeMap<FileName, Vec<(usize, TextEdit)>> = BTreeMap::new();
     // Goals of several groups or projects may need one edit.
     let mut distinct_edits = HashSet::new();
@@ -248,7 +250,7 @@ fn apply_edits(
         let text = files.text(&file).unwrap_or_default().to_owned();
         let text = edit::apply_all(text, edits, &mut |number, failure, text| {
             let refusal = AbsorbRefusal::new(&goals[number].address, failure.reason);
-            refusals.push(failure.add_place(refusal, &file, text));
+            refusals.push(failure.add_position(refusal, &file, text));
         });
         edited.insert(file, text);
     }

@@ -1,5 +1,4 @@
-//! The texts of manifests before the edits, read on demand, and where something is declared in
-//! them.
+//! The texts of manifests before the edits, read on demand, and the nodes for origins in them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,7 +12,7 @@ use crate::{
     yaml::{self, Node},
 };
 
-/// The files that are read so far.
+/// Reads manifests, each only once.
 pub(super) struct SourceFiles<'a> {
     read: &'a dyn Fn(&FileName) -> Result<String, String>,
     files: BTreeMap<FileName, Rc<SourceFile>>,
@@ -41,12 +40,12 @@ pub(super) struct Location {
 }
 
 impl<'a> SourceFiles<'a> {
-    /// No files; `read` returns the text of one.
+    /// Starts without files. `read` returns the text of a file.
     pub(super) fn new(read: &'a dyn Fn(&FileName) -> Result<String, String>) -> Self {
         Self { read, files: BTreeMap::new() }
     }
 
-    /// The file `name`, which is read the first time.
+    /// The file `name`; reads it the first time.
     pub(super) fn open(&mut self, name: &FileName) -> Result<Rc<SourceFile>, String> {
         if let Some(file) = self.files.get(name) {
             return Ok(Rc::clone(file));
@@ -72,11 +71,13 @@ impl SourceFile {
             add_keys(node, &root, &source, &mut keys);
             for (key, list) in written_entries(node) {
                 for (number, item) in list.items().iter().enumerate() {
-                    items.entry(position(&source, item.beginning())).or_insert_with(|| Location {
-                        mapping: root.clone(),
-                        key: key.name.clone(),
-                        item: Some(number),
-                    });
+                    items.entry(line_and_column(&source, item.start_offset())).or_insert_with(
+                        || Location {
+                            mapping: root.clone(),
+                            key: key.name.clone(),
+                            item: Some(number),
+                        },
+                    );
                 }
             }
         }
@@ -93,15 +94,15 @@ impl SourceFile {
         self.items.get(&(origin.line, origin.column))
     }
 
-    /// The document that declares the path at `origin`, and the number of the path among several.
+    /// The location of the `path`, or of the item in `paths`, that is declared at `origin`.
     pub(super) fn document_of(&self, origin: &Origin) -> Option<Location> {
-        let at = self.key(origin).or_else(|| self.item(origin))?;
-        let root = Pointer { document: at.mapping.document, steps: Vec::new() };
-        let (key, item) = match (&at.mapping.steps[..], &*at.key) {
+        let location = self.key(origin).or_else(|| self.item(origin))?;
+        let root = Pointer { document: location.mapping.document, steps: Vec::new() };
+        let (key, item) = match (&location.mapping.steps[..], &*location.key) {
             ([], "path") => ("path", None),
-            ([], "paths") => ("paths", Some(at.item?)),
+            ([], "paths") => ("paths", Some(location.item?)),
             ([PathStep::Key(paths)], path) if paths == "paths" => {
-                let node = self.node(&at.mapping)?;
+                let node = self.node(&location.mapping)?;
                 ("paths", Some(node.entries().iter().position(|(key, _)| key.name == path)?))
             }
             _ => return None,
@@ -125,7 +126,7 @@ fn add_keys(
 ) {
     for (key, value) in written_entries(node) {
         let location = Location { mapping: pointer.clone(), key: key.name.clone(), item: None };
-        keys.entry(position(source, key.span.start)).or_insert(location);
+        keys.entry(line_and_column(source, key.span.start)).or_insert(location);
         add_keys(value, &pointer.child(PathStep::Key(key.name.clone())), source, keys);
     }
     for (number, item) in node.items().iter().enumerate() {
@@ -134,7 +135,7 @@ fn add_keys(
 }
 
 /// The line and the column of a byte.
-fn position(source: &SourceText<'_>, byte: usize) -> (u32, u32) {
+fn line_and_column(source: &SourceText<'_>, byte: usize) -> (u32, u32) {
     let Origin { line, column, .. } = source.origin(byte, Layer::Project);
     (line, column)
 }

@@ -1,11 +1,10 @@
-//! Finds nodes that are not plain values: a template, a reference, a change of a lower layer's
-//! list, a condition. They are not replaced by their present result; a change of a list becomes
-//! another change.
+//! Finds expressions: a template, a reference, a change of a lower layer's list, a condition. An edit
+//! must not replace them by a plain value. A change of a list (`add`, `remove`) can be adapted.
 
 use super::edit::written_entry;
 use crate::{kind::forms, value::Json, yaml::Node};
 
-/// The keys of a change of a lower layer's list.
+/// The keys of a mapping that changes the list of a lower layer.
 pub(super) const CHANGE_KEYS: [&str; 2] = ["add", "remove"];
 
 /// The node below `names` in the mapping `map`.
@@ -31,25 +30,27 @@ fn has_any_key(node: &Node, names: &[&str]) -> bool {
 }
 
 /// The items of `list` that `others` lack.
-fn difference(list: &[Json], others: &[Json]) -> Vec<Json> {
+fn missing_items(list: &[Json], others: &[Json]) -> Vec<Json> {
     list.iter().filter(|item| !others.contains(item)).cloned().collect()
 }
 
-/// The new content of a change of a list in `node`. It resulted in `declared`, and must result in
-/// `wanted`. `None` if it is not a change of a list, or if one of its lists would become empty.
+/// The new `add` and `remove` lists for `node`, which changes the list of a lower layer. The merged list
+/// is `declared` and must become `target`. `None` if `node` does not change a list, or if one of its
+/// lists would become empty.
 pub(super) fn list_change(
     node: &Node,
     declared: &[Json],
-    wanted: &[Json],
+    target: &[Json],
 ) -> Option<Vec<(&'static str, Vec<Json>)>> {
-    let (new_items, lost_items) = (difference(wanted, declared), difference(declared, wanted));
+    let (new_items, lost_items) =
+        (missing_items(target, declared), missing_items(declared, target));
     let [added, removed] =
         CHANGE_KEYS.map(|key| match node.get(key).map(|(_, list)| list.to_json()) {
             Some(Json::Array(list)) => list,
             _ => Vec::new(),
         });
-    let add = [difference(&added, &lost_items), difference(&new_items, &removed)].concat();
-    let remove = [difference(&removed, &new_items), difference(&lost_items, &added)].concat();
+    let add = [missing_items(&added, &lost_items), missing_items(&new_items, &removed)].concat();
+    let remove = [missing_items(&removed, &new_items), missing_items(&lost_items, &added)].concat();
     let lists = [(CHANGE_KEYS[0], add, added), (CHANGE_KEYS[1], remove, removed)];
     let is_possible = has_any_key(node, &CHANGE_KEYS)
         && lists.iter().all(|(_, new, old)| !new.is_empty() || old.is_empty());

@@ -1,4 +1,4 @@
-//! The work of absorbing grows in proportion to the number of differences.
+//! Tests of absorbing many differences: the work grows in proportion to their number.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::{
     address::Selector,
     export::{self, Excerpt},
     kind::{FieldSelection, Names},
-    live::testing::{caller, here_reading},
+    live::testing::{caller, live_container_with},
     manifest::{self, Config},
     plan, release,
     selection::Selection,
@@ -21,7 +21,7 @@ struct World {
 }
 
 impl World {
-    fn load(&self, edited: &Contents) -> Result<Desired, String> {
+    fn load(&self, edited: &FileTexts) -> Result<Desired, String> {
         let name: FileName = "all.yaml".into();
         let text = edited.get(&name).unwrap_or(&self.text).clone();
         let today = jiff::civil::date(2030, 1, 1);
@@ -54,30 +54,30 @@ impl World {
         mode: AbsorbMode,
         only: &[&str],
     ) -> (Result<Absorbed, AbsorbError>, Vec<AbsorbRefusal>) {
-        let before = self.load(&Contents::new()).unwrap();
+        let before = self.load(&FileTexts::new()).unwrap();
         let export = export::ExportSettings::plain(
             caller(),
             release::DetectedRelease::Known(release::REFERENCE),
         );
         let settings = plan::PlanSettings::for_run(caller(), std::sync::Arc::default(), &before);
         let only = only.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
-        let chosen = Selection { only, ..Selection::default() };
+        let selection = Selection { only, ..Selection::default() };
         let (mut goals, mut refusals) = (Vec::new(), Vec::new());
         for container in &before.containers {
-            let live = here_reading(container, &self.live, FieldSelection::All);
+            let live = live_container_with(container, &self.live, FieldSelection::All);
             let plan = plan::plan_container(container, &live, &settings);
             let names = Names::default();
-            let words =
+            let excerpt =
                 Excerpt::from_live(container.scope, &container.path, &live, &names, &export)
                     .unwrap();
-            let seen = ContainerComparison {
+            let comparison = ContainerComparison {
                 container,
                 plan: &plan,
                 live: &live,
                 names: &names,
-                excerpt: Some(&words),
+                excerpt: Some(&excerpt),
             };
-            let (found, refused) = find_drift(&seen, &chosen);
+            let (found, refused) = find_drift(&comparison, &selection);
             goals.extend(found);
             refusals.extend(refused);
         }
@@ -86,13 +86,13 @@ impl World {
     }
 }
 
-/// The live state with so many labels.
+/// The live state with `count` labels.
 fn live(count: usize) -> Json {
     let label = |at| json!({"name": format!("l{at}"), "color": "#ff0000"});
     json!({"labels": (0..count).map(label).collect::<Vec<_>>()})
 }
 
-/// So many labels as entries of a manifest.
+/// `count` labels as entries of a manifest.
 fn labels(count: usize, color: &str) -> Vec<String> {
     (0..count).map(|at| format!("{{name: l{at}, color: '{color}'}}")).collect()
 }
@@ -157,8 +157,8 @@ fn a_rename_that_was_not_applied_stays_as_it_is_declared() {
     }
 }
 
-/// Projects that share a document with a label.
-fn shared(paths: &str, params: &str, color: &str) -> String {
+/// A document with a label that several projects share.
+fn shared_document(paths: &str, params: &str, color: &str) -> String {
     let labels = format!("labels:\n  # the first\n  - {{name: l0, color: '{color}'}}\n");
     format!("kind: Project\n{paths}\n{params}{labels}")
 }
@@ -193,15 +193,15 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
         ),
     ] {
         let params = if before.contains("acme/a:") { "params: {x: 2}\n" } else { "" };
-        let text = |paths, color| shared(paths, params, color);
+        let text = |paths, color| shared_document(paths, params, color);
         let world = World { text: text(before, "#00ff00") + other, live: live(1) };
-        let own = shared(own, own_params, "#ff0000");
+        let own = shared_document(own, own_params, "#ff0000");
         let expected = format!("{}{other}---\n{own}", text(after, "#00ff00"));
         assert_eq!(
             world.absorb_only(AbsorbMode::OwnDocument, &["acme/b", "acme/b#*/**"]),
             expected
         );
-        // What all of them have is changed where they share it, also at the source.
+        // If all projects change, or the source is edited, the shared document changes.
         for (mode, only) in [(AbsorbMode::OwnDocument, "acme/?"), (AbsorbMode::AtSource, "acme/b")]
         {
             let expected = text(before, "#ff0000") + other;
@@ -226,11 +226,11 @@ fn what_cannot_be_edited_is_refused_at_its_place_in_the_file() {
 fn separating_many_paths_grows_linearly() {
     steps::grow_in_proportion("paths with another label", |n| {
         let paths: Vec<_> = (0..=n).map(|at| format!("acme/p{at}")).collect();
-        let text = shared(&format!("paths: [{}]", paths.join(", ")), "", "#00ff00");
+        let text = shared_document(&format!("paths: [{}]", paths.join(", ")), "", "#00ff00");
         let world = World { text, live: live(1) };
         let absorbed =
             world.absorb_only(AbsorbMode::OwnDocument, &["acme/p[1-9]*", "acme/p[1-9]*#*/**"]);
         assert_eq!(absorbed.matches("#ff0000").count(), n);
-        assert!(absorbed.starts_with(&shared("paths: [acme/p0]", "", "#00ff00")));
+        assert!(absorbed.starts_with(&shared_document("paths: [acme/p0]", "", "#00ff00")));
     });
 }

@@ -1,10 +1,10 @@
-//! Verifies that edited manifests declare the goals, and otherwise the same as before.
+//! Verifies that the edited manifests declare the goals, and that nothing else changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     AbsorbMode, AbsorbRefusal,
-    drift::{EXTRA, FieldValues, Goal, GoalChange},
+    goal::{EXTRA_KEY, FieldValues, Goal, GoalChange},
 };
 use crate::{
     catalogue,
@@ -17,18 +17,18 @@ use crate::{
 };
 
 /// True if `desired` declares the entry of `goal` as present.
-pub(super) fn declares(desired: &Desired, goal: &Goal) -> bool {
+pub(super) fn declares_goal_entry(desired: &Desired, goal: &Goal) -> bool {
     let container = desired.container(&goal.container.path);
     let entry = container.and_then(|container| container.entry(goal.section, &goal.key));
     entry.is_some_and(|entry| entry.state == EntryPresence::Present)
 }
 
-/// Returns the groups and projects whose declarations change without a goal for them.
+/// Returns the groups and projects that have no goal but whose declarations change too.
 ///
 /// # Errors
-/// The goals that the new manifests do not declare, or exceed. If only the
-/// container's own document may be edited, also a change in another container.
-pub(super) fn check(
+/// Refusals for goals that the edited manifests do not declare, and for goals whose edit changes more
+/// than the goal. With [`AbsorbMode::OwnDocument`], also if declarations of other containers change.
+pub(super) fn check_goals(
     before: &Desired,
     after: &Desired,
     goals: &[Goal],
@@ -75,14 +75,16 @@ pub(super) fn check(
 /// The section of the first value in `values` that is not in `others`.
 fn differing_section(values: &DeclaredValues, others: &DeclaredValues) -> Option<&'static str> {
     let mut entries = values.iter().map(|(entry, fields)| (entry, fields, others.get(entry)));
-    let differing = entries.find(|(_, fields, others)| {
-        fields.iter().any(|(name, value)| others.and_then(|it| it.get(name)) != Some(value))
+    let differing_entry = entries.find(|(_, fields, other_fields)| {
+        fields.iter().any(|(name, value)| {
+            other_fields.and_then(|other_fields| other_fields.get(name)) != Some(value)
+        })
     });
-    differing.map(|((section, _), ..)| *section)
+    differing_entry.map(|((section, _), ..)| *section)
 }
 
-/// Adds the result of `goal` to `expected`. If several results fulfil the goal, removes the entry
-/// from `expected` and `actual` instead. Returns false if the goal is certainly not fulfilled.
+/// Adds the result of `goal` to `expected`. If more than one result is valid, checks the entry in
+/// `actual` instead, and removes it from `expected` and `actual`. Returns false if the check fails.
 fn apply_goal(
     goal: &Goal,
     container: &Container,
@@ -90,7 +92,7 @@ fn apply_goal(
     actual: &mut DeclaredValues,
 ) -> bool {
     let Some(section) = catalogue::section(container.scope, goal.section) else { return false };
-    // A new section is managed from now on.
+    // If the goal adds a section, expect its default policy too.
     let section_policy = (goal.section, SECTION_KEY.to_owned());
     if let (false, Some(policy)) =
         (expected.contains_key(&section_policy), actual.get(&section_policy))
@@ -111,27 +113,29 @@ fn apply_goal(
             state.is_none_or(|state| state == state_value(EntryPresence::Absent))
         }
         GoalChange::Entry(values, _) => {
-            let mut wanted = Fields::new();
-            set_fields(section, &mut wanted, values);
+            let mut goal_fields = Fields::new();
+            set_fields(section, &mut goal_fields, values);
             expected.remove(&entry);
             let mut declared = actual.remove(&entry).unwrap_or_default();
             let is_present =
                 declared.remove(WHOLE_KEY) == Some(state_value(EntryPresence::Present));
-            declared
-                .retain(|name, _| wanted.contains_key(name) || !section.identity.contains(&name));
-            is_present && declared == wanted
+            declared.retain(|name, _| {
+                goal_fields.contains_key(name) || !section.identity.contains(&name)
+            });
+            is_present && declared == goal_fields
         }
     }
 }
 
-/// Sets `values`, each at its keys, in the `fields` of an entry of `section`.
+/// Sets `values` in the `fields` of an entry of `section`. The keys of a value are its field and the
+/// keys inside that field.
 fn set_fields(section: Section, fields: &mut Fields, values: &FieldValues) {
     for (keys, value) in values {
-        let keys = keys.strip_prefix(&[EXTRA.to_owned()]).unwrap_or(keys);
+        let keys = keys.strip_prefix(&[EXTRA_KEY.to_owned()]).unwrap_or(keys);
         let Some((name, inner_keys)) = keys.split_first() else { continue };
         let mut field = fields.remove(name).unwrap_or(Value::Plain(Json::Null));
         if let Value::Plain(json) = &mut field {
-            value::set_below(json, inner_keys, value.clone());
+            value::set_nested(json, inner_keys, value.clone());
             if let Some(spec) = section.spec(name) {
                 forms::normalise(spec, &mut field);
             }

@@ -62,14 +62,14 @@ impl FromStr for Guard {
     }
 }
 
-/// Acknowledges refusals of a guard.
+/// An acknowledgement of refusals of a guard.
 #[derive(Clone, Debug)]
 pub struct Acknowledgement {
     /// The guard.
     pub guard: Guard,
     /// The acknowledged addresses, as a glob.
     pub selector: Selector,
-    /// The maximum number of objects in the refusal.
+    /// The maximum number of objects that all acknowledged refusals may have together.
     pub max_objects: Option<usize>,
     /// The last day on which it is valid.
     pub until: Option<Date>,
@@ -83,16 +83,17 @@ impl Acknowledgement {
     /// Parses `GUARD:ADDRESS`. The address may be a glob.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A message, if the text is malformed.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let guard = text.split_once(':').and_then(|(guard, at)| Some((guard.parse().ok()?, at)));
-        let Some((guard, at)) = guard.filter(|(_, at)| !at.is_empty()) else {
+        let guard =
+            text.split_once(':').and_then(|(guard, address)| Some((guard.parse().ok()?, address)));
+        let Some((guard, address)) = guard.filter(|(_, address)| !address.is_empty()) else {
             let guards = Guard::ALL.map(|guard| guard.to_string());
             let guards = crate::text::alternatives(&guards);
             return Err(format!("write GUARD:ADDRESS as printed; the guards are {guards}"));
         };
-        let at = Selector::parse(at)?;
-        Ok(Self { guard, selector: at, max_objects: None, until: None, reason: None, origin: None })
+        let selector = Selector::parse(address)?;
+        Ok(Self { guard, selector, max_objects: None, until: None, reason: None, origin: None })
     }
 
     /// True if `other` also acknowledges everything that this one does.
@@ -112,7 +113,7 @@ impl Acknowledgement {
     }
 }
 
-/// The form on the command line.
+/// Writes the form of the command line.
 impl fmt::Display for Acknowledgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.guard, self.selector.pattern())

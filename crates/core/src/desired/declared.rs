@@ -11,24 +11,25 @@ use crate::{
 
 /// Named values with their origins, in the order of their names.
 ///
-/// Packed into one piece of memory, and unpacked on access. Unpacked, `true` needs 72 bytes and its
-/// origin 16, which would be a third of a gigabyte for the fields of 100,000 projects.
+/// They are packed into one piece of memory, and unpacked on access. Unpacked, `true` needs 72 bytes and
+/// its origin 16; the fields of 100,000 projects would need a third of a gigabyte.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Declared {
-    /// The file and layer of the first field; nearly always those of all fields.
-    common_place: Option<Arc<FileLayer>>,
-    /// The name of each field.
+pub struct DeclaredFields {
+    /// The file and layer of the first field. Nearly always, all fields have the same.
+    common_layer: Option<Arc<FileLayer>>,
+    /// The packed names of the fields.
     names: Arc<String>,
-    /// For each field: its layer and file if they are different, its line, its column, and its value.
+    /// For each field: its layer and file if they differ from the common ones, its line, its column, and
+    /// its value.
     packed: Arc<str>,
 }
 
 thread_local! {
-    /// The names of the entries that this thread packed. Most entries have those of many others.
+    /// The packed names that this thread used before. Most entries share theirs with many others.
     static NAMES: RefCell<HashSet<Arc<String>>> = RefCell::default();
 }
 
-impl Declared {
+impl DeclaredFields {
     /// The field `name`.
     pub fn get(&self, name: &str) -> Option<Sourced<Value>> {
         self.find_field(name).map(|field| field.unpack(self))
@@ -54,7 +55,7 @@ impl Declared {
         self.packed_fields().filter(|field| !field.value.is_plain()).map(|field| field.unpack(self))
     }
 
-    /// Every name.
+    /// The name of every field.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.packed_fields().map(|field| field.name)
     }
@@ -69,19 +70,19 @@ impl Declared {
     }
 
     fn packed_fields(&self) -> impl Iterator<Item = PackedField<'_>> {
-        let (mut names, mut rest) = (Unpacker::new(&self.names), Unpacker::new(&self.packed));
+        let (mut names, mut fields) = (Unpacker::new(&self.names), Unpacker::new(&self.packed));
         std::iter::from_fn(move || {
-            (!rest.is_at_end()).then(|| PackedField::next(names.take_text(), &mut rest))
+            (!fields.is_at_end()).then(|| PackedField::next(names.take_text(), &mut fields))
         })
         .inspect(|_| steps::step())
     }
 }
 
-/// The last of two fields with the same name counts.
-impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
+/// Of several fields with the same name, the last one counts.
+impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for DeclaredFields {
     fn from_iter<I: IntoIterator<Item = (N, Sourced<Value>)>>(fields: I) -> Self {
         let mut fields: Vec<_> = fields.into_iter().collect();
-        // The last one comes first, and is kept.
+        // The sort is stable: of equal names, the last one comes first and is kept.
         fields.reverse();
         fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref()));
         fields.dedup_by(|(next, _), (name, _)| next.as_ref() == name.as_ref());
@@ -101,17 +102,17 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
         }
         let names = NAMES.with_borrow_mut(|interned| {
             interned.get(&names.0).cloned().unwrap_or_else(|| {
-                let new = Arc::new(names.0);
-                interned.insert(Arc::clone(&new));
-                new
+                let new_names = Arc::new(names.0);
+                interned.insert(Arc::clone(&new_names));
+                new_names
             })
         });
-        // A copy, because the allocator leaves what it shrinks by less than half in its place.
-        Self { common_place: common_layer, names, packed: packer.0.as_str().into() }
+        // A copy needs less memory: the allocator would not shrink the buffer by less than half.
+        Self { common_layer, names, packed: packer.0.as_str().into() }
     }
 }
 
-impl fmt::Debug for Declared {
+impl fmt::Debug for DeclaredFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
@@ -120,39 +121,39 @@ impl fmt::Debug for Declared {
 /// A field whose value is still packed.
 struct PackedField<'d> {
     name: &'d str,
-    /// Its layer and file, if they are not those of the first field.
-    own_place: Option<(Layer, &'d str)>,
+    /// Its layer and file, if they differ from the common ones.
+    own_layer: Option<(Layer, &'d str)>,
     line: u32,
     column: u32,
     value: packed::PackedValue<'d>,
 }
 
 impl<'d> PackedField<'d> {
-    fn next(name: &'d str, fields: &mut Unpacker<'d>) -> Self {
+    fn next(name: &'d str, unpacker: &mut Unpacker<'d>) -> Self {
         Self {
             name,
-            own_place: match fields.take_byte() {
+            own_layer: match unpacker.take_byte() {
                 0 => None,
-                layer => Some((Layer::ALL[usize::from(layer) - 1], fields.take_text())),
+                layer => Some((Layer::ALL[usize::from(layer) - 1], unpacker.take_text())),
             },
-            line: fields.take_number() as u32,
-            column: fields.take_number() as u32,
-            value: fields.take_value(),
+            line: unpacker.take_number() as u32,
+            column: unpacker.take_number() as u32,
+            value: unpacker.take_value(),
         }
     }
 
-    fn origin(&self, declared: &Declared) -> Origin {
-        let within = match (&declared.common_place, self.own_place) {
+    fn origin(&self, declared: &DeclaredFields) -> Origin {
+        let within = match (&declared.common_layer, self.own_layer) {
             (Some(within), None) => within.clone(),
-            (_, other) => {
-                let (layer, file) = other.unwrap_or((Layer::Project, ""));
+            (_, own_layer) => {
+                let (layer, file) = own_layer.unwrap_or((Layer::Project, ""));
                 Arc::new(FileLayer { file: file.into(), layer })
             }
         };
         Origin { within, line: self.line, column: self.column }
     }
 
-    fn unpack(&self, declared: &Declared) -> Sourced<Value> {
+    fn unpack(&self, declared: &DeclaredFields) -> Sourced<Value> {
         Sourced { value: self.value.unpack(), origin: self.origin(declared) }
     }
 }
@@ -175,7 +176,7 @@ mod tests {
             ("key", field("old".into(), "b.yaml", 2, Layer::Group)),
             ("key", field("new".into(), "c.yaml", 3, Layer::Group)),
         ];
-        let declared = Declared::from_iter(written.clone());
+        let declared = DeclaredFields::from_iter(written.clone());
         let [url, active, _, key] = written;
         let expected = [active, key, url];
         assert!(declared.iter().eq(expected.clone()));

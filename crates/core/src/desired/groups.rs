@@ -1,5 +1,5 @@
-//! Declarations of groups that count for everything below: settings, which plans use instead of the
-//! live ones, and members.
+//! Declarations of groups that affect everything below them: members, and settings, which plans use
+//! instead of the live ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,11 +20,11 @@ use crate::{
 pub struct GroupDeclarations {
     settings: Arc<BTreeMap<String, Vec<DeclaredSetting>>>,
     members: Arc<BTreeMap<String, BTreeSet<String>>>,
-    /// Whether the run has set them.
+    /// Whether the run has applied them.
     pub is_applied: bool,
 }
 
-/// A declared setting, with its value if that is plain.
+/// A declared setting, with its value if it is plain.
 type DeclaredSetting = (&'static GroupSetting, Option<Json>);
 
 impl GroupDeclarations {
@@ -32,7 +32,7 @@ impl GroupDeclarations {
     pub fn from_containers<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Self {
         let groups: Vec<_> = containers
             .into_iter()
-            .filter(|of| of.scope == Scope::Group && !of.is_watched)
+            .filter(|container| container.scope == Scope::Group && !container.is_watched)
             .collect();
         let members = groups.iter().map(|group| {
             (
@@ -42,13 +42,17 @@ impl GroupDeclarations {
         });
         let members = members.filter(|(_, members)| !members.is_empty()).collect();
         let settings = groups.into_iter().map(|group| {
-            let declared = constraints::all_constraints().filter_map(|row| {
+            let group_settings = constraints::all_constraints().filter_map(|constraint| {
                 Some((
-                    &row.by,
-                    group.setting(&row.by.section, &row.by.field)?.value.plain().cloned(),
+                    &constraint.by,
+                    group
+                        .setting(&constraint.by.section, &constraint.by.field)?
+                        .value
+                        .plain()
+                        .cloned(),
                 ))
             });
-            (group.path.to_lowercase(), declared.collect::<Vec<_>>())
+            (group.path.to_lowercase(), group_settings.collect::<Vec<_>>())
         });
         let declared = settings.filter(|(_, declared)| !declared.is_empty()).collect();
         Self { settings: Arc::new(declared), members: Arc::new(members), is_applied: false }
@@ -68,9 +72,11 @@ impl GroupDeclarations {
     /// True if a group above `path` declares a setting that replaces values below it.
     pub fn replaces_values_below(&self, path: &str) -> bool {
         self.has_setting_above(path)
-            && constraints::all_constraints().any(|row| {
-                let mut outer_declarations = self.declarations_above(path, &row.by);
-                outer_declarations.any(|(_, by)| by.is_some_and(|by| row.value_below(by).is_some()))
+            && constraints::all_constraints().any(|constraint| {
+                let mut outer_declarations = self.declarations_above(path, &constraint.by);
+                outer_declarations.any(|(_, value)| {
+                    value.is_some_and(|value| constraint.value_below(value).is_some())
+                })
             })
     }
 
@@ -82,8 +88,10 @@ impl GroupDeclarations {
     ) -> impl Iterator<Item = (String, Option<&'g Json>)> {
         let groups: Vec<_> = groups_above(&path.to_lowercase()).map(str::to_owned).collect();
         groups.into_iter().filter_map(move |group| {
-            let declared = self.settings.get(&group)?;
-            let (_, value) = declared.iter().find(|(by, _)| *by == setting)?;
+            let declared_settings = self.settings.get(&group)?;
+            let (_, value) = declared_settings
+                .iter()
+                .find(|(declared_setting, _)| *declared_setting == setting)?;
             Some((group, value.as_ref()))
         })
     }
@@ -92,8 +100,8 @@ impl GroupDeclarations {
 /// The users that `container` declares as members, in lower case.
 pub fn declared_members(container: &Container) -> impl Iterator<Item = &str> {
     let sections = container.sections.iter().filter(|section| {
-        section.section.removal == Removal::Access
-            && matches!(subject_field(section.section), Some((_, NamedObject::User)))
+        section.kind.removal == Removal::Access
+            && matches!(subject_field(section.kind), Some((_, NamedObject::User)))
     });
-    sections.flat_map(DeclaredSection::present).map(|entry| &*entry.key)
+    sections.flat_map(DeclaredSection::present_entries).map(|entry| &*entry.key)
 }

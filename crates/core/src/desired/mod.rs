@@ -22,7 +22,8 @@ use crate::{
     catalogue,
     field::{NamedObject, Scope},
     kind::{
-        Capability, CreatedContainers, Effect, Facts, LiveEntry, ReadSource, Section, Shape, forms,
+        Capability, ContainerFacts, CreatedContainers, Effect, LiveEntry, ReadSource, Section,
+        Shape, forms,
     },
     origin::{Origin, Sourced},
     secret::Reference,
@@ -30,11 +31,13 @@ use crate::{
 };
 
 pub use acknowledgement::{Acknowledgement, Guard};
-pub use declared::Declared;
+pub use declared::DeclaredFields;
 pub use groups::{GroupDeclarations, declared_members};
 pub use moves::{Move, Moves, path_after_rename};
 pub use renames::Renames;
-pub use roster::{Exception, MatchedContainer, PathClass, PathClassifier, Roster, RosterQuery};
+pub use roster::{
+    ExclusionReason, MatchedContainer, PathClass, PathClassifier, Roster, RosterQuery,
+};
 pub use slots::{DeclaredValues, SECTION_KEY, WHOLE_KEY, declared_values, state_value};
 
 /// Everything that the manifests declare.
@@ -65,39 +68,45 @@ impl Desired {
         })
     }
 
-    /// The groups that a run creates if they are missing, and the projects among them that other
+    /// The containers that a run creates if they are missing: all groups, and the projects that other
     /// declarations name.
-    pub fn creatable(&self) -> CreatedContainers {
-        self.creatable_except(|_| false)
+    pub fn creatable_containers(&self) -> CreatedContainers {
+        self.creatable_containers_except(|_| false)
     }
 
-    /// As [`Self::creatable`], without the containers that `is_excluded` selects.
-    pub fn creatable_except(&self, is_excluded: impl Fn(&Address) -> bool) -> CreatedContainers {
+    /// The same as [`Self::creatable_containers`], without the containers that `is_excluded` selects.
+    pub fn creatable_containers_except(
+        &self,
+        is_excluded: impl Fn(&Address) -> bool,
+    ) -> CreatedContainers {
         let project_paths: BTreeSet<_> =
             self.containers.iter().flat_map(Container::named_projects).collect();
-        let created = self.containers.iter().filter(|container| {
+        let creatable = self.containers.iter().filter(|container| {
             matches!(container.create, CreationPolicy::Allowed(_))
                 && !container.is_watched
                 && !is_excluded(&container.address())
                 && (container.scope == Scope::Group
                     || project_paths.contains(&container.path.to_lowercase()))
         });
-        created.map(|container| (container.scope, container.path.clone())).collect()
+        creatable.map(|container| (container.scope, container.path.clone())).collect()
     }
 
     /// Adds the containers that rules include.
     #[must_use]
-    pub fn with_included(mut self, included: Vec<Container>) -> Self {
-        Arc::make_mut(&mut self.moves).add_included(&included);
-        self.containers.extend(included);
+    pub fn with_included(mut self, included_containers: Vec<Container>) -> Self {
+        Arc::make_mut(&mut self.moves).add_included(&included_containers);
+        self.containers.extend(included_containers);
         self.containers.sort_by_cached_key(|container| container.path.to_lowercase());
         self
     }
 
-    /// The container at `path`, whatever its case.
+    /// The container at `path`, ignoring case.
     pub fn container(&self, path: &str) -> Option<&Container> {
-        let lower = path.to_lowercase();
-        let at = self.containers.binary_search_by_key(&lower, |it| it.path.to_lowercase()).ok()?;
+        let lower_path = path.to_lowercase();
+        let at = self
+            .containers
+            .binary_search_by_key(&lower_path, |container| container.path.to_lowercase())
+            .ok()?;
         Some(&self.containers[at])
     }
 
@@ -106,11 +115,12 @@ impl Desired {
         self.containers.iter().filter(|container| container.scope == scope).count()
     }
 
-    /// Removes acknowledgements for undeclared addresses: they are for another run.
+    /// Removes acknowledgements whose address is not declared: they are for another run.
     #[must_use]
     pub fn without_idle_acknowledgements(mut self) -> Self {
-        let mut is_idle = find_idle(&self.acknowledgements, &self.containers).into_iter();
-        self.acknowledgements.retain(|_| !is_idle.next().unwrap_or_default());
+        let mut idle_flags =
+            find_idle_acknowledgements(&self.acknowledgements, &self.containers).into_iter();
+        self.acknowledgements.retain(|_| !idle_flags.next().unwrap_or_default());
         self
     }
 
@@ -119,22 +129,22 @@ impl Desired {
     }
 }
 
-/// For each of `acknowledged`: true if it matches none of `containers`.
-pub fn find_idle<'c>(
-    acknowledged: &[Acknowledgement],
+/// For each of `acknowledgements`: true if it matches none of `containers`.
+pub fn find_idle_acknowledgements<'c>(
+    acknowledgements: &[Acknowledgement],
     containers: impl IntoIterator<Item = &'c Container>,
 ) -> Vec<bool> {
-    let mut by_path = GlobIndex::default();
-    acknowledged.iter().enumerate().for_each(|(at, acknowledgement)| {
-        by_path.insert(at, acknowledgement.selector.path_pattern());
+    let mut glob_index = GlobIndex::default();
+    acknowledgements.iter().enumerate().for_each(|(at, acknowledgement)| {
+        glob_index.insert(at, acknowledgement.selector.path_pattern());
     });
-    let mut is_idle = vec![true; acknowledged.len()];
+    let mut idle_flags = vec![true; acknowledgements.len()];
     for path in containers.into_iter().map(|container| container.path.to_lowercase()) {
-        for at in by_path.candidates(&path) {
-            is_idle[at] = is_idle[at] && !acknowledged[at].selector.touches(&path);
+        for at in glob_index.candidates(&path) {
+            idle_flags[at] = idle_flags[at] && !acknowledgements[at].selector.matches_path(&path);
         }
     }
-    is_idle
+    idle_flags
 }
 
 /// A declared group or project.
@@ -144,40 +154,40 @@ pub struct Container {
     pub scope: Scope,
     /// The full path as written.
     pub path: Arc<str>,
-    /// The place of its declaration.
+    /// The origin of its declaration.
     pub origin: Origin,
-    /// The glob of the rule that includes it, if no document declares it. Then it exists.
+    /// The glob of the rule that includes it, if no document declares it. Such a container exists.
     pub including_glob: Option<Arc<str>>,
     /// Whether undrift may create it.
     pub create: CreationPolicy,
     /// Whether it is only compared and reported, never changed.
     pub is_watched: bool,
     /// Changes of the whole container.
-    pub lifecycle: ContainerLife,
+    pub lifecycle: ContainerLifecycle,
     /// The declared sections, ordered by name.
     pub sections: Vec<DeclaredSection>,
 }
 
-/// Changes of a whole container.
+/// Declarations about a container as a whole.
 #[derive(Clone, Debug, Default)]
-pub struct ContainerLife {
+pub struct ContainerLifecycle {
     /// Its former paths, as written.
-    pub previously: Vec<Sourced<Arc<str>>>,
+    pub former_paths: Vec<Sourced<Arc<str>>>,
     /// The declared state.
     pub state: Option<Sourced<EntryPresence>>,
     /// The policy for unlisted projects below it.
     pub unlisted_projects: Option<Sourced<Unlisted>>,
-    /// Projects to which that policy does not apply, because the run excludes them.
+    /// Projects that the run excludes: the policy does not apply to them.
     pub excluded_projects: Vec<Selector>,
-    /// Whether a declared project directly in it may be created.
+    /// Whether the run may create a declared project directly in it.
     pub may_get_projects: bool,
-    /// The groups with which the groups above are declared to be shared.
+    /// The groups with which a group above is declared to be shared.
     pub shares_above: Vec<Arc<str>>,
 }
 
-impl ContainerLife {
-    /// The origin of `state: absent`, if declared.
-    pub fn is_absent(&self) -> Option<&Origin> {
+impl ContainerLifecycle {
+    /// The origin of `state: absent`, if it is declared.
+    pub fn absent_origin(&self) -> Option<&Origin> {
         self.state
             .as_ref()
             .filter(|state| state.value == EntryPresence::Absent)
@@ -188,20 +198,20 @@ impl ContainerLife {
 /// Whether a container may be created if it is missing.
 #[derive(Clone, Debug)]
 pub enum CreationPolicy {
-    /// No; then a missing container is an error.
+    /// No. A missing container is an error.
     Forbidden,
     /// Yes, with these fields of the create request.
-    Allowed(Declared),
+    Allowed(DeclaredFields),
     /// Yes, but the run does not select it.
     Unselected {
-        /// Whether its contents would then come from elsewhere; see [`Container::imports_contents`].
+        /// Whether its creation would import contents; see [`Container::imports_contents`].
         imports_contents: bool,
     },
 }
 
 impl CreationPolicy {
     /// The fields of the create request.
-    pub const fn all_fields(&self) -> Option<&Declared> {
+    pub const fn create_fields(&self) -> Option<&DeclaredFields> {
         match self {
             Self::Allowed(fields) => Some(fields),
             Self::Forbidden | Self::Unselected { .. } => None,
@@ -217,26 +227,26 @@ impl Container {
 
     /// Its former paths, as written.
     pub fn former_paths(&self) -> impl Iterator<Item = &str> {
-        self.lifecycle.previously.iter().map(|former| &*former.value)
+        self.lifecycle.former_paths.iter().map(|former| &*former.value)
     }
 
     /// The section `name`.
     pub fn section(&self, name: &str) -> Option<&DeclaredSection> {
-        self.sections.iter().find(|section| section.section.section == name)
+        self.sections.iter().find(|section| section.kind.section == name)
     }
 
     /// The declared entries of the section `name`.
-    pub fn entries(&self, name: &str) -> impl Iterator<Item = &DesiredEntry> {
+    pub fn entries(&self, name: &str) -> impl Iterator<Item = &DeclaredEntry> {
         self.section(name).into_iter().flat_map(|section| &section.entries)
     }
 
     /// The entries of the section `name` that must exist.
-    pub fn present(&self, name: &str) -> impl Iterator<Item = &DesiredEntry> {
-        self.section(name).into_iter().flat_map(DeclaredSection::present)
+    pub fn present_entries(&self, name: &str) -> impl Iterator<Item = &DeclaredEntry> {
+        self.section(name).into_iter().flat_map(DeclaredSection::present_entries)
     }
 
     /// The declared entry `key` of the section `name`.
-    pub fn entry(&self, name: &str, key: &str) -> Option<&DesiredEntry> {
+    pub fn entry(&self, name: &str, key: &str) -> Option<&DeclaredEntry> {
         self.section(name)?.entry(key)
     }
 
@@ -245,14 +255,14 @@ impl Container {
         self.entries(section).next()?.fields.get(name)
     }
 
-    /// True if its settings declare a name.
+    /// True if its settings declare a display name.
     pub fn declares_name(&self) -> bool {
         self.entries(catalogue::settings::SECTION).any(|entry| entry.fields.contains_key("name"))
     }
 
     /// The names of the declared sections.
     pub fn section_names(&self) -> impl Iterator<Item = &'static str> {
-        self.sections.iter().map(|section| section.section.section)
+        self.sections.iter().map(|section| section.kind.section)
     }
 
     /// The addresses of the container, its sections and their entries.
@@ -266,7 +276,7 @@ impl Container {
                     .iter()
                     .map(|entry| section.address_of(entry, &container))
                     .collect();
-                let section = container.section(section.section.section);
+                let section = container.section(section.kind.section);
                 std::iter::once(section.clone())
                     .chain(entries.into_iter().filter(move |entry| *entry != section))
             }
@@ -274,11 +284,11 @@ impl Container {
         std::iter::once(container).chain(sections)
     }
 
-    /// The fields of its creation, and those of each entry.
-    fn fields(
+    /// The fields of its create request, and those of each entry with its section.
+    fn all_fields(
         &self,
-    ) -> impl Iterator<Item = (Option<(&DeclaredSection, &DesiredEntry)>, &Declared)> {
-        let create = self.create.all_fields().map(|fields| (None, fields));
+    ) -> impl Iterator<Item = (Option<(&DeclaredSection, &DeclaredEntry)>, &DeclaredFields)> {
+        let create = self.create.create_fields().map(|fields| (None, fields));
         let entries = self.sections.iter().flat_map(|section| {
             section.entries.iter().map(move |entry| (Some((section, entry)), &entry.fields))
         });
@@ -287,10 +297,11 @@ impl Container {
 
     /// Every secret and file that it names, with the address that needs it and its origin.
     pub fn secrets_and_files(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
-        self.fields().flat_map(move |(of, fields)| {
+        self.all_fields().flat_map(move |(section_and_entry, fields)| {
             fields.secrets_and_files().map(move |Sourced { value, origin }| {
                 let address = self.address();
-                let entry = of.map(|(section, entry)| section.address_of(entry, &address));
+                let entry =
+                    section_and_entry.map(|(section, entry)| section.address_of(entry, &address));
                 (entry.unwrap_or(address), origin, value)
             })
         })
@@ -299,9 +310,12 @@ impl Container {
     /// The lower-case paths of the projects that it names.
     fn named_projects(&self) -> impl Iterator<Item = String> {
         let (container_kind, _) = catalogue::container(self.scope);
-        self.fields().flat_map(move |(of, fields)| {
-            let specs =
-                of.map_or(container_kind, |(section, _)| section.section).table().specs().iter();
+        self.all_fields().flat_map(move |(section_and_entry, fields)| {
+            let specs = section_and_entry
+                .map_or(container_kind, |(section, _)| section.kind)
+                .table()
+                .specs()
+                .iter();
             let names = specs.filter(|spec| spec.field.names == Some(NamedObject::Project));
             let values = names.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))
@@ -312,141 +326,137 @@ impl Container {
     pub fn imports_contents(&self) -> bool {
         let create = match &self.create {
             CreationPolicy::Allowed(create) => create,
-            CreationPolicy::Unselected { imports_contents: arrives } => return *arrives,
+            CreationPolicy::Unselected { imports_contents } => return *imports_contents,
             CreationPolicy::Forbidden => return false,
         };
         let (_, lookup) = catalogue::container(self.scope);
         let sections_with_container =
-            self.sections.iter().filter(|section| section.section.comes_with_container());
-        create.keys().chain(sections_with_container.flat_map(DeclaredSection::names)).any(|name| {
-            lookup.import_fields.iter().any(|with| {
-                let rest = name.strip_prefix(with);
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-            })
-        })
+            self.sections.iter().filter(|section| section.kind.is_created_with_container());
+        create.keys().chain(sections_with_container.flat_map(DeclaredSection::field_names)).any(
+            |name| {
+                lookup.import_fields.iter().any(|import_field| {
+                    let rest = name.strip_prefix(import_field);
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                })
+            },
+        )
     }
 
-    /// The facts in its live object. The state of an import only counts if it is created with
-    /// contents: a pull mirror uses the same field for its regular updates.
-    pub fn read_facts(&self, raw: &Object) -> Facts {
+    /// The facts in its live object. The state of an import is only used if its creation imports contents:
+    /// a pull mirror uses the same field for its regular updates.
+    pub fn read_facts(&self, raw: &Object) -> ContainerFacts {
         let (_, lookup) = catalogue::container(self.scope);
-        let facts = (lookup.facts)(raw);
-        let arrival = facts.import_state.clone().filter(|_| self.imports_contents());
-        Facts { import_state: arrival, ..facts }
+        let facts = (lookup.read_facts)(raw);
+        let import_state = facts.import_state.clone().filter(|_| self.imports_contents());
+        ContainerFacts { import_state, ..facts }
     }
 
-    /// Whether it is declared to be unarchived and its live object, with these sections, is
-    /// archived.
-    pub fn unarchives<'l>(&self, object: impl Fn(&str) -> Option<&'l LiveEntry>) -> bool {
+    /// True if a run unarchives it: it is archived, and declared not to be. `find_live_entry` returns the
+    /// live entry of a section.
+    pub fn unarchives<'l>(&self, find_live_entry: impl Fn(&str) -> Option<&'l LiveEntry>) -> bool {
         self.sections.iter().any(|section| {
-            let effects = object(section.section.section).map(|live| section.effects_on(live));
+            let effects =
+                find_live_entry(section.kind.section).map(|live| section.effects_on(live));
             effects.unwrap_or_default().contains(&Effect::provides(Capability::Writable))
         })
     }
 }
 
-/// The field that names the object of an entry, and the sort of that object.
+/// The field that names the object of an entry, with the type of the object.
 pub fn named_object(section: Section) -> Option<(&'static str, NamedObject)> {
     section.identity.iter().find_map(|name| Some((*name, section.field(name).names?)))
 }
 
-/// The field with the user or group of an entry.
+/// The field that names the user or group of an entry, with the type.
 pub fn subject_field(section: Section) -> Option<(&'static str, NamedObject)> {
     named_object(section)
-        .filter(|(_, named)| matches!(named, NamedObject::User | NamedObject::Group))
+        .filter(|(_, object_type)| matches!(object_type, NamedObject::User | NamedObject::Group))
 }
 
 /// A declared section.
 #[derive(Clone, Debug)]
 pub struct DeclaredSection {
     /// The kind of its entries.
-    pub section: Section,
-    /// The start of the section.
+    pub kind: Section,
+    /// The origin of its key.
     pub origin: Origin,
-    /// The policy for unlisted live entries. Its origin is the section itself by default.
+    /// The policy for unlisted live entries. The default policy has the origin of the section.
     pub unlisted: Sourced<Unlisted>,
     /// The entries, ordered by key. A mapping or switch has exactly one.
-    pub entries: Vec<DesiredEntry>,
-    /// Globs for the names of live entries that others manage, unless they are declared.
-    pub unmanaged: Vec<Glob>,
-    /// Fields that are read although no entry declares them, so that the plan of a removal does not
-    /// depend on which other entries a run selects.
+    pub entries: Vec<DeclaredEntry>,
+    /// Globs for the names of live entries that are managed elsewhere, unless they are declared.
+    pub unmanaged_globs: Vec<Glob>,
+    /// Fields that are read although no selected entry declares them, so that the plan of a removal does
+    /// not depend on which entries a run selects.
     pub extra_fields: BTreeSet<String>,
 }
 
 impl DeclaredSection {
-    /// A section with these entries that ignores unlisted ones.
-    pub fn with_entries(kind: Section, origin: &Origin, entries: Vec<DesiredEntry>) -> Self {
+    /// A section with these entries. The policy for unlisted entries is to ignore them.
+    pub fn with_entries(kind: Section, origin: &Origin, entries: Vec<DeclaredEntry>) -> Self {
         let unlisted = Sourced { value: Unlisted::Ignore, origin: origin.clone() };
-        let (unmanaged, also_read) = (Vec::new(), BTreeSet::new());
-        Self {
-            section: kind,
-            origin: origin.clone(),
-            unlisted,
-            entries,
-            unmanaged,
-            extra_fields: also_read,
-        }
+        let (unmanaged_globs, extra_fields) = (Vec::new(), BTreeSet::new());
+        Self { kind, origin: origin.clone(), unlisted, entries, unmanaged_globs, extra_fields }
     }
 
-    /// True if others manage `live`, which no entry declares.
+    /// True if `live`, which no entry declares, is managed elsewhere.
     pub fn is_managed_elsewhere(&self, live: &LiveEntry) -> bool {
-        !self.unmanaged.is_empty() && {
-            let identity = self.section.identify(live.fields.raw());
+        !self.unmanaged_globs.is_empty() && {
+            let identity = self.kind.identify(live.fields.raw());
             let mut names = std::iter::once(&identity.name).chain(&identity.other_name);
-            names.any(|name| self.unmanaged.iter().any(|glob| glob.matches(name)))
+            names.any(|name| self.unmanaged_globs.iter().any(|glob| glob.matches(name)))
         }
     }
 
     /// The entries that must exist.
-    pub fn present(&self) -> impl Iterator<Item = &DesiredEntry> {
+    pub fn present_entries(&self) -> impl Iterator<Item = &DeclaredEntry> {
         self.entries.iter().filter(|entry| entry.state == EntryPresence::Present)
     }
 
     /// True if the entry `name` is declared as absent.
-    pub fn is_removed(&self, name: &str) -> bool {
+    pub fn is_declared_absent(&self, name: &str) -> bool {
         self.entries.iter().any(|entry| entry.state == EntryPresence::Absent && entry.key == name)
     }
 
     /// The declared entry `key`.
-    pub fn entry(&self, key: &str) -> Option<&DesiredEntry> {
+    pub fn entry(&self, key: &str) -> Option<&DeclaredEntry> {
         let at = self.entries.binary_search_by(|entry| (*entry.key).cmp(key)).ok()?;
         Some(&self.entries[at])
     }
 
     /// The address of one of its entries in `container`.
-    pub fn address_of(&self, entry: &DesiredEntry, container: &Address) -> Address {
-        let section = container.section(self.section.section);
-        if self.section.shape == Shape::List { section.entry(entry.key.as_str()) } else { section }
+    pub fn address_of(&self, entry: &DeclaredEntry, container: &Address) -> Address {
+        let section = container.section(self.kind.section);
+        if self.kind.shape == Shape::List { section.entry(entry.key.as_str()) } else { section }
     }
 
-    /// The effects of the declared values of a part of the container's own object, whether it
-    /// differs or not.
+    /// The effects of the declared values on `live`, even if nothing differs; only for a section that is
+    /// part of the container's own object.
     pub fn effects_on(&self, live: &LiveEntry) -> Vec<Effect> {
         let Some(entry) = self
             .entries
             .first()
-            .filter(|_| matches!(self.section.scoped_kind.place, ReadSource::Object))
+            .filter(|_| matches!(self.kind.scoped_kind.read_source, ReadSource::Object))
         else {
             return Vec::new();
         };
         let declared = forms::plain_fields(&entry.values());
         if declared.iter().all(|(name, value)| live.fields.raw().get(name) == Some(value)) {
-            return self.section.rules().effects(None, live.fields.raw(), live.fields.raw());
+            return self.kind.rules().effects(None, live.fields.raw(), live.fields.raw());
         }
-        let mut after = live.fields.raw().clone();
-        after.extend(declared);
-        self.section.rules().effects(None, live.fields.raw(), &after)
+        let mut changed_fields = live.fields.raw().clone();
+        changed_fields.extend(declared);
+        self.kind.rules().effects(None, live.fields.raw(), &changed_fields)
     }
 
     /// The fields that are read: those that any entry declares, and [`Self::extra_fields`].
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn field_names(&self) -> impl Iterator<Item = &str> {
         let declared = self.entries.iter().flat_map(|entry| entry.fields.keys());
         declared.chain(self.extra_fields.iter().map(String::as_str))
     }
 }
 
-/// The key for the projects of a group and its subgroups in `unlisted`.
+/// The key in `unlisted` for the projects of a group and its subgroups.
 pub const PROJECTS_KEY: &str = "projects";
 
 /// The policy for unlisted live entries.
@@ -455,7 +465,7 @@ pub enum Unlisted {
     /// Add a note to the plan.
     #[default]
     Report,
-    /// Report a difference that apply does not change.
+    /// Report them as a difference, which apply does not remove.
     Fail,
     /// Remove them.
     Delete,
@@ -480,18 +490,18 @@ impl Unlisted {
 
 /// A declared entry of a section.
 #[derive(Clone, Debug)]
-pub struct DesiredEntry {
-    /// Its name in addresses. Empty if a container has only one.
+pub struct DeclaredEntry {
+    /// Its name in addresses; empty if the section has only one entry.
     pub key: String,
     /// Its place.
     pub origin: Origin,
     /// Whether it must exist.
     pub state: EntryPresence,
     /// Its fields.
-    pub fields: Declared,
+    pub fields: DeclaredFields,
 }
 
-impl DesiredEntry {
+impl DeclaredEntry {
     /// The fields without their origins.
     pub fn values(&self) -> Fields {
         self.fields.values()

@@ -1,8 +1,8 @@
 //! The former paths of declared groups and projects.
 //!
-//! `previously` contains former paths as people remember them, from before or after a group above
-//! was renamed. Here, all of them have one form, as if every group above had its declared path
-//! already. Nothing here depends on live state; `observe` finds out what exists at these paths.
+//! `previously` may contain paths from before or after a group above was renamed. Here, all former paths
+//! are canonical: every group above has its declared path. Nothing here depends on live state;
+//! `observe` finds out what exists at these paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,26 +20,28 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
     /// The containers with former paths, by lower-case declared path.
-    by_path: BTreeMap<String, Move>,
-    /// Lower-case former paths, with the lower-case declared path of their container.
-    moved_to: BTreeMap<String, String>,
-    /// Lower-case former paths at which another container is declared, and whether that declares a name.
+    move_by_path: BTreeMap<String, Move>,
+    /// The lower-case declared path of a container, by each lower-case former path.
+    declared_by_former_path: BTreeMap<String, String>,
+    /// Lower-case former paths at which another container is declared, each with whether that container
+    /// declares a display name.
     reoccupied: BTreeMap<String, bool>,
-    /// The declared paths, ordered by their lower case.
+    /// The declared paths, ordered by their lower-case form.
     declared_paths: Vec<Arc<str>>,
-    /// The lower-case path of a group between its rename and its move, with its lower-case declared
-    /// path; `None` if several groups use that path, or a container is declared there.
+    /// For groups that need both a rename and a move: the path between the two, and the declared path, both
+    /// in lower case. `None` if the path in between is ambiguous: several groups pass it, or another
+    /// container is or was declared there.
     intermediate: BTreeMap<String, Option<String>>,
-    /// The lower-case paths of all declared projects, if undeclared ones matter.
+    /// The lower-case paths of all declared projects, if a policy for unlisted projects needs them.
     project_paths: Option<BTreeSet<String>>,
     /// The former addresses of entries that may be renamed.
-    entries: BTreeMap<Address, Vec<Address>>,
+    former_addresses: BTreeMap<Address, Vec<Address>>,
 }
 
 /// The maximum number of former paths of one container that are derived.
 const MAX_FORMER_PATHS: usize = 1000;
-/// The maximum depth of groups to follow for one former path.
-const MAX_DEPTH: usize = 64;
+/// The maximum number of groups above, or of successive moves, to follow for one path.
+const MAX_GROUP_DEPTH: usize = 64;
 
 /// A group or project with former paths.
 #[derive(Clone, Debug)]
@@ -48,24 +50,25 @@ pub struct Move {
     pub scope: Scope,
     /// The full path as declared.
     pub path: Arc<str>,
-    /// The former paths, in their written order.
-    pub former: Vec<Arc<str>>,
+    /// The canonical former paths, in their written order.
+    pub former_paths: Vec<Arc<str>>,
 }
 
-/// The addresses of the entries of `container` that may be renamed, with their former ones.
+/// The addresses of the entries of `container` with former names, each with its former addresses.
 fn former_entries(container: &Container) -> impl Iterator<Item = (Address, Vec<Address>)> {
-    let renamed = container
+    let renamable_sections = container
         .sections
         .iter()
-        .filter(|section| section.section.table().get(FORMER_FIELD).is_some());
-    renamed.flat_map(move |section| {
-        let of = container.address().section(section.section.section);
+        .filter(|section| section.kind.table().get(FORMER_FIELD).is_some());
+    renamable_sections.flat_map(move |section| {
+        let section_address = container.address().section(section.kind.section);
         let declared =
             section.entries.iter().filter(|entry| entry.fields.get(FORMER_FIELD).is_some());
         declared.filter_map(move |entry| {
-            let identity = section.section.identify(&forms::plain_fields(&entry.values()));
-            let former: Vec<_> = identity.former.iter().map(|name| of.entry(&**name)).collect();
-            (!former.is_empty()).then(|| (of.entry(&*entry.key), former))
+            let identity = section.kind.identify(&forms::plain_fields(&entry.values()));
+            let former: Vec<_> =
+                identity.former_keys.iter().map(|name| section_address.entry(&**name)).collect();
+            (!former.is_empty()).then(|| (section_address.entry(&*entry.key), former))
         })
     })
 }
@@ -73,33 +76,34 @@ fn former_entries(container: &Container) -> impl Iterator<Item = (Address, Vec<A
 impl Moves {
     /// The moves that `containers` declare.
     pub fn from_containers(containers: &[Container]) -> Self {
-        let mut moved: Vec<_> = containers
+        let mut moved_containers: Vec<_> = containers
             .iter()
-            .filter(|container| !container.lifecycle.previously.is_empty())
+            .filter(|container| !container.lifecycle.former_paths.is_empty())
             .collect();
         // Paths below a group depend on the group's new path, so groups come first.
-        moved.sort_by_key(|container| {
+        moved_containers.sort_by_key(|container| {
             let depths = container.former_paths().map(|former| former.matches('/').count());
             (container.scope == Scope::Project, depths.min())
         });
-        let written: BTreeSet<_> = moved
+        let written_paths: BTreeSet<_> = moved_containers
             .iter()
             .flat_map(|container| container.former_paths())
             .map(str::to_lowercase)
             .collect();
         let mut moves = Self::default();
-        if !moved.is_empty() {
-            moves.reoccupy(containers, |_, path| written.contains(path));
+        if !moved_containers.is_empty() {
+            moves.add_reoccupied_paths(containers, |_, path| written_paths.contains(path));
         }
-        for container in moved {
+        for container in moved_containers {
             let path = container.path.clone();
             let mut former: Vec<Arc<str>> = Vec::new();
             for written in container.former_paths() {
-                let path = moves.canonical(written);
+                let path = moves.canonical_path(written);
                 let is_same = |other: &str| path.to_lowercase() == other.to_lowercase();
-                // A path from before a group's move may equal another one, or the declared path.
-                let is_brought = is_same(&container.path) && !is_same(written);
-                if !is_brought && !former.iter().any(|other| is_same(other)) {
+                // A path from before the move of a group may equal another former path, or the declared path:
+                // then the move of the group also moves this container.
+                let follows_group_move = is_same(&container.path) && !is_same(written);
+                if !follows_group_move && !former.iter().any(|other| is_same(other)) {
                     former.push(path);
                 }
             }
@@ -107,16 +111,20 @@ impl Moves {
                 continue;
             }
             for former in &former {
-                moves.moved_to.insert(former.to_lowercase(), path.to_lowercase());
+                moves.declared_by_former_path.insert(former.to_lowercase(), path.to_lowercase());
             }
             let scope = container.scope;
-            moves.by_path.insert(path.to_lowercase(), Move { scope, path, former });
+            moves
+                .move_by_path
+                .insert(path.to_lowercase(), Move { scope, path, former_paths: former });
         }
-        moves.reoccupy(containers, |moves, path| moves.moved_to.contains_key(path));
+        moves.add_reoccupied_paths(containers, |moves, path| {
+            moves.declared_by_former_path.contains_key(path)
+        });
         moves.declared_paths = containers.iter().map(|container| container.path.clone()).collect();
         moves.declared_paths.sort_by_cached_key(|path| path.to_lowercase());
-        moves.intermediate = moves.intermediate_paths();
-        moves.entries = containers.iter().flat_map(former_entries).collect();
+        moves.intermediate = moves.find_intermediate_paths();
+        moves.former_addresses = containers.iter().flat_map(former_entries).collect();
         if containers.iter().any(|container| container.lifecycle.unlisted_projects.is_some()) {
             let projects = containers.iter().filter(|container| container.scope == Scope::Project);
             moves.project_paths =
@@ -125,8 +133,12 @@ impl Moves {
         moves
     }
 
-    /// Adds the `containers` that are declared at former paths of others.
-    fn reoccupy(&mut self, containers: &[Container], is_former: impl Fn(&Self, &str) -> bool) {
+    /// Records the former paths of other containers at which `containers` are declared.
+    fn add_reoccupied_paths(
+        &mut self,
+        containers: &[Container],
+        is_former: impl Fn(&Self, &str) -> bool,
+    ) {
         for container in containers {
             let path = container.path.to_lowercase();
             if is_former(self, &path) {
@@ -135,16 +147,21 @@ impl Moves {
         }
     }
 
-    fn intermediate_paths(&self) -> BTreeMap<String, Option<String>> {
+    fn find_intermediate_paths(&self) -> BTreeMap<String, Option<String>> {
         let mut intermediate = BTreeMap::<String, Option<String>>::new();
-        for (group_path, group) in self.by_path.iter().filter(|(_, of)| of.scope == Scope::Group) {
-            let renamed =
-                group.former.iter().filter_map(|former| path_after_rename(former, &group.path));
+        for (group_path, group) in
+            self.move_by_path.iter().filter(|(_, moved)| moved.scope == Scope::Group)
+        {
+            let renamed = group
+                .former_paths
+                .iter()
+                .filter_map(|former| path_after_rename(former, &group.path));
             for path in renamed.map(|path| path.to_lowercase()) {
-                let is_free = !self.declares(&path) && !self.moved_to.contains_key(&path);
-                let group = Some(group_path.clone()).filter(|_| is_free);
-                let first_group = intermediate.entry(path).or_insert_with(|| group.clone());
-                if *first_group != group {
+                let is_free =
+                    !self.declares(&path) && !self.declared_by_former_path.contains_key(&path);
+                let owner = Some(group_path.clone()).filter(|_| is_free);
+                let first_group = intermediate.entry(path).or_insert_with(|| owner.clone());
+                if *first_group != owner {
                     *first_group = None;
                 }
             }
@@ -159,13 +176,16 @@ impl Moves {
         paths.extend(projects.map(|project| project.path.to_lowercase()));
     }
 
-    /// `path` as if every group above had its declared path. A path below a declared container is
-    /// not changed.
-    pub fn canonical(&self, path: &str) -> Arc<str> {
+    /// The canonical form of `path`: every group above has its declared path. A group is not followed if
+    /// another container is declared at its former path.
+    pub fn canonical_path(&self, path: &str) -> Arc<str> {
         let (mut path, mut canonical_len) = (path.to_owned(), 0);
         while let Some(end) = path[canonical_len..].find('/').map(|at| canonical_len + at) {
             let group = path[..end].to_lowercase();
-            let moved = self.moved_to.get(&group).and_then(|moved_to| self.by_path.get(moved_to));
+            let moved = self
+                .declared_by_former_path
+                .get(&group)
+                .and_then(|moved_to| self.move_by_path.get(moved_to));
             canonical_len = match moved.filter(|moved| moved.scope == Scope::Group) {
                 Some(moved) if !self.reoccupied.contains_key(&group) => {
                     path.replace_range(..end, &moved.path);
@@ -179,20 +199,19 @@ impl Moves {
 
     /// True if no former paths are declared.
     pub fn is_empty(&self) -> bool {
-        self.by_path.is_empty()
+        self.move_by_path.is_empty()
     }
 
-    /// True if a manifest declares, or a rule includes, the project that is now at `path`, at this
-    /// or a later path.
+    /// True if the project that is now at `path` is declared or included, at this path or at a new one.
     pub fn declares_project(&self, path: &str) -> bool {
-        let path = self.canonical(path);
+        let path = self.canonical_path(path);
         self.project_paths.as_ref().is_some_and(|paths| paths.contains(&path.to_lowercase()))
             || self.former_occupant(&path).is_some_and(|project| project.scope == Scope::Project)
     }
 
-    /// The container that is declared at `path`, if it has former paths.
+    /// The container declared at `path`, if it has former paths.
     pub fn declared_at(&self, path: &str) -> Option<&Move> {
-        self.by_path.get(&path.to_lowercase())
+        self.move_by_path.get(&path.to_lowercase())
     }
 
     /// The nearest group above `path` with former paths.
@@ -203,21 +222,21 @@ impl Moves {
         let path = path.to_lowercase();
         let slash_positions: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
         let groups =
-            slash_positions.into_iter().rev().filter_map(|end| self.by_path.get(&path[..end]));
+            slash_positions.into_iter().rev().filter_map(|end| self.move_by_path.get(&path[..end]));
         groups.into_iter().find(|group| group.scope == Scope::Group)
     }
 
-    /// The declared paths of the groups below `path`, in lower case, that have former paths.
+    /// The declared paths of the groups with former paths below the lower-case `path`.
     pub fn groups_below(&self, path: &str) -> impl Iterator<Item = &Arc<str>> {
-        let moves = self.by_path.iter().filter(|(_, group)| group.scope == Scope::Group);
+        let moves = self.move_by_path.iter().filter(|(_, group)| group.scope == Scope::Group);
         let moves_below = moves
             .filter(move |(moved_path, _)| groups_above(moved_path).any(|group| group == path));
         moves_below.map(|(_, group)| &group.path)
     }
 
-    /// The container that was at `path` and is declared elsewhere.
+    /// The container with the former path `path`.
     pub fn former_occupant(&self, path: &str) -> Option<&Move> {
-        self.by_path.get(self.moved_to.get(&path.to_lowercase())?)
+        self.move_by_path.get(self.declared_by_former_path.get(&path.to_lowercase())?)
     }
 
     /// True if another container is declared at this former path.
@@ -225,31 +244,33 @@ impl Moves {
         self.reoccupied.contains_key(&former.to_lowercase())
     }
 
-    /// True if the container that is declared at a former path takes the name that matches this
-    /// path: it is created there without a declared name, or it comes from a path for which the
-    /// same is true.
+    /// True if the container that is declared at `former`, the former path of another container, gets the
+    /// display name that matches this path: it is created there without a declared name, or it moves there
+    /// from a path for which the same is true.
     pub fn takes_matching_name(&self, former: &str) -> bool {
         let mut path = former.to_lowercase();
         // Two containers may swap paths.
-        for _ in 0..MAX_DEPTH {
+        for _ in 0..MAX_GROUP_DEPTH {
             if self.reoccupied.get(&path) != Some(&false) {
                 return false;
             }
-            let Some(from) = self.by_path.get(&path).and_then(|moved| moved.former.first()) else {
+            let Some(former_path) =
+                self.move_by_path.get(&path).and_then(|moved| moved.former_paths.first())
+            else {
                 return true;
             };
-            path = from.to_lowercase();
+            path = former_path.to_lowercase();
         }
         false
     }
 
-    /// The declared path of the container that was at `former` or below; `None` if it is not a
-    /// former path.
+    /// The new path of a container at `former`, which is a former path or below one; `None` if it does not
+    /// move.
     pub fn new_path(&self, former: &str) -> Option<Arc<str>> {
-        let path = self.canonical(former);
+        let path = self.canonical_path(former);
         let moved = self.former_occupant(&path).filter(|_| !self.is_reoccupied(&path));
-        let now = moved.map_or(path, |moved| moved.path.clone());
-        (now.to_lowercase() != former.to_lowercase()).then_some(now)
+        let declared_path = moved.map_or(path, |moved| moved.path.clone());
+        (declared_path.to_lowercase() != former.to_lowercase()).then_some(declared_path)
     }
 
     /// The declared path of the container that is at `path` now.
@@ -257,14 +278,14 @@ impl Moves {
         self.new_path(path).unwrap_or_else(|| path.into())
     }
 
-    /// True if `is_match` holds for an address or one of its former forms (below a former path, or with
-    /// a former name), or if there are too many former paths.
+    /// True if `is_match` is true for `address` or for a former form of it: below a former path, or with a
+    /// former name. Also true if there are too many former paths.
     pub fn any_path_matches(&self, address: &Address, is_match: impl Fn(&Address) -> bool) -> bool {
         is_match(address) || self.any_former_matches(address, is_match).unwrap_or(true)
     }
 
-    /// True if `is_match` holds for a former form of `address`: below a former path, or with a former
-    /// name; `None` if there are too many of them.
+    /// True if `is_match` is true for a former form of `address`: below a former path, or with a former
+    /// name. `None` if there are too many former paths.
     pub fn any_former_matches(
         &self,
         address: &Address,
@@ -284,100 +305,103 @@ impl Moves {
 
     /// The former addresses of the entry at `address`, below its declared path.
     pub fn former_entries(&self, address: &Address) -> &[Address] {
-        self.entries.get(address).map_or(&[], Vec::as_slice)
+        self.former_addresses.get(address).map_or(&[], Vec::as_slice)
     }
 
-    /// The lower-case former paths of the container declared at `path`: its own, and those derived
-    /// from former paths of groups above; `None` if there are too many.
+    /// The lower-case former paths of the container declared at `path`, including those that result from
+    /// former paths of groups above; `None` if there are too many.
     pub fn former_paths(&self, path: &str) -> Option<Vec<String>> {
         if self.is_empty() {
             return Some(Vec::new());
         }
         let path = path.to_lowercase();
-        let names = self.all_paths(&path, 0)?;
-        Some(names.into_iter().filter(|name| *name != path).collect())
+        let paths = self.all_paths(&path, 0)?;
+        Some(paths.into_iter().filter(|name| *name != path).collect())
     }
 
-    /// `path` and its former paths.
+    /// `path` and its former paths; `None` if there are too many.
     fn all_paths(&self, path: &str, depth: usize) -> Option<BTreeSet<String>> {
-        if depth > MAX_DEPTH {
+        if depth > MAX_GROUP_DEPTH {
             return None;
         }
-        let former = self.by_path.get(path).map(|moved| &moved.former[..]).unwrap_or_default();
+        let former =
+            self.move_by_path.get(path).map(|moved| &moved.former_paths[..]).unwrap_or_default();
         let former = former.iter().map(|former| former.to_lowercase());
-        let mut names = BTreeSet::new();
-        for name in former.chain([path.to_owned()]) {
-            match name.rsplit_once('/') {
+        let mut paths = BTreeSet::new();
+        for full_path in former.chain([path.to_owned()]) {
+            match full_path.rsplit_once('/') {
                 Some((group, last)) => {
                     let groups = self.all_paths(group, depth + 1)?;
-                    names.extend(groups.iter().map(|group| format!("{group}/{last}")));
+                    paths.extend(groups.iter().map(|group| format!("{group}/{last}")));
                 }
-                None => drop(names.insert(name)),
+                None => drop(paths.insert(full_path)),
             }
-            if names.len() > MAX_FORMER_PATHS {
+            if paths.len() > MAX_FORMER_PATHS {
                 return None;
             }
         }
-        Some(names)
+        Some(paths)
     }
 
-    /// True if a manifest declares the container that is at `path`, at this or a later path.
+    /// True if the container that is now at `path` is declared, at this path or at a new one.
     pub fn declares(&self, path: &str) -> bool {
         let declared_path = self.declared_path(path).to_lowercase();
         self.declared_paths.binary_search_by_key(&declared_path, |path| path.to_lowercase()).is_ok()
     }
 
-    /// The group that is renamed but not moved yet if a group exists at `path`.
-    pub fn passing_group(&self, path: &str) -> Option<&Move> {
-        self.by_path.get(self.intermediate.get(&path.to_lowercase())?.as_ref()?)
+    /// The group for which `path` is the intermediate path: a group that exists there is renamed but not
+    /// moved yet.
+    pub fn intermediate_group(&self, path: &str) -> Option<&Move> {
+        self.move_by_path.get(self.intermediate.get(&path.to_lowercase())?.as_ref()?)
     }
 
-    /// True if the container declared at `path` may be elsewhere, or another one may be there.
-    pub fn affects(&self, path: &str) -> bool {
+    /// True if, because of a move, the container declared at `path` may still be elsewhere, or another
+    /// container may still be at `path`.
+    pub fn concerns_path(&self, path: &str) -> bool {
         self.declared_at(path).is_some()
             || self.former_occupant(path).is_some()
             || self.nearest_group_above(path).is_some()
     }
 
-    /// The paths of a circle of containers, if former paths form one: then none of them can be
-    /// found.
+    /// The declared paths of a circle of moves, if there is one: none of its containers can be found.
     pub fn find_circle(&self) -> Option<Vec<&Arc<str>>> {
         let mut finished = BTreeSet::new();
-        self.by_path
+        self.move_by_path
             .values()
-            .find_map(|start| self.circle_from(start, &mut Vec::new(), &mut finished))
+            .find_map(|start| self.find_circle_from(start, &mut Vec::new(), &mut finished))
     }
 
-    fn circle_from<'m>(
+    fn find_circle_from<'m>(
         &'m self,
         start: &'m Move,
-        visited: &mut Vec<&'m Arc<str>>,
-        finished: &mut BTreeSet<&'m Arc<str>>,
+        visited_paths: &mut Vec<&'m Arc<str>>,
+        finished_paths: &mut BTreeSet<&'m Arc<str>>,
     ) -> Option<Vec<&'m Arc<str>>> {
-        if let Some(at) = visited.iter().position(|path| **path == start.path) {
-            return Some(visited[at..].to_vec());
+        if let Some(at) = visited_paths.iter().position(|path| **path == start.path) {
+            return Some(visited_paths[at..].to_vec());
         }
-        if finished.contains(&start.path) {
+        if finished_paths.contains(&start.path) {
             return None;
         }
-        visited.push(&start.path);
-        let groups = std::iter::once(&start.path).chain(&start.former);
-        let needed: Vec<_> = groups
+        visited_paths.push(&start.path);
+        let groups = std::iter::once(&start.path).chain(&start.former_paths);
+        let prerequisites: Vec<_> = groups
             .filter_map(|path| self.nearest_group_above(path))
             .chain(self.former_occupant(&start.path))
             .collect();
-        let circle =
-            needed.into_iter().find_map(|other| self.circle_from(other, visited, finished));
-        visited.pop();
-        finished.insert(&start.path);
+        let circle = prerequisites
+            .into_iter()
+            .find_map(|other| self.find_circle_from(other, visited_paths, finished_paths));
+        visited_paths.pop();
+        finished_paths.insert(&start.path);
         circle
     }
 }
 
-/// The path between a rename and a move, for a container that needs both.
-pub fn path_after_rename(former: &str, home: &str) -> Option<String> {
+/// The intermediate path of a container that needs a rename and a move: its new name in its old group.
+pub fn path_after_rename(former: &str, declared: &str) -> Option<String> {
     let [(from, old), (to, new)] =
-        [former, home].map(|path| path.split_at(path.rfind('/').map_or(0, |slash| slash + 1)));
+        [former, declared].map(|path| path.split_at(path.rfind('/').map_or(0, |slash| slash + 1)));
     (from != to && old != new).then(|| format!("{from}{new}"))
 }
 
@@ -395,7 +419,7 @@ mod tests {
             let scope = if path.starts_with(':') { Scope::Project } else { Scope::Group };
             let path = path.trim_start_matches(':');
             let mut container = testing::container(scope, path, &Json::Null, Unlisted::Report);
-            container.lifecycle.previously =
+            container.lifecycle.former_paths =
                 former.iter().map(|path| testing::former_path(path)).collect();
             container
         };
@@ -403,7 +427,7 @@ mod tests {
     }
 
     fn former(moves: &Moves, path: &str) -> Vec<String> {
-        moves.declared_at(path).unwrap().former.iter().map(ToString::to_string).collect()
+        moves.declared_at(path).unwrap().former_paths.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -422,7 +446,7 @@ mod tests {
             assert_eq!(moves.new_path("old/x/p").as_deref(), Some("new/g/q"));
             assert_eq!(moves.new_path("old/x/other").as_deref(), Some("new/g/other"));
             assert_eq!((moves.new_path("new/g/q"), moves.new_path("elsewhere/p")), (None, None));
-            assert!(moves.affects("new/other") && !moves.affects("other/x"));
+            assert!(moves.concerns_path("new/other") && !moves.concerns_path("other/x"));
             assert!(moves.find_circle().is_none());
         }
     }
@@ -468,7 +492,7 @@ mod tests {
     #[test]
     fn a_group_is_only_recognised_in_between_where_nothing_else_can_be() {
         let passing = |declared: &[(&str, &[&str])], path: &str| {
-            moves(declared).passing_group(path).map(|group| group.path.to_string())
+            moves(declared).intermediate_group(path).map(|group| group.path.to_string())
         };
         let own = ("acme/bb", &["old/aa"][..]);
         assert_eq!(passing(&[own], "Old/bb").as_deref(), Some("acme/bb"));

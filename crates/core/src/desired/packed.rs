@@ -9,7 +9,7 @@ const TEXT_TAG: u8 = 1;
 const SECRET_TAG: u8 = 2;
 const UPLOAD_TAG: u8 = 3;
 
-/// Packs values one after another.
+/// Packs values, one after another.
 #[derive(Default)]
 pub(super) struct Packer(pub(super) String);
 
@@ -160,7 +160,7 @@ mod tests {
         ]
     }
 
-    fn there_and_back(values: &[Value]) {
+    fn assert_round_trip(values: &[Value]) {
         let mut packer = Packer::default();
         values.iter().for_each(|value| packer.push_value(value));
         let packed = packer.0;
@@ -191,13 +191,13 @@ mod tests {
             json!(f64::MAX),
             json!(f64::MIN_POSITIVE),
         ];
-        there_and_back(&numbers.map(plain));
+        assert_round_trip(&numbers.map(plain));
     }
 
     proptest! {
         #[test]
         fn values_come_out_as_they_went_in(values in prop::collection::vec(value(), 0..4)) {
-            there_and_back(&values);
+            assert_round_trip(&values);
         }
     }
 }

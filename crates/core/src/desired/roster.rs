@@ -1,7 +1,7 @@
-//! The roster: which groups and projects exist where rules include undeclared ones.
+//! The roster: the existing groups and projects that rules with `undeclared: include` match.
 //!
 //! A [`RosterQuery`] describes the part of the service that must be listed completely. The [`Roster`] is
-//! the result: each undeclared group or project is a [`MatchedContainer`]. Some members are never included.
+//! the result, with a [`MatchedContainer`] for each undeclared group or project. Some are never included.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     cause::Cause,
     diagnostic::Diagnostics,
     field::Scope,
-    kind::{Facts, Section},
+    kind::{ContainerFacts, Section},
     level::MAINTAINER,
 };
 
@@ -24,7 +24,7 @@ pub struct RosterQuery<'a> {
     pub globs: Vec<(Scope, Glob)>,
     /// The fields that included containers may declare.
     pub fields: Vec<(Section, BTreeSet<String>)>,
-    /// The declared containers, which the same lists may show.
+    /// The declared containers. Lists for the roster may contain them too.
     pub declared: &'a [Container],
     /// How manifests treat a path.
     pub classify: PathClassifier<'a>,
@@ -44,10 +44,10 @@ pub enum PathClass {
     Unmatched,
 }
 
-/// The groups and projects that exist.
+/// The groups and projects that exist where rules include them.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
-    /// The undeclared ones that rules match.
+    /// The undeclared groups and projects that rules match.
     pub members: Vec<MatchedContainer>,
     /// The paths of groups or users that were searched and, as far as the caller can see, do not
     /// exist.
@@ -65,8 +65,8 @@ pub struct MatchedContainer {
     pub scope: Scope,
     /// Its current full path.
     pub path: String,
-    /// Why it is not included, if so.
-    pub exception: Option<Exception>,
+    /// The reason why it is not included, if it is not.
+    pub exclusion: Option<ExclusionReason>,
 }
 
 /// Why a rule does not include an existing group or project.
@@ -74,7 +74,7 @@ pub struct MatchedContainer {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Exception {
+pub enum ExclusionReason {
     /// It is archived.
     Archived,
     /// It is marked for deletion.
@@ -85,9 +85,9 @@ pub enum Exception {
     BelowMaintainer,
 }
 
-impl Exception {
-    /// The exception that follows from `facts`, without the caller's role.
-    pub const fn from_facts(facts: &Facts) -> Option<Self> {
+impl ExclusionReason {
+    /// The reason that `facts` show, without the caller's role.
+    pub const fn from_facts(facts: &ContainerFacts) -> Option<Self> {
         if facts.deletion_mark.is_some() {
             Some(Self::MarkedForDeletion)
         } else if facts.is_archived {
@@ -99,12 +99,12 @@ impl Exception {
         }
     }
 
-    /// The exception that follows from the caller's `level`.
+    /// The reason that the caller's `level` shows.
     pub fn from_role(level: Option<u8>) -> Option<Self> {
         (level < Some(MAINTAINER)).then_some(Self::BelowMaintainer)
     }
 
-    /// Describes such members, after their number.
+    /// Describes such members in messages, after their number.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Archived => "archived",

@@ -1,9 +1,9 @@
-//! The declared values of a group or project without their origins, to compare two declarations
-//! entry by entry.
+//! The declared values of a group or project, without origins, to compare two declarations entry by
+//! entry.
 
 use std::collections::BTreeMap;
 
-use super::{Container, Declared, EntryPresence};
+use super::{Container, DeclaredFields, EntryPresence};
 use crate::{
     address::Glob,
     value::{Fields, Value},
@@ -12,7 +12,7 @@ use crate::{
 /// The declared fields by section and entry, without origins.
 pub type DeclaredValues = BTreeMap<(&'static str, String), Fields>;
 
-/// The key for the container itself, and the field for a section or entry as a whole.
+/// The key of the container itself, and the field for a section or entry as a whole.
 pub const WHOLE_KEY: &str = "";
 
 /// The key for a section as a whole; no entry has this name.
@@ -21,17 +21,17 @@ pub const SECTION_KEY: &str = "\0";
 /// The declared values of `container`.
 pub fn declared_values(container: &Container) -> DeclaredValues {
     let lifecycle = &container.lifecycle;
-    let former: Vec<_> = container.former_paths().collect();
+    let former_paths: Vec<_> = container.former_paths().collect();
     let state = lifecycle.state.as_ref().map(|state| state.value);
-    let undeclared = lifecycle.unlisted_projects.as_ref().map(|policy| policy.value);
-    let creation = container.create.all_fields().map(Declared::values);
+    let unlisted_policy = lifecycle.unlisted_projects.as_ref().map(|policy| policy.value);
+    let creation = container.create.create_fields().map(DeclaredFields::values);
     let container_text =
-        format!("{:?}", (container.is_watched, former, state, undeclared, creation));
+        format!("{:?}", (container.is_watched, former_paths, state, unlisted_policy, creation));
     let mut values =
         DeclaredValues::from([((WHOLE_KEY, WHOLE_KEY.to_owned()), whole_fields(&container_text))]);
     for section in &container.sections {
-        let name = section.section.section;
-        let unmanaged: Vec<_> = section.unmanaged.iter().map(Glob::pattern).collect();
+        let name = section.kind.section;
+        let unmanaged: Vec<_> = section.unmanaged_globs.iter().map(Glob::pattern).collect();
         let policy = format!("{:?}", (section.unlisted.value, unmanaged));
         values.insert((name, SECTION_KEY.to_owned()), whole_fields(&policy));
         for entry in &section.entries {
@@ -43,7 +43,7 @@ pub fn declared_values(container: &Container) -> DeclaredValues {
     values
 }
 
-/// The only field of a container or a section as a whole.
+/// The fields for a container or section as a whole: one field with `text`.
 fn whole_fields(text: &str) -> Fields {
     Fields::from([(WHOLE_KEY.to_owned(), Value::from(text))])
 }

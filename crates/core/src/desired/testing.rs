@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Container, ContainerLife, CreationPolicy, Declared, DeclaredSection, DesiredEntry,
+    Container, ContainerLifecycle, CreationPolicy, DeclaredEntry, DeclaredFields, DeclaredSection,
     EntryPresence, Unlisted,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// A line of `shop.yaml`.
+/// An origin in `shop.yaml`.
 pub fn origin(line: u32) -> Origin {
     Origin::new("shop.yaml", line, 1, Layer::Project)
 }
@@ -31,33 +31,33 @@ pub fn value(json: &Json) -> Value {
     }
 }
 
-/// Declared fields, written in line 3.
-pub fn fields(json: &Json) -> Declared {
+/// Declared fields, in line 3.
+pub fn fields(json: &Json) -> DeclaredFields {
     let json = json.as_object().into_iter().flatten();
     json.map(|(name, json)| (name.clone(), Sourced { value: value(json), origin: origin(3) }))
         .collect()
 }
 
-/// An entry of `kind`, written in line 2. With any `state`, it is `absent`.
-pub fn entry(kind: Section, json: &Json) -> DesiredEntry {
+/// An entry of `kind`, in line 2. If it has a `state`, whatever its value, it is absent.
+pub fn entry(kind: Section, json: &Json) -> DeclaredEntry {
     let mut json: Object = json.as_object().cloned().unwrap_or_default();
     let state =
         if json.remove("state").is_some() { EntryPresence::Absent } else { EntryPresence::Present };
-    // In an identity, a secret is its reference.
-    let named = json.iter().map(|(name, json)| match value(json) {
+    // A secret in an identity is replaced by the text of its reference.
+    let identity_fields = json.iter().map(|(name, json)| match value(json) {
         Value::Secret(reference) => (name.clone(), reference.to_string().into()),
         _ => (name.clone(), json.clone()),
     });
-    let key = kind.name(&named.collect());
-    DesiredEntry { key, origin: origin(2), state, fields: fields(&Json::Object(json)) }
+    let key = kind.entry_name(&identity_fields.collect());
+    DeclaredEntry { key, origin: origin(2), state, fields: fields(&Json::Object(json)) }
 }
 
-/// The section `kind`, written in line 1, with its policy for unlisted entries in line 9. The entries
-/// of a list are an array.
+/// The section `kind`, in line 1, with its policy for unlisted entries in line 9. For a list, `entries` is
+/// an array.
 pub fn section(kind: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSection {
     let mut entries: Vec<_> = match entries {
         Json::Array(entries) => entries.iter().map(|json| entry(kind, json)).collect(),
-        one => vec![entry(kind, one)],
+        object => vec![entry(kind, object)],
     };
     let unlisted = Sourced { value: unlisted, origin: origin(9) };
     entries.sort_by(|a, b| a.key.cmp(&b.key));
@@ -67,11 +67,11 @@ pub fn section(kind: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSec
 /// The container at `path` with `sections`. undrift may not create it.
 pub fn container(scope: Scope, path: &str, sections: &Json, unlisted: Unlisted) -> Container {
     let sections = sections.as_object().into_iter().flatten().map(|(name, entries)| {
-        let of = catalogue::section(scope, name).unwrap_or_else(|| panic!("no section {name}"));
-        section(of, entries, unlisted)
+        let kind = catalogue::section(scope, name).unwrap_or_else(|| panic!("no section {name}"));
+        section(kind, entries, unlisted)
     });
     let mut sections: Vec<_> = sections.collect();
-    sections.sort_by_key(|section| section.section.section);
+    sections.sort_by_key(|section| section.kind.section);
     Container {
         scope,
         path: path.into(),
@@ -79,12 +79,12 @@ pub fn container(scope: Scope, path: &str, sections: &Json, unlisted: Unlisted) 
         including_glob: None,
         create: CreationPolicy::Forbidden,
         is_watched: false,
-        lifecycle: ContainerLife::default(),
+        lifecycle: ContainerLifecycle::default(),
         sections,
     }
 }
 
-/// A former path, written in line 4.
+/// A former path, in line 4.
 pub fn former_path(path: &str) -> Sourced<Arc<str>> {
     Sourced { value: path.into(), origin: origin(4) }
 }

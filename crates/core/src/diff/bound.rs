@@ -1,5 +1,4 @@
-//! Compares declared values and creations with what the groups above allow, and with the release of
-//! the service.
+//! Limits of declared values and creations: settings of the groups above, and the release of the service.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -11,7 +10,7 @@ use crate::{
     address::{Address, group_of, groups_above},
     catalogue::{
         self,
-        constraints::{self, Constraint, ConstraintEffect, SETTINGS_ABOVE},
+        constraints::{self, Constraint, ConstraintEffect, SETTINGS_ABOVE_KEY},
         settings,
     },
     field::Scope,
@@ -23,10 +22,10 @@ use crate::{
     value::{Json, Value},
 };
 
-/// Why the service does not take a declared value.
+/// The reason why the service does not accept a declared value now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueLimit {
-    /// The service refuses it: the code, what is wrong, and what to do.
+    /// The service refuses it: the code, the message and the help of the problem.
     Refused(&'static str, String, String),
     /// It would have no effect; the end of a sentence that begins with `waits`.
     Waits(String),
@@ -48,9 +47,9 @@ impl ValueLimit {
 }
 
 impl<'c> DiffContext<'c> {
-    /// Returns why a group above prevents `value` for the field `name`, if so. Adds a question if
-    /// that depends on an unknown fact. Conflicts with groups of the same run were found when the
-    /// manifests were read; their live state before the run does not count.
+    /// The limit if a group above prevents `value` for the field `name`. Adds a question if that depends
+    /// on an unknown fact. If the group is declared, its declared value counts, not its live value;
+    /// `check` reports such conflicts between manifests.
     pub fn group_limit(
         self,
         section: Section,
@@ -59,23 +58,24 @@ impl<'c> DiffContext<'c> {
         findings: &mut Findings,
     ) -> Option<ValueLimit> {
         let plain = value.plain()?;
-        constraints::constraints_over(section.section, Some(name)).find_map(|row| {
-            let (group, by, source) = self.deciding_value(row, plain, findings)?;
-            let is_declared = matches!(source, BoundSource::Declared);
-            if !row.contradicts(&by, plain) || (is_declared && row.how == ConstraintEffect::Bounds)
+        constraints::constraints_over(section.section, Some(name)).find_map(|constraint| {
+            let (group, group_value, source) = self.deciding_value(constraint, plain, findings)?;
+            let is_declared = matches!(source, ValueSource::Declared);
+            if !constraint.contradicts(&group_value, plain)
+                || (is_declared && constraint.how == ConstraintEffect::Bounds)
             {
                 return None;
             }
-            let setting = &row.by.field;
-            if row.how == ConstraintEffect::Replaces {
+            let setting = &constraint.by.field;
+            if constraint.how == ConstraintEffect::Replaces {
                 return Some(ValueLimit::Waits(format!(
                     "until `{setting}` of `{group}` allows it"
                 )));
             }
-            let by = text::escape(by.as_str().unwrap_or_default());
+            let by = text::escape(group_value.as_str().unwrap_or_default());
             let is = match source {
-                BoundSource::ReplacedIn(outer) => format!("`{outer}` sets to `{by}` in this run"),
-                BoundSource::Live | BoundSource::Declared => format!("is `{by}`"),
+                ValueSource::ReplacedIn(outer) => format!("`{outer}` sets to `{by}` in this run"),
+                ValueSource::Live | ValueSource::Declared => format!("is `{by}`"),
             };
             let words = words![name, setting, group, is];
             let [code, message, help] = texts::BEYOND_GROUP;
@@ -83,8 +83,8 @@ impl<'c> DiffContext<'c> {
         })
     }
 
-    /// Returns a problem if a group above prevents `step`, which adds an entry to `section`, and
-    /// this run does not change that.
+    /// The problem if a group above forbids `step`, which adds an entry to `section`, and this run does
+    /// not lift the limit.
     pub fn creation_problem(
         self,
         section: Section,
@@ -99,35 +99,45 @@ impl<'c> DiffContext<'c> {
             "remove the entry"
         };
         let name = step.address.entry.as_deref().unwrap_or_default();
-        let rows = constraints::constraints_over(section.section, None);
-        let rows = rows.filter(|row| row.groups || self.target.scope == Scope::Project);
-        rows.filter(|row| row.applies_to(&self.target.path, name)).find_map(|row| {
-            let (groups, by) = match self.deciding_value(row, &Json::Null, findings) {
-                // It counts only if it is live, too: otherwise the run changes it after the creation.
-                Some((_, by, BoundSource::Declared)) if !row.forbids(&by, self.target.scope) => {
-                    return None;
-                }
-                _ => self.live_value_above(row, findings)?,
-            };
-            let (setting, text, scope) = (&row.by.field, &row.text, self.target.scope);
-            // This run lifts it in a group that declares another value.
-            let lowest_path = self.path_below_groups(row);
-            let lifted = self.groups.declarations_above(&lowest_path, &row.by);
-            let lifted = lifted.filter(|(_, by)| by.is_some_and(|by| !row.forbids(by, scope)));
-            let lifted: Vec<_> = lifted.map(|(path, _)| path).collect();
-            let mut groups = groups.iter();
-            let group =
-                groups.find(|group| !lifted.iter().any(|path| path.eq_ignore_ascii_case(group)))?;
-            row.forbids(&by, scope).then(|| {
-                let message = format!("`{setting}` of `{group}` {text}");
-                let help = format!("change `{setting}` of `{group}` first, or {instead}");
-                Problem::new(&step.address, &row.code, message, help, &step.origin)
-            })
-        })
+        let candidates = constraints::constraints_over(section.section, None);
+        let candidates = candidates
+            .filter(|constraint| constraint.groups || self.target.scope == Scope::Project);
+        candidates.filter(|constraint| constraint.applies_to(&self.target.path, name)).find_map(
+            |constraint| {
+                let (groups, group_value) =
+                    match self.deciding_value(constraint, &Json::Null, findings) {
+                        // A declared limit counts only if it is also live: otherwise it is set after the creation.
+                        Some((_, group_value, ValueSource::Declared))
+                            if !constraint.forbids(&group_value, self.target.scope) =>
+                        {
+                            return None;
+                        }
+                        _ => self.live_value_above(constraint, findings)?,
+                    };
+                let (setting, text, scope) =
+                    (&constraint.by.field, &constraint.text, self.target.scope);
+                // This run lifts it in a group that declares another value.
+                let lowest_path = self.path_below_groups(constraint);
+                let lifted = self.groups.declarations_above(&lowest_path, &constraint.by);
+                let lifted = lifted.filter(|(_, group_value)| {
+                    group_value.is_some_and(|by| !constraint.forbids(by, scope))
+                });
+                let lifting_groups: Vec<_> = lifted.map(|(path, _)| path).collect();
+                let mut groups = groups.iter();
+                let group = groups.find(|group| {
+                    !lifting_groups.iter().any(|path| path.eq_ignore_ascii_case(group))
+                })?;
+                constraint.forbids(&group_value, scope).then(|| {
+                    let message = format!("`{setting}` of `{group}` {text}");
+                    let help = format!("change `{setting}` of `{group}` first, or {instead}");
+                    Problem::new(&step.address, &constraint.code, message, help, &step.origin)
+                })
+            },
+        )
     }
 
-    /// Adds to `step` the entries of groups above beside which the service refuses its entry: those with the
-    /// same name, or others of which a new project gets a copy and can have only one.
+    /// Adds to `step` the entries of groups above that collide with its entry: those with the same name,
+    /// or those that the service copies into a new project that can have only one.
     pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
         let Some(key) = step.address.entry.as_deref() else { return };
         let gets_copies = self.target.id.is_none() && section.exclusive_group(key).is_some();
@@ -135,7 +145,7 @@ impl<'c> DiffContext<'c> {
             return;
         }
         let Some(above) = self.live.entries_above.get(section.section) else {
-            return findings.add_question(ExtraFact::EntriesAbove(section.section));
+            return findings.add_missing_fact(ExtraFact::EntriesAbove(section.section));
         };
         let colliding = above.iter().filter(|(name, _)| section.collides_with_parent(key, name));
         step.effects.extend(colliding.map(|(name, group)| {
@@ -145,146 +155,166 @@ impl<'c> DiffContext<'c> {
     }
 
     /// The declared value of the setting in the nearest group above that declares it, if this run changes
-    /// it there or further above, where the change counts below.
+    /// the setting there or in a group further above that hands it down.
     pub(super) fn changed_setting(
         self,
-        row: &'static Constraint,
+        constraint: &'static Constraint,
         findings: &mut Findings,
     ) -> Option<&'c Json> {
         if self.groups.is_applied || !self.has_group_above() {
             return None;
         }
-        let declared: Vec<_> = self.groups.declarations_above(&self.target.path, &row.by).collect();
+        let declared: Vec<_> =
+            self.groups.declarations_above(&self.target.path, &constraint.by).collect();
         let nearest = declared.first()?.1?;
         let Some(above) = &self.live.group_above else {
-            findings.add_question(ExtraFact::GroupAbove);
+            findings.add_missing_fact(ExtraFact::GroupAbove);
             return None;
         };
-        let spec = catalogue::section(Scope::Group, &row.by.section)?.field(&row.by.field);
-        let is_changed = declared.iter().any(|(group, by)| {
-            let live = above.get(SETTINGS_ABOVE).and_then(|all| all.get(group)?.get(&row.by.field));
-            by.zip(live).is_some_and(|(by, live)| {
-                row.value_below(by).is_some() && !are_equal(spec.compare, by, live)
+        let spec =
+            catalogue::section(Scope::Group, &constraint.by.section)?.field(&constraint.by.field);
+        let is_changed = declared.iter().any(|(group, group_value)| {
+            let live = above
+                .get(SETTINGS_ABOVE_KEY)
+                .and_then(|all| all.get(group)?.get(&constraint.by.field));
+            group_value.zip(live).is_some_and(|(group_value, live)| {
+                constraint.value_below(group_value).is_some()
+                    && !are_equal(spec.compare, group_value, live)
             })
         });
         is_changed.then_some(nearest)
     }
 
-    /// The value of the setting that decides about `value`, with its group and source. A group in between
-    /// may be stricter, so a declared value that allows is not enough.
+    /// The value of the setting that limits `value`, with its group and source. If the declared value
+    /// allows `value`, the live one counts too: an undeclared group in between may be stricter.
     fn deciding_value(
         self,
-        row: &'static Constraint,
+        constraint: &'static Constraint,
         value: &Json,
         findings: &mut Findings,
-    ) -> Option<(String, Json, BoundSource)> {
-        if !self.is_decided_by_group(row) {
+    ) -> Option<(String, Json, ValueSource)> {
+        if !self.is_decided_by_group(constraint) {
             return None;
         }
-        let lowest_path = self.path_below_groups(row);
-        let mut declared = self.groups.declarations_above(&lowest_path, &row.by);
+        let lowest_path = self.path_below_groups(constraint);
+        let mut declared = self.groups.declarations_above(&lowest_path, &constraint.by);
         let nearest = declared.next();
-        let deciding = nearest
+        let deciding_declaration = nearest
             .iter()
             .cloned()
-            .chain(declared.filter(|_| row.every))
-            .find(|(_, by)| by.is_some_and(|by| row.contradicts(by, value)));
-        if let Some((group, by)) = deciding.or(nearest) {
-            let by = by?;
+            .chain(declared.filter(|_| constraint.every))
+            .find(|(_, by)| by.is_some_and(|by| constraint.contradicts(by, value)));
+        if let Some((group, group_value)) = deciding_declaration.or(nearest) {
+            let group_value = group_value?;
             let is_direct = lowest_path.rfind('/') == Some(group.len());
-            let value_between = row.value_between(by);
-            if is_direct || row.contradicts(by, value) || value_between == Some(by) {
-                return Some((group, by.clone(), BoundSource::Declared));
-            }
-            if let Some(given) =
-                value_between.filter(|_| self.changed_setting(row, findings).is_some())
+            let value_between = constraint.value_in_subgroups(group_value);
+            if is_direct
+                || constraint.contradicts(group_value, value)
+                || value_between == Some(group_value)
             {
-                let between = group_of(&self.target.path)?.to_owned();
-                return Some((between, given.clone(), BoundSource::ReplacedIn(group)));
+                return Some((group, group_value.clone(), ValueSource::Declared));
+            }
+            if let Some(replacement) =
+                value_between.filter(|_| self.changed_setting(constraint, findings).is_some())
+            {
+                let parent_group = group_of(&self.target.path)?.to_owned();
+                return Some((parent_group, replacement.clone(), ValueSource::ReplacedIn(group)));
             }
         }
-        let (groups, by) = self.live_value_above(row, findings)?;
-        Some((groups.into_iter().next_back()?, by, BoundSource::Live))
+        let (groups, group_value) = self.live_value_above(constraint, findings)?;
+        Some((groups.into_iter().next_back()?, group_value, ValueSource::Live))
     }
 
-    /// The live value of the setting in the group above, and the groups that have it, from the nearest on.
+    /// The live value of the setting in the group above, and the groups that set it, nearest first.
     fn live_value_above(
         self,
-        row: &'static Constraint,
+        constraint: &'static Constraint,
         findings: &mut Findings,
     ) -> Option<(Vec<String>, Json)> {
-        let is_new = matches!(self.target.namespace, Some(LiveNamespace { id: Id::OfStep(_), .. }));
-        let is_unknown = is_new && !row.every && !row.is_handed_down();
-        if row.by.section != settings::SECTION || is_unknown || !self.is_decided_by_group(row) {
+        let is_new =
+            matches!(self.target.namespace, Some(LiveNamespace { id: Id::Pending(_), .. }));
+        let is_unknown = is_new && !constraint.every && !constraint.is_handed_down();
+        if constraint.by.section != settings::SECTION
+            || is_unknown
+            || !self.is_decided_by_group(constraint)
+        {
             return None;
         }
-        let Some(group) = &self.live.group_above else {
-            findings.add_question(ExtraFact::GroupAbove);
+        let Some(parent_settings) = &self.live.group_above else {
+            findings.add_missing_fact(ExtraFact::GroupAbove);
             return None;
         };
-        let path = self.path_below_groups(row);
+        let path = self.path_below_groups(constraint);
         let path = group_of(&path).unwrap_or_default();
-        if is_new && !row.every {
-            let settings = group.get(SETTINGS_ABOVE)?;
+        if is_new && !constraint.every {
+            let settings = parent_settings.get(SETTINGS_ABOVE_KEY)?;
             let path = path.to_lowercase();
-            let mut above =
-                groups_above(&path).filter_map(|outer| settings.get(outer)?.get(&row.by.field));
-            return Some((vec![path.clone()], row.value_between(above.next()?)?.clone()));
+            let mut above = groups_above(&path)
+                .filter_map(|outer| settings.get(outer)?.get(&constraint.by.field));
+            return Some((
+                vec![path.clone()],
+                constraint.value_in_subgroups(above.next()?)?.clone(),
+            ));
         }
-        let named_groups =
-            group.get(&row.deciding_groups_key()).and_then(Json::as_array).into_iter().flatten();
+        let named_groups = parent_settings
+            .get(&constraint.deciding_groups_key())
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten();
         let group_paths: Vec<_> =
             named_groups.filter_map(Json::as_str).map(str::to_owned).collect();
         let groups = if group_paths.is_empty() { vec![path.to_owned()] } else { group_paths };
-        Some((groups, group.get(&row.by.field)?.clone()))
+        Some((groups, parent_settings.get(&constraint.by.field)?.clone()))
     }
 
-    /// The path below the groups whose setting `row` counts.
-    fn path_below_groups(self, row: &Constraint) -> Cow<'c, str> {
-        if row.groups && self.target.scope == Scope::Group {
+    /// A path directly below the lowest group whose setting counts for `constraint`.
+    fn path_below_groups(self, constraint: &Constraint) -> Cow<'c, str> {
+        if constraint.groups && self.target.scope == Scope::Group {
             return format!("{}/", self.target.path).into();
         }
         (&*self.target.path).into()
     }
 
-    fn is_decided_by_group(self, row: &Constraint) -> bool {
-        self.has_group_above() || (row.groups && self.target.scope == Scope::Group)
+    fn is_decided_by_group(self, constraint: &Constraint) -> bool {
+        self.has_group_above() || (constraint.groups && self.target.scope == Scope::Group)
     }
 
     /// True if the container is in a group.
     pub(crate) fn has_group_above(self) -> bool {
-        let of_user = self
+        let is_in_user_namespace = self
             .target
             .namespace
             .as_ref()
             .is_some_and(|namespace| !matches!(namespace.owner, NamespaceOwner::Group));
-        self.target.path.contains('/') && self.facts.personal_owner.is_none() && !of_user
+        self.target.path.contains('/')
+            && self.facts.personal_owner.is_none()
+            && !is_in_user_namespace
     }
 }
 
-/// Where the value of a setting comes from.
-enum BoundSource {
+/// The source of the value of a setting.
+enum ValueSource {
     Live,
     /// The group declares it.
     Declared,
-    /// This run changes the setting in this group, which gives it.
+    /// This run changes the setting in this group, and the service hands the value down.
     ReplacedIn(String),
 }
 
-/// Whether the service can do what a field declares.
+/// The support of the service for a declared field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It probably can.
+    /// The service probably supports it.
     Supported,
-    /// It has no such field; the field then only steers undrift.
+    /// The service has no such field; only undrift uses it.
     LocalOnly,
-    /// That depends on its release, which was not read yet.
+    /// The support depends on the service's release, which was not read yet.
     UnknownRelease,
-    /// It cannot.
+    /// The service does not support it.
     Unsupported(ValueLimit),
 }
 
-/// Whether a service of this release can do what the field `name` declares.
+/// The support of a service with this release for the field `name` with the value `declared`.
 pub fn release_support(
     section: Section,
     name: &str,
@@ -301,9 +331,9 @@ pub fn release_support(
         _ if spec.field.available.local_before && !is_in_release => Support::LocalOnly,
         DetectedRelease::Hidden => Support::Supported,
         DetectedRelease::Known(release) => match table.unsupported_value(spec, declared, release) {
-            Some(unfit) => {
-                let message = format!("{}; the service has release {release}", unfit.message);
-                Support::Unsupported(ValueLimit::Refused("release", message, unfit.help))
+            Some(fault) => {
+                let message = format!("{}; the service has release {release}", fault.message);
+                Support::Unsupported(ValueLimit::Refused("release", message, fault.help))
             }
             None => Support::Supported,
         },

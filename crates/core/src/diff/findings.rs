@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Step,
-    texts::{ProblemTexts, Words, words},
+    texts::{PlaceholderValues, ProblemTexts, words},
 };
 use crate::{
     address::Address, catalogue, cause::Cause, desired::Guard, live::ExtraFact, origin::Origin,
@@ -17,21 +17,21 @@ use crate::{
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Findings {
-    /// What to do, in an order that respects the edges.
+    /// The steps, in an order that respects the edges.
     pub steps: Vec<Step>,
-    /// Steps for objects that are only watched; they are never carried out.
+    /// Steps for objects that are only watched; they are never applied.
     pub watched: Vec<Step>,
-    /// What a hold leaves unchanged until a day, whether it differs or not. Its differences are
-    /// watched.
+    /// Objects that a hold keeps unchanged until a day, even if they match their manifests. Their
+    /// differences are in `watched`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub held: Vec<Held>,
-    /// Why other things do not happen.
+    pub held: Vec<HeldObject>,
+    /// Notes on objects or fields without a step, and on side effects of steps.
     pub notes: Vec<Note>,
     /// What must be repaired before its container is changed.
     pub problems: Vec<Problem>,
-    /// What could not be read; nothing is planned there.
+    /// The parts that could not be read; nothing is planned there.
     pub incomplete: Vec<Incomplete>,
-    /// What the guards refuse.
+    /// The refusals of guards.
     pub refusals: Vec<GuardRefusal>,
     /// The facts that must be read before the result is complete.
     #[serde(skip)]
@@ -41,9 +41,9 @@ pub struct Findings {
 impl Findings {
     /// Adds the results of `others`.
     pub fn extend(&mut self, others: Self) {
-        // Do not double the capacity: a plan may have a hundred thousand steps.
-        let room = self.steps.capacity() - self.steps.len();
-        if room < others.steps.len() {
+        // Grow by a quarter instead of doubling: a plan may have a hundred thousand steps.
+        let spare_capacity = self.steps.capacity() - self.steps.len();
+        if spare_capacity < others.steps.len() {
             self.steps.reserve_exact(others.steps.len().max(self.steps.len() / 4));
         }
         self.steps.extend(others.steps);
@@ -53,7 +53,7 @@ impl Findings {
         self.problems.extend(others.problems);
         self.incomplete.extend(others.incomplete);
         self.refusals.extend(others.refusals);
-        others.questions.into_iter().for_each(|question| self.add_question(question));
+        others.questions.into_iter().for_each(|question| self.add_missing_fact(question));
     }
 
     /// Adds a removal, or the problem that prevents it.
@@ -64,8 +64,8 @@ impl Findings {
         }
     }
 
-    /// Adds a question, unless it is there already.
-    pub fn add_question(&mut self, question: ExtraFact) {
+    /// Adds a fact that must be read, unless it is already there.
+    pub fn add_missing_fact(&mut self, question: ExtraFact) {
         if !self.questions.contains(&question) {
             self.questions.push(question);
         }
@@ -75,7 +75,7 @@ impl Findings {
 /// An object that a run leaves unchanged, because somebody changed it by hand in an emergency.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
-pub struct Held {
+pub struct HeldObject {
     /// The group or project, the section or the entry.
     pub address: Address,
     /// The last day of the hold, `YYYY-MM-DD`.
@@ -83,7 +83,7 @@ pub struct Held {
     pub until: Date,
 }
 
-impl Held {
+impl HeldObject {
     /// True if `address` is the held object, or inside it.
     pub fn covers(&self, address: &Address) -> bool {
         let held = &self.address;
@@ -93,7 +93,7 @@ impl Held {
     }
 }
 
-/// Why something expected does not happen.
+/// A note on an object: why it has no step, or a side effect of its step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Note {
@@ -114,7 +114,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// A note about an object as a whole, and where it is declared.
+    /// A note about a whole object, which is declared at `origin`.
     pub fn new(address: &Address, reason: Reason, origin: &Origin) -> Self {
         let (address, origin) = (address.clone(), Some(origin.clone()));
         Self { address, reason, fields: Vec::new(), origin }
@@ -172,7 +172,7 @@ pub enum Reason {
     /// Removing it also removes what these entries grant to it, and no manifest declares those
     /// grants. This holds for a replacement too.
     TakesAlong {
-        /// The entries; a section stands for all its entries if they were not read.
+        /// The entries; a section means all its entries, because they were not read.
         grants_of: Vec<Address>,
     },
     /// The step has an effect that its fields do not show.
@@ -193,14 +193,14 @@ impl Reason {
         matches!(self, Self::UnlistedFails | Self::UndeclaredFails { .. } | Self::ArchivedByHand)
     }
 
-    /// True if `drift --strict` counts it as a difference: a manifest or an environment can settle
-    /// it.
+    /// True if `drift --strict` counts it as a difference: the user can remove it by editing a manifest
+    /// or by setting a variable.
     pub const fn is_strict_difference(&self) -> bool {
         matches!(self, Self::Unlisted | Self::Undeclared { .. } | Self::SecretMissing { .. })
             || self.is_difference()
     }
 
-    /// True if it names fields that no answer shows.
+    /// True if it names fields that no response contains.
     pub const fn has_unverified_fields(&self) -> bool {
         matches!(self, Self::CannotVerify | Self::NotReturned)
     }
@@ -235,7 +235,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem, what to do about it, and where its object is declared.
+    /// A problem of the object at `address`, which is declared at `origin`.
     pub fn new(
         address: &Address,
         code: &'static str,
@@ -247,20 +247,20 @@ impl Problem {
         Self { address, code, message, help, origin }
     }
 
-    /// A problem with these texts, in which `words` are filled in.
+    /// A problem with these texts. Their placeholders are filled with `words`.
     pub(crate) fn from_texts(
         texts: ProblemTexts,
-        words: Words<'_>,
+        words: PlaceholderValues<'_>,
         address: &Address,
         origin: &Origin,
     ) -> Self {
-        let of_address = words![address, path = address.path];
-        let words = [words, of_address].concat();
+        let address_words = words![address, path = address.path];
+        let words = [words, address_words].concat();
         let [code, message, help] = texts;
         Self::new(address, code, text::fill(message, &words), text::fill(help, &words), origin)
     }
 
-    /// True if a declared container is not at its path, which `drift` reports as a difference.
+    /// True if a declared container is not at its path. `drift` reports this as a difference.
     pub fn is_missing(&self) -> bool {
         let codes = [
             "missing-project",
@@ -273,13 +273,13 @@ impl Problem {
     }
 }
 
-/// Something of which too little could be read to plan anything.
+/// A part of the live state that could not be read completely, so nothing is planned for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Incomplete {
     /// The container, the section or the entry.
     pub address: Address,
-    /// Why.
+    /// The reason why it could not be read.
     pub reason: Cause,
 }
 
@@ -299,7 +299,7 @@ pub struct GuardRefusal {
     pub address: Address,
     /// The guard.
     pub guard: Guard,
-    /// Why, with numbers.
+    /// The reason, with numbers.
     pub reason: String,
     /// How many objects it concerns.
     pub objects: usize,

@@ -1,10 +1,10 @@
-//! Finds the live entry for each declared one, by identity. Uses maps instead of searching.
+//! Finds the live entry for each declared one, by identity.
 
 use std::collections::HashMap;
 
 use crate::{
     catalogue::copies::Copies,
-    desired::{DeclaredSection, DesiredEntry, Renames},
+    desired::{DeclaredEntry, DeclaredSection, Renames},
     kind::{Identity, LiveEntry, Section},
     steps, text,
 };
@@ -15,14 +15,14 @@ pub(super) enum Match<'l> {
     None,
     /// This one, and its copies.
     One(&'l LiveEntry, Vec<&'l LiveEntry>),
-    /// One that another declared entry matches already.
+    /// One that another declared entry already matches.
     AlreadyMatched,
-    /// Both are live: the entry, and this one with a former name.
+    /// The entry is live, and so is this entry with a former name of it.
     Both(&'l LiveEntry),
-    /// None, but this one is probably meant.
+    /// No match, but this live entry has nearly the same identity.
     NearlyEqual(&'l LiveEntry),
-    /// One of several that differ, and nothing shows which one; the text names what to do, without
-    /// a credential.
+    /// Several entries match and differ from each other. The text explains what to do and contains no
+    /// credential.
     Ambiguous(String),
     /// Its identity contains a secret that is not set.
     SecretUnset,
@@ -42,7 +42,7 @@ pub(super) struct EntryMatcher<'l> {
 
 impl<'l> EntryMatcher<'l> {
     pub(super) fn new(declared: &'l DeclaredSection, live: &'l [LiveEntry]) -> Self {
-        let section = declared.section;
+        let section = declared.kind;
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
         for (at, entry) in live.iter().enumerate() {
@@ -53,14 +53,15 @@ impl<'l> EntryMatcher<'l> {
                 by_name.entry(name).or_default().push(at);
             }
         }
-        let renames = Renames::of(section, &declared.entries, |key| by_key.contains_key(key));
+        let renames =
+            Renames::from_entries(section, &declared.entries, |key| by_key.contains_key(key));
         let is_matched = vec![false; live.len()];
         Self { section, renames, live, by_key, by_name, is_matched, matched_count: 0 }
     }
 
-    /// The entry that takes over the live one with this identity, under a new name.
-    pub(super) fn taker(&self, identity: &Identity) -> Option<&'l DesiredEntry> {
-        self.renames.taker(identity.current_key())
+    /// The declared entry that renames the live entry with this identity.
+    pub(super) fn find_renaming_entry(&self, identity: &Identity) -> Option<&'l DeclaredEntry> {
+        self.renames.find_renaming_entry(identity.current_key())
     }
 
     /// How many live entries have a declared one.
@@ -71,70 +72,71 @@ impl<'l> EntryMatcher<'l> {
     /// Finds the match for a declared entry with this identity. `has_unset_secret`: the identity contains
     /// a secret that is not set.
     pub(super) fn find(&mut self, identity: &Identity, has_unset_secret: bool) -> Match<'l> {
-        let found = self.find_by_name(identity).or_else(|| self.find_by_key(identity));
-        let Some(found) = found else {
-            let near = identity.near_keys.iter().filter_map(|key| self.by_key.get(key)).flatten();
-            return match near.copied().find(|at| !self.is_matched[*at]) {
+        let positions = self.find_by_name(identity).or_else(|| self.find_by_key(identity));
+        let Some(positions) = positions else {
+            let similar_positions =
+                identity.similar_keys.iter().filter_map(|key| self.by_key.get(key)).flatten();
+            return match similar_positions.copied().find(|at| !self.is_matched[*at]) {
                 _ if has_unset_secret => Match::SecretUnset,
                 Some(at) => Match::NearlyEqual(&self.live[at]),
                 None => Match::None,
             };
         };
-        if let Some(other) = self.former_beside(identity) {
-            for at in found.into_iter().chain([other]) {
+        if let Some(other) = self.find_live_former(identity) {
+            for at in positions.into_iter().chain([other]) {
                 self.is_matched[at] = true;
             }
             return Match::Both(&self.live[other]);
         }
-        let entries: Vec<_> = found.iter().map(|at| &self.live[*at]).collect();
-        let Copies { kept: stays, copies } = match Copies::find(self.section, &entries) {
+        let entries: Vec<_> = positions.iter().map(|at| &self.live[*at]).collect();
+        let Copies { kept, copies } = match Copies::find(self.section, &entries) {
             Ok(copies) => copies,
             Err(difference) => {
                 return Match::Ambiguous(self.describe_ambiguity(&entries, &difference));
             }
         };
-        if found.iter().all(|at| self.is_matched[*at]) {
+        if positions.iter().all(|at| self.is_matched[*at]) {
             return Match::AlreadyMatched;
         }
-        self.matched_count += found.len();
-        for at in found {
+        self.matched_count += positions.len();
+        for at in positions {
             self.is_matched[at] = true;
         }
-        Match::One(stays, copies)
+        Match::One(kept, copies)
     }
 
-    /// The live entries with its name; if there are several, those that also have its key.
+    /// The positions of live entries with its name; if several, of those that also have its key.
     fn find_by_name(&self, identity: &Identity) -> Option<Vec<usize>> {
         let named_entries = self.by_name.get(identity.service_name.as_ref()?)?;
         let free = self.unmatched(named_entries);
-        let keyed = identity.keys.first().and_then(|key| self.by_key.get(key));
-        let both: Vec<_> =
-            free.iter().copied().filter(|at| keyed.is_some_and(|k| k.contains(at))).collect();
-        [both, free].into_iter().find(|found| !found.is_empty())
+        let same_key = identity.keys.first().and_then(|key| self.by_key.get(key));
+        let same_name_and_key: Vec<_> =
+            free.iter().copied().filter(|at| same_key.is_some_and(|k| k.contains(at))).collect();
+        [same_name_and_key, free].into_iter().find(|found| !found.is_empty())
     }
 
-    /// The live entries with its key, or with one of its former keys. Entries without another match
-    /// come first.
+    /// The positions of live entries with its key, or with one of its former keys; only unmatched ones if
+    /// there are any.
     fn find_by_key(&self, identity: &Identity) -> Option<Vec<usize>> {
-        let found = match self.renames.former_key(identity.current_key()) {
+        let positions = match self.renames.former_key(identity.current_key()) {
             Some(former) => self.by_key.get(former)?,
-            None if self.taker(identity).is_some() => return None,
+            None if self.find_renaming_entry(identity).is_some() => return None,
             None => identity.keys.iter().find_map(|key| self.by_key.get(key))?,
         };
-        let free = self.unmatched(found);
-        Some(if free.is_empty() { found.clone() } else { free })
+        let free = self.unmatched(positions);
+        Some(if free.is_empty() { positions.clone() } else { free })
     }
 
-    /// A live entry with a former name of one that is live itself.
-    fn former_beside(&self, identity: &Identity) -> Option<usize> {
+    /// The position of a live entry with a former name of this one, which is live too.
+    fn find_live_former(&self, identity: &Identity) -> Option<usize> {
         let is_renamed = self.renames.former_key(identity.current_key()).is_some();
-        let mut former = self.renames.own_former(identity).filter(|_| !is_renamed);
+        let mut former = self.renames.exclusive_former_keys(identity).filter(|_| !is_renamed);
         former.find_map(|key| self.by_key.get(key)?.first().copied())
     }
 
-    /// The entries of `found` that match no declared entry.
-    fn unmatched(&self, found: &[usize]) -> Vec<usize> {
-        found
+    /// Those of `positions` whose entries match no declared entry.
+    fn unmatched(&self, positions: &[usize]) -> Vec<usize> {
+        positions
             .iter()
             .copied()
             .inspect(|_| steps::step())
@@ -147,7 +149,7 @@ impl<'l> EntryMatcher<'l> {
         self.live
             .iter()
             .zip(&self.is_matched)
-            .filter(|(_, is_taken)| !**is_taken)
+            .filter(|(_, is_matched)| !**is_matched)
             .map(|(entry, _)| entry)
     }
 

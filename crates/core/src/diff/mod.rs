@@ -1,10 +1,9 @@
 //! Compares a declared section with the live one.
 //!
-//! In: a [`DeclaredSection`], the live [`LiveEntries`], and further facts in [`DiffContext`]. Out:
-//! [`Findings`], with a step for each object that differs, not in order yet. This module reads
-//! nothing, prints nothing and knows no section by name: the same input gives the same findings in
-//! the same order. A field that cannot be compared becomes a note, never a step, so a run that
-//! changed nothing plans nothing.
+//! Input: a [`DeclaredSection`], the live [`LiveEntries`], and further facts in [`DiffContext`]. Output:
+//! [`Findings`], with an unordered step for each object that differs. This module sends no requests,
+//! prints nothing and knows no section by name; the result depends only on the input. A field that
+//! cannot be compared becomes a note, never a step: otherwise each run would plan it again.
 
 mod bound;
 mod entry;
@@ -16,7 +15,7 @@ mod tests;
 pub(crate) mod texts;
 
 pub use bound::{Support, ValueLimit, release_support};
-pub use findings::{Findings, GuardRefusal, Held, Incomplete, Note, Problem, Reason};
+pub use findings::{Findings, GuardRefusal, HeldObject, Incomplete, Note, Problem, Reason};
 pub use step::{Action, Edge, FieldChange, Label, Shown, ShownCall, Step};
 pub(crate) use step::{KeptLive, StepInterner};
 
@@ -33,10 +32,10 @@ use crate::{
     desired::{DeclaredSection, GroupDeclarations, Unlisted, subject_field},
     field::{Field, NamedObject, Secrecy},
     kind::{
-        self, CallContext, Effect, EntryFault, Facts, LiveEntry, Names, NoCalls, Section, Shape,
-        Spec, Target, calls::CallPurpose, forms, risk,
+        self, CallContext, ContainerFacts, Effect, EntryFault, LiveEntry, Names, NoCalls, Section,
+        Shape, Spec, Target, calls::CallPurpose, forms, risk,
     },
-    live::{Caller, Live, LiveEntries},
+    live::{Caller, LiveContainer, LiveEntries},
     origin::{Origin, Sourced},
     planted::Bug,
     release::DetectedRelease,
@@ -45,7 +44,7 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// Facts for a comparison other than the two sides.
+/// Facts for a comparison in addition to the declared and the live section.
 #[derive(Clone, Copy)]
 pub struct DiffContext<'a> {
     /// The container.
@@ -54,17 +53,17 @@ pub struct DiffContext<'a> {
     pub container: &'a Address,
     /// The token's user.
     pub caller: &'a Caller,
-    /// What its object shows; of a missing one, what a new one would show.
-    pub facts: &'a Facts,
+    /// The facts from its live object; for a missing container, those of a new one.
+    pub facts: &'a ContainerFacts,
     /// Its live state, with the answers to [questions](Findings::questions).
-    pub live: &'a Live,
+    pub live: &'a LiveContainer,
     /// The ids of the names in entries.
     pub names: &'a Names,
     /// The declared sections of the container.
     pub sections: &'a [DeclaredSection],
     /// The declarations of the groups in the run.
     pub groups: &'a GroupDeclarations,
-    /// The release of the service, once it was read.
+    /// The release of the service, if it was read.
     pub release: DetectedRelease,
     /// The values of the secret references that are set.
     pub secrets: &'a Secrets,
@@ -87,8 +86,8 @@ impl DiffContext<'_> {
 /// Compares a declared section with the live one.
 ///
 /// # Errors
-/// Why the live section is not known well enough; nothing is concluded then.
-pub fn section(
+/// If the live section was not read completely.
+pub fn compare_section(
     declared: &DeclaredSection,
     live: &LiveEntries,
     context: DiffContext<'_>,
@@ -100,19 +99,19 @@ pub fn section(
     let ambiguous = ambiguous_texts(declared, entries);
     for entry in &declared.entries {
         let entry_diff =
-            EntryDiff::new(declared.section, entry, context).with_ambiguous_texts(&ambiguous);
+            EntryDiff::new(declared.kind, entry, context).mark_ambiguous_path(&ambiguous);
         let (matched_before, identity) = (matcher.matched_count(), entry_diff.identity());
         let first_step = findings.steps.len();
         match matcher.find(&identity, entry_diff.has_unset_identity()) {
             Match::None => entry_diff.plan_absent(&mut findings),
-            Match::One(found, copies) => {
-                entry_diff.plan_present(found, &mut findings);
+            Match::One(kept, copies) => {
+                entry_diff.plan_present(kept, &mut findings);
                 let copies =
-                    copies.into_iter().map(|copy| entry_diff.plan_copy_removal(copy, found));
+                    copies.into_iter().map(|copy| entry_diff.plan_copy_removal(copy, kept));
                 findings.steps.extend(copies);
             }
             Match::NearlyEqual(live) => findings.problems.push(entry_diff.near_match_problem(live)),
-            Match::Both(live) => findings.problems.push(entry_diff.both_live(live)),
+            Match::Both(live) => findings.problems.push(entry_diff.both_live_problem(live)),
             Match::AlreadyMatched => entry_diff.add_incomplete(
                 "another entry already matches the same live object",
                 &mut findings,
@@ -123,11 +122,11 @@ pub fn section(
             }
             Match::SecretUnset => doubt.has_ambiguous_match = true,
         }
-        // Its name is free only after the other one has its new name.
-        let taker = matcher.taker(&identity);
-        let freed = taker.map(|entry| declared.address_of(entry, context.container));
+        // If a live entry has its name and is renamed, that step frees the name first.
+        let taker = matcher.find_renaming_entry(&identity);
+        let freeing_address = taker.map(|entry| declared.address_of(entry, context.container));
         for step in findings.steps.iter_mut().skip(first_step) {
-            step.effects.extend(freed.clone().map(Effect::follows));
+            step.effects.extend(freeing_address.clone().map(Effect::follows));
         }
         doubt.has_unmatched_secret |=
             matcher.matched_count() == matched_before && entry_diff.has_secret_identity();
@@ -138,52 +137,59 @@ pub fn section(
         plan_unlisted(declared, entry, doubt, context, &mut findings);
     }
     refuse_second_exclusive(declared, entries, context, &mut findings);
-    add_replacement_risks(declared.section, context, &mut findings);
+    add_replacement_risks(declared.kind, context, &mut findings);
     Ok(findings)
 }
 
-/// Adds risks to a new entry that replaces a removed one with the same name but another scope.
+/// Adds risks to a new entry that replaces a removed one with the same name but another scope:
+/// compared with the removed entry, it may weaken protection.
 fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &mut Findings) {
-    let [name, _, ..] = section.scoped_kind.handle[..] else { return };
-    let goes = findings.steps.iter().filter(|step| step.action == Action::Delete);
-    let removed_entries: BTreeMap<_, _> =
-        goes.filter_map(Step::live_entry).map(|live| (live.address_text(), live.clone())).collect();
-    let judged = section.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
-    let judged: Vec<&str> = judged.map(|spec| spec.name).collect();
+    let [name, _, ..] = section.scoped_kind.address_keys[..] else { return };
+    let removals = findings.steps.iter().filter(|step| step.action == Action::Delete);
+    let removed_entries: BTreeMap<_, _> = removals
+        .filter_map(Step::live_entry)
+        .map(|live| (live.address_text(), live.clone()))
+        .collect();
+    let risky_specs =
+        section.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
+    let risky_fields: Vec<&str> = risky_specs.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
         let after = |name: &str| step.change(name)?.after.value().cloned();
         let text = after(name.field).map(|text| forms::plain_text(&text));
         let Some(before) = text.and_then(|text| removed_entries.get(&text)) else { continue };
-        let preset = |name: &str| preset::service_default(section, name, &context.target.path);
-        let after =
-            judged.iter().map(|it| ((*it).to_owned(), after(it).unwrap_or_else(|| preset(it))));
+        let find_default =
+            |name: &str| preset::service_default(section, name, &context.target.path);
+        let after = risky_fields.iter().map(|field| {
+            ((*field).to_owned(), after(field).unwrap_or_else(|| find_default(field)))
+        });
         step.effects.extend(risk::change_risks(
             section,
-            &judged,
+            &risky_fields,
             before.fields.raw(),
             &after.collect(),
         ));
     }
 }
 
-/// Refuses new entries of an exclusive kind while the container keeps another one. Next to an
-/// inherited one, refuses changes too.
+/// Refuses new entries of an exclusive kind while the container keeps another one. If that one is
+/// inherited, refuses changes too.
 fn refuse_second_exclusive(
     declared: &DeclaredSection,
     live: &[LiveEntry],
     context: DiffContext<'_>,
     findings: &mut Findings,
 ) {
-    let kind = declared.section;
+    let kind = declared.kind;
     let step = |name: &str, findings: &Findings| {
         let at = context.container.section(kind.section).entry(name);
-        let place = findings.steps.iter().position(|step| step.address == at)?;
-        Some((place, findings.steps[place].action))
+        let position = findings.steps.iter().position(|step| step.address == at)?;
+        Some((position, findings.steps[position].action))
     };
     for entry in &declared.entries {
         let Some(what) = kind.exclusive_group(&entry.key) else { continue };
-        let Some((place, action)) = step(&entry.key, findings) else { continue };
-        let names = live.iter().map(|live| (kind.name(live.fields.raw()), live.protection_reason));
+        let Some((position, action)) = step(&entry.key, findings) else { continue };
+        let names =
+            live.iter().map(|live| (kind.entry_name(live.fields.raw()), live.protection_reason));
         let Some((other, reason)) = names.into_iter().find(|(name, reason)| {
             *name != entry.key
                 && kind.exclusive_group(name) == Some(what)
@@ -192,8 +198,9 @@ fn refuse_second_exclusive(
         }) else {
             continue;
         };
-        let address = findings.steps.remove(place).address;
-        let texts = if reason.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
+        let address = findings.steps.remove(position).address;
+        let problem_texts =
+            if reason.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
         let words = words![
             noun = context.target.scope.noun(),
             what,
@@ -201,22 +208,23 @@ fn refuse_second_exclusive(
             why = reason.unwrap_or_default(),
             identity = kind.identity[0]
         ];
-        findings.problems.push(Problem::from_texts(texts, words, &address, &entry.origin));
+        findings.problems.push(Problem::from_texts(problem_texts, words, &address, &entry.origin));
     }
 }
 
-/// The texts in paths that address several live or declared entries, which only the query
-/// distinguishes.
+/// The texts in request paths that address several live or declared entries; only the query of the
+/// request distinguishes these.
 fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
-    let section = declared.section;
-    let [path, .., _] = &section.scoped_kind.handle[..] else { return BTreeSet::new() };
+    let section = declared.kind;
+    let [path, .., _] = &section.scoped_kind.address_keys[..] else { return BTreeSet::new() };
     if section.edit != kind::EditMethod::OrReplace {
         return BTreeSet::new();
     }
-    let present = declared.present().filter_map(|entry| {
+    let present = declared.present_entries().filter_map(|entry| {
         Some((entry.fields.get(path.field)?.value.text()?.to_owned(), entry.key.clone()))
     });
-    let live = live.iter().map(|entry| (entry.address_text(), section.name(entry.fields.raw())));
+    let live =
+        live.iter().map(|entry| (entry.address_text(), section.entry_name(entry.fields.raw())));
     let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (handle, name) in present.chain(live) {
         names.entry(handle).or_default().insert(name);
@@ -225,16 +233,16 @@ fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<S
     names.into_keys().collect()
 }
 
-/// Plans a section that can be read only later, under `condition`, as if each entry were absent.
-/// Steps from this function never remove anything.
+/// Plans a section that can be read only later, as if each entry were absent. `condition` describes
+/// when the steps are needed. They never remove anything.
 pub fn plan_possible(
     declared: &DeclaredSection,
     condition: &'static str,
     context: DiffContext<'_>,
 ) -> Findings {
     let mut findings = Findings::default();
-    for entry in declared.present() {
-        let entry_diff = EntryDiff::new(declared.section, entry, context);
+    for entry in declared.present_entries() {
+        let entry_diff = EntryDiff::new(declared.kind, entry, context);
         entry_diff.plan_possible(condition, &mut findings);
         entry_diff.note_missing_secrets(&mut findings);
         entry_diff.check_secrets(&mut findings);
@@ -242,7 +250,7 @@ pub fn plan_possible(
     findings
 }
 
-/// Why an unlisted live entry may still be a declared one.
+/// The reasons why an unlisted live entry may be a declared one.
 #[derive(Clone, Copy, Default)]
 struct UnlistedDoubt {
     /// The match of a declared entry is ambiguous, so it may be this one.
@@ -263,37 +271,38 @@ fn plan_unlisted(
     context: DiffContext<'_>,
     findings: &mut Findings,
 ) {
-    let section = declared.section;
+    let section = declared.kind;
     if section.shape != Shape::List || declared.unlisted.value == Unlisted::Ignore {
         return;
     }
     let user = live.id().filter(|_| matches!(subject_field(section), Some((_, NamedObject::User))));
     let is_caller = user == Some(context.caller.id);
     let is_owner = user.is_some() && user == context.facts.personal_owner;
-    let callers = is_caller.then_some("the token's own access");
-    let never = live
+    let caller_reason = is_caller.then_some("the token's own access");
+    let protection = live
         .protection_reason
-        .or(callers)
+        .or(caller_reason)
         .or_else(|| is_owner.then_some("the owner of the personal namespace"));
     let policy =
         if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted.value };
-    // Nobody is expected to declare bots, which come and go with their tokens, or the access of
-    // the run itself: reports of them would never end.
-    if never.is_some() && policy != Unlisted::Delete {
+    // Do not report bots, which come and go with their tokens, or the access of the run itself: nobody
+    // declares these.
+    if protection.is_some() && policy != Unlisted::Delete {
         return;
     }
     let (address, origin) = (
         unlisted_address(section, live, doubt.has_unmatched_secret, context.container),
         &declared.unlisted.origin,
     );
-    let reason = match (policy, never.or(doubt.has_ambiguous_match.then_some(AMBIGUOUS_REASON))) {
-        (_, Some(why)) => Reason::Protected { why: why.into() },
-        (Unlisted::Delete, None) => {
-            return findings.add_removal(plan_removal(section, address, origin, live, context));
-        }
-        (Unlisted::Fail, None) => Reason::UnlistedFails,
-        _ => Reason::Unlisted,
-    };
+    let reason =
+        match (policy, protection.or(doubt.has_ambiguous_match.then_some(AMBIGUOUS_REASON))) {
+            (_, Some(why)) => Reason::Protected { why: why.into() },
+            (Unlisted::Delete, None) => {
+                return findings.add_removal(plan_removal(section, address, origin, live, context));
+            }
+            (Unlisted::Fail, None) => Reason::UnlistedFails,
+            _ => Reason::Unlisted,
+        };
     findings.notes.push(Note::new(&address, reason, origin));
 }
 
@@ -309,9 +318,9 @@ fn unlisted_address(
     let entry = if hides_name {
         format!("id:{}", id())
     } else if section.allows_duplicates() {
-        format!("{}@{}", section.name(live.fields.raw()), id())
+        format!("{}@{}", section.entry_name(live.fields.raw()), id())
     } else {
-        section.name(live.fields.raw())
+        section.entry_name(live.fields.raw())
     };
     container.section(section.section).entry(entry)
 }
@@ -324,7 +333,7 @@ fn subject_id(section: Section, live: &LiveEntry) -> Option<u64> {
 /// The step that removes `live`.
 ///
 /// # Errors
-/// Why there is none: undrift never removes it, or the service would refuse.
+/// The problem why there is none, if it must be reported: the service would refuse the removal.
 fn plan_removal(
     section: Section,
     address: Address,
@@ -333,8 +342,8 @@ fn plan_removal(
     context: DiffContext<'_>,
 ) -> Result<Step, Option<Box<Problem>>> {
     let call_context = context.call_context(section, CallPurpose::Remove(live));
-    let sends = section.rules().calls(&call_context).map_err(|unable| {
-        problem_without_calls(unable, &address, |_| origin.clone()).map(Box::new)
+    let planned_calls = section.rules().calls(&call_context).map_err(|no_calls| {
+        problem_without_calls(no_calls, &address, |_| origin.clone()).map(Box::new)
     })?;
     let changes = live.fields.raw().iter().filter(|(name, _)| {
         !section.identity.contains(&name.as_str()) && section.table().get(name).is_some()
@@ -344,7 +353,7 @@ fn plan_removal(
         FieldChange::new(name, before, Shown::Absent, None)
     });
     let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());
-    let step = Step::new(scope, address, Action::Delete, origin, changes, sends);
+    let step = Step::new(scope, address, Action::Delete, origin, changes, planned_calls);
     let subject = subject_id(section, live);
     let effects = section.rules().effects(subject, live.fields.raw(), &Object::new());
     Ok(step.with_live(live).with_effects(effects, risk::removal_risks(section, live.fields.raw())))
@@ -383,7 +392,7 @@ pub fn show_secret(reference: &Reference) -> Shown {
     }
 }
 
-/// A field of a container that is about to be created.
+/// The change of a field in the creation of a container.
 pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> FieldChange {
     let after = show_declared(field, &declared.value, &Fields::new());
     FieldChange::new(name, Shown::Absent, after, Some(declared.origin.clone()))

@@ -29,7 +29,7 @@ pub enum Action {
     Delete,
 }
 
-// It follows from three values: declared at the base of the branch, declared on the branch, and live.
+// Results from three values: declared at the base of the branch, declared on the branch, and live.
 /// Where a difference comes from.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -112,7 +112,7 @@ impl FieldChange {
 /// A step that comes first, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Edge {
-    /// The step that comes first. A section stands for all its steps that come earlier in the plan.
+    /// The step that comes first. A section means all its steps that come earlier in the plan.
     pub address: Address,
     /// The reason.
     #[serde(serialize_with = "crate::text::word")]
@@ -128,8 +128,8 @@ pub struct Step {
     pub address: Address,
     /// What it does to the object.
     pub action: Action,
-    /// Whether the object is removed and added anew, because the service cannot edit it; it is gone
-    /// for a moment.
+    /// Whether the object is removed and added again, because the service cannot edit it; it is missing for
+    /// a moment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
     /// The condition of a possible step: its object can be read only after an earlier step, and it
@@ -156,14 +156,14 @@ pub struct Step {
     /// The calls in the form in which they are sent. They hold secret references, and live values
     /// that are not shown. Empty if the plan dropped them.
     #[serde(skip)]
-    pub sends: Vec<kind::PlannedCall>,
-    /// What the dropped requests refer to, if anything.
+    pub planned_calls: Vec<kind::PlannedCall>,
+    /// The objects that the dropped requests refer to, if any.
     #[serde(skip)]
-    pub dropped: Option<Box<References>>,
+    pub dropped_references: Option<Box<RequestReferences>>,
     /// Its effects beyond the object itself.
     #[serde(skip)]
     pub effects: Vec<Effect>,
-    /// Whether it removes a copy of another entry.
+    /// True if it removes a copy of another entry.
     #[serde(skip)]
     pub is_copy: bool,
     /// The live entry, to detect later whether it changed meanwhile.
@@ -178,7 +178,7 @@ impl Step {
     }
 
     /// True if the container accepts no changes after the step.
-    pub fn closes_container(&self) -> bool {
+    pub fn archives_container(&self) -> bool {
         self.removes_capability(Capability::Writable)
     }
 
@@ -189,7 +189,7 @@ impl Step {
 
     /// True if the step takes `capability` from the container.
     pub fn removes_capability(&self, capability: Capability) -> bool {
-        self.effects.contains(&Effect::takes(capability))
+        self.effects.contains(&Effect::revokes(capability))
     }
 
     /// A step with nothing more than these parts.
@@ -199,22 +199,22 @@ impl Step {
         action: Action,
         origin: Origin,
         changes: Vec<FieldChange>,
-        sends: Vec<kind::PlannedCall>,
+        planned_calls: Vec<kind::PlannedCall>,
     ) -> Self {
         Self {
             scope,
             address,
             action,
-            replaces: sends.iter().any(|call| call.is_restore),
+            replaces: planned_calls.iter().any(|call| call.is_restore),
             possible: None,
             certain: None,
             origin,
             changes,
             label: None,
-            calls: sends.iter().map(ShownCall::from).collect(),
+            calls: planned_calls.iter().map(ShownCall::from).collect(),
             after: Vec::new(),
-            sends,
-            dropped: None,
+            planned_calls,
+            dropped_references: None,
             effects: Vec::new(),
             is_copy: false,
             live: None,
@@ -254,46 +254,47 @@ impl Step {
         Self { live: Some(KeptLive(Box::new(live.clone()))), ..self }
     }
 
-    /// Adds effects, and those of its calls that its fields do not show.
+    /// Sets the effects: `effects`, `risks`, and those of its calls that its fields do not show.
     pub(super) fn with_effects(mut self, effects: Vec<Effect>, risks: Vec<Effect>) -> Self {
         self.effects = effects;
         self.effects.extend(risks);
-        for call in &self.sends {
-            let opens = call.opened_access.map(|how| Effect::Risk(Risk::Opens, how.to_owned()));
-            let besides = call.side_effect.map(|what| Effect::SideEffect(what.to_owned()));
-            self.effects.extend(besides.into_iter().chain(opens));
+        for call in &self.planned_calls {
+            let opening_risk =
+                call.opened_access.map(|text| Effect::Risk(Risk::Opens, text.to_owned()));
+            let side_effect = call.side_effect.map(|what| Effect::SideEffect(what.to_owned()));
+            self.effects.extend(side_effect.into_iter().chain(opening_risk));
         }
         self
     }
 
-    /// Shrinks its lists, and shares equal parts with other steps through `shared`: plans keep many
+    /// Shrinks its lists, and shares equal parts with other steps through `interner`: plans keep many
     /// steps.
-    pub(crate) fn shrink(&mut self, shared: &mut StepInterner) {
+    pub(crate) fn shrink(&mut self, interner: &mut StepInterner) {
         self.changes.shrink_to_fit();
         self.effects.shrink_to_fit();
         self.after.shrink_to_fit();
         for change in &mut self.changes {
-            intern(&mut shared.names, &mut change.field);
-            intern(&mut shared.shown_values, &mut change.before);
-            intern(&mut shared.shown_values, &mut change.after);
+            intern(&mut interner.names, &mut change.field);
+            intern(&mut interner.shown_values, &mut change.before);
+            intern(&mut interner.shown_values, &mut change.after);
         }
-        self.calls.iter_mut().for_each(|call| intern(&mut shared.bodies, &mut call.fields));
-        self.sends.iter_mut().for_each(|call| call.request.shrink());
+        self.calls.iter_mut().for_each(|call| intern(&mut interner.bodies, &mut call.fields));
+        self.planned_calls.iter_mut().for_each(|call| call.request.shrink());
     }
 
-    /// Drops the requests, except for what they refer to: apply plans the step again. The requests
-    /// of a step of the group or project itself stay: they show whether somebody else did the same.
+    /// Drops the requests and keeps their references: apply plans the step again. Steps of the group or
+    /// project itself keep them: apply needs them to detect that somebody else did the same.
     pub(crate) fn drop_requests(&mut self) {
         if self.address.section.is_some() {
-            self.dropped = References::from_step(self);
-            self.sends = Vec::new();
+            self.dropped_references = RequestReferences::from_step(self);
+            self.planned_calls = Vec::new();
         }
     }
 
     /// True if planning again from the same live state would give the same step: it keeps its requests,
     /// and was not compared with a base.
     pub fn is_reusable(&self) -> bool {
-        self.label.is_none() && self.sends.len() == self.calls.len()
+        self.label.is_none() && self.planned_calls.len() == self.calls.len()
     }
 
     /// True if the difference existed before the reviewed branch.
@@ -301,8 +302,8 @@ impl Step {
         self.label == Some(Label::Drift)
     }
 
-    /// True if `other`, planned anew, makes the same change to an unchanged object, with a subset of
-    /// the calls.
+    /// True if `other`, planned later, makes the same change to an unchanged object, with a subset of the
+    /// calls.
     pub fn is_same_change(&self, other: &Self) -> bool {
         let mut calls = self.calls.iter();
         self.address == other.address
@@ -317,25 +318,24 @@ impl Step {
             })
     }
 
-    /// True if `other`, planned anew, makes the same change to an unchanged field.
+    /// True if `other`, planned later, makes the same change to an unchanged field.
     pub fn is_same_field_change(&self, other: &Self, field: &str) -> bool {
         let before = |step: &Self| step.live_entry()?.fields.raw().get(field).cloned();
         let after = |step: &Self| step.change(field).map(|change| change.after.clone());
         after(self) == after(other) && before(self) == before(other)
     }
 
-    /// True if it does no more than `possible`, which was shown: to the same object and in the same
-    /// way. An object is replaced only if that was shown.
+    /// True if it does no more than the step `possible` that was shown: same object, same action, no
+    /// further changes. An object is replaced only if that was shown.
     pub fn is_subset_of(&self, possible: &Self) -> bool {
-        // A create may turn into an edit, and a replacement into an add if the object is gone
-        // already.
+        // A create may become an update, and a replacement may become a create if the object is gone.
         let is_other_way = !self.replaces && self.action != possible.action;
-        self.does_no_more_than(possible) && (self.replaces == possible.replaces || is_other_way)
+        self.has_changes_within(possible) && (self.replaces == possible.replaces || is_other_way)
     }
 
-    /// True if it sets no other fields of the same object, and no other values, than `possible`,
-    /// and does not remove the object for good.
-    pub fn does_no_more_than(&self, possible: &Self) -> bool {
+    /// True if it sets only fields of the same object that `possible` sets, to the same values, and does
+    /// not remove the object.
+    pub fn has_changes_within(&self, possible: &Self) -> bool {
         self.address == possible.address
             && self.action != Action::Delete
             && self.changes.iter().all(|change| {
@@ -343,24 +343,24 @@ impl Step {
             })
     }
 
-    /// True if `replanned` still has the values that were read in the fields that this step does
-    /// not change. A field that `replanned` lacks is no evidence of a change.
+    /// True if the fields that this step does not change have the same values in `replanned`, the entry
+    /// read later. A field that `replanned` lacks counts as unchanged.
     pub fn leaves_rest_unchanged(&self, section: Section, replanned: &LiveEntry) -> bool {
-        let found = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
-        found.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
+        let live_fields = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
+        live_fields.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
             let field = section.field(name);
-            let now = replanned.fields.raw().get(name);
+            let current = replanned.fields.raw().get(name);
             !field.accepted.includes(WriteRequest::Create)
-                || now.is_none_or(|now| kind::are_equal(field.compare, before, now))
+                || current.is_none_or(|now| kind::are_equal(field.compare, before, now))
         })
     }
 
     /// True if the step removes a copy of the entry at `address`.
     pub fn is_copy_of(&self, address: &Address) -> bool {
-        let name_and_scope = self.address.entry.as_deref().and_then(|name| name.rsplit_once('@'));
+        let name_and_id = self.address.entry.as_deref().and_then(|name| name.rsplit_once('@'));
         self.is_copy
             && self.address.section == address.section
-            && address.entry.as_deref() == name_and_scope.map(|(name, _)| name)
+            && address.entry.as_deref() == name_and_id.map(|(name, _)| name)
     }
 
     /// The id of the live object, if it has one.
@@ -380,13 +380,13 @@ impl Step {
 
     /// The requests of its calls, unless they were dropped.
     pub fn requests(&self) -> impl Iterator<Item = &Request<Write>> {
-        self.sends.iter().map(|call| &call.request)
+        self.planned_calls.iter().map(|call| &call.request)
     }
 
     /// The paths of the things that must be created before its requests can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.waits_for);
-        let waits = self.requests().flat_map(Request::waits_for);
+        let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.waits_for);
+        let waits = self.requests().flat_map(Request::awaited_containers);
         let named = self.named_entries().map(|entry| entry.to_string().into());
         waits.chain(dropped.map(String::as_str)).map(Cow::from).chain(named)
     }
@@ -401,24 +401,24 @@ impl Step {
 
     /// The entries of its container whose renames free its name.
     pub fn followed_entries(&self) -> impl Iterator<Item = &Address> {
-        self.follows().filter(|address| address.path == self.address.path)
+        self.followed_addresses().filter(|address| address.path == self.address.path)
     }
 
     /// The paths that the arguments of its requests name.
     pub fn named_paths(&self) -> impl Iterator<Item = &str> {
-        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.named);
+        let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.named_paths);
         self.requests().flat_map(Request::named_paths).chain(dropped.map(String::as_str))
     }
 
     /// The secrets and files that its requests send.
     pub fn secrets_and_files(&self) -> impl Iterator<Item = &Value> {
         let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
-        let dropped = self.dropped.iter().flat_map(|dropped| &dropped.sources);
+        let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.sources);
         fields.filter(|value| value.plain().is_none()).chain(dropped)
     }
 
-    /// What must make room before the service accepts it.
-    pub fn follows(&self) -> impl Iterator<Item = &Address> {
+    /// The objects that must move, be renamed or be removed before the service accepts it.
+    pub fn followed_addresses(&self) -> impl Iterator<Item = &Address> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::Follows { object, is_created: false } => Some(object),
             _ => None,
@@ -438,7 +438,7 @@ impl Step {
     /// The users who need access for it, each with the username if the user is an outsider.
     pub fn needed_users(&self) -> impl Iterator<Item = (u64, Option<&str>)> {
         self.effects.iter().filter_map(|effect| match effect {
-            Effect::NeedsAccess { of: NamedObject::User, id: Id::Known(id), outsider } => {
+            Effect::NeedsAccess { object_type: NamedObject::User, id: Id::Known(id), outsider } => {
                 Some((*id, outsider.as_deref()))
             }
             _ => None,
@@ -448,21 +448,21 @@ impl Step {
 
 /// The objects that the requests of a step refer to.
 #[derive(Clone, Debug)]
-pub struct References {
+pub struct RequestReferences {
     waits_for: Vec<String>,
-    named: Vec<String>,
+    named_paths: Vec<String>,
     sources: Vec<Value>,
 }
 
-impl References {
+impl RequestReferences {
     fn from_step(step: &Step) -> Option<Box<Self>> {
         let references = Self {
             waits_for: step.waits_for().map(Cow::into_owned).collect(),
-            named: step.named_paths().map(str::to_owned).collect(),
+            named_paths: step.named_paths().map(str::to_owned).collect(),
             sources: step.secrets_and_files().cloned().collect(),
         };
         let is_empty = references.waits_for.is_empty()
-            && references.named.is_empty()
+            && references.named_paths.is_empty()
             && references.sources.is_empty();
         (!is_empty).then(|| Box::new(references))
     }
@@ -476,7 +476,7 @@ pub(crate) struct StepInterner {
     bodies: HashSet<Arc<[String]>>,
 }
 
-/// Replaces `item` by an equal one of `shared`, or adds it there.
+/// Replaces `item` by an equal one in `shared`, or adds it to `shared`.
 fn intern<T: Hash + Eq + ?Sized>(shared: &mut HashSet<Arc<T>>, item: &mut Arc<T>) {
     match shared.get(item) {
         Some(equal) => *item = Arc::clone(equal),
@@ -526,13 +526,12 @@ pub struct ShownCall {
 }
 
 impl ShownCall {
-    /// True if the call is sent only if something goes wrong.
-    pub const fn is_spare(&self) -> bool {
+    /// True if the call is sent only if the previous one fails, or its response is incomplete.
+    pub const fn is_fallback(&self) -> bool {
         self.restores || self.undoes
     }
 
-    /// True if `other` goes to the same object in its container, which a new plan may address by
-    /// id.
+    /// True if `other` has the same target in its container. A new plan may address the container by id.
     fn has_same_target(&self, other: &Self) -> bool {
         self.operation == other.operation
             && self.path.split('/').skip(3).eq(other.path.split('/').skip(3))
@@ -542,13 +541,13 @@ impl ShownCall {
 impl From<&kind::PlannedCall> for ShownCall {
     fn from(call: &kind::PlannedCall) -> Self {
         let request = &call.request;
-        let mut fields: Vec<_> = request.names().map(str::to_owned).collect();
+        let mut fields: Vec<_> = request.body_names().map(str::to_owned).collect();
         fields.sort();
         let operation = request.operation;
         Self {
             operation: operation.id,
             method: operation.method.as_str(),
-            path: request.shown_target(),
+            path: request.display_target(),
             fields: fields.into(),
             restores: call.is_restore,
             undoes: call.is_undo,

@@ -32,8 +32,8 @@ pub(super) struct World {
     secrets: Secrets,
     release: DetectedRelease,
     groups: GroupDeclarations,
-    facts: Facts,
-    live: Live,
+    facts: ContainerFacts,
+    live: LiveContainer,
 }
 
 impl Default for World {
@@ -46,8 +46,11 @@ impl Default for World {
             names: Names::default(),
             secrets: Secrets::default(),
             groups: GroupDeclarations::default(),
-            facts: Facts::default(),
-            live: Live::with_presence(Presence::Missing(testing::target()), Duration::ZERO),
+            facts: ContainerFacts::default(),
+            live: LiveContainer::with_presence(
+                Presence::Missing(testing::target()),
+                Duration::ZERO,
+            ),
             release: DetectedRelease::Known(release::REFERENCE),
         }
     }
@@ -73,25 +76,30 @@ impl World {
 
 /// Compares the declared `hooks` of `acme/shop` with the live ones, which are complete. `known` is
 /// the value of `CHAT`, if set.
-fn compared(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) -> Findings {
+fn compare_hooks(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) -> Findings {
     let project = shop(&json!({"hooks": hooks}), unlisted);
     let declared = project.section("hooks").unwrap();
     let live = live_entries(declared, live, FieldSelection::All);
     let mut secrets = Secrets::new("/", known.map(|value| ("CHAT".to_owned(), value.to_owned())));
     secrets.resolve([&Reference::Env("CHAT".into())]);
     let world = World { secrets, ..World::default() };
-    section(declared, &live, world.context()).unwrap()
+    compare_section(declared, &live, world.context()).unwrap()
 }
 
-/// A live hook with a creation time of its own.
+/// A live hook with its own creation time.
 fn hook(id: u64, url: &str) -> Json {
     json!({"id": id, "url": url, "push_events": true, "created_at": format!("20{id:02}-01-31T12:00:00Z")})
 }
 
 /// The addresses of unlisted entries that were not removed, and the steps.
-fn said(hooks: &Json, unlisted: Unlisted, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
+fn unlisted_and_steps(
+    hooks: &Json,
+    unlisted: Unlisted,
+    urls: [&str; 2],
+    known: Option<&str>,
+) -> Vec<String> {
     let live = json!([hook(7, urls[0]), hook(8, urls[1])]);
-    let findings = compared(hooks, unlisted, &live, known);
+    let findings = compare_hooks(hooks, unlisted, &live, known);
     let notes = findings
         .notes
         .iter()
@@ -108,34 +116,34 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     let urls = [SECRET, "https://ci.example.org/x"];
     let by_id = ["acme/shop#hooks/id%3A7", "acme/shop#hooks/id%3A8"];
     // Not set: either hook may be it.
-    assert_eq!(said(&declared, Report, urls, None), by_id);
-    assert_eq!(said(&named, Report, urls, None), by_id);
-    assert_eq!(said(&declared, Delete, urls, None), by_id);
+    assert_eq!(unlisted_and_steps(&declared, Report, urls, None), by_id);
+    assert_eq!(unlisted_and_steps(&named, Report, urls, None), by_id);
+    assert_eq!(unlisted_and_steps(&declared, Delete, urls, None), by_id);
     // Set to another value: the live hook may have the old one.
     let create = "Create acme/shop#hooks/env%3ACHAT".to_owned();
     let new = Some("https://chat.example.org/new");
     assert_eq!(
-        said(&declared, Report, urls, new),
+        unlisted_and_steps(&declared, Report, urls, new),
         [by_id[0].to_owned(), by_id[1].to_owned(), create]
     );
-    let removed = said(&declared, Delete, urls, new);
+    let removed = unlisted_and_steps(&declared, Delete, urls, new);
     assert_eq!(removed[1..], ["Delete acme/shop#hooks/id%3A7", "Delete acme/shop#hooks/id%3A8"]);
     // Set and found: the other hook is not declared.
     let other = "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx@8";
-    assert_eq!(said(&declared, Report, urls, Some(SECRET)), [other]);
+    assert_eq!(unlisted_and_steps(&declared, Report, urls, Some(SECRET)), [other]);
     // No secret is declared.
     let open = json!([{"url": "https://other.example.org"}]);
-    assert_eq!(said(&open, Report, urls, None)[1], other);
+    assert_eq!(unlisted_and_steps(&open, Report, urls, None)[1], other);
     // A match for one secret proves nothing for the other.
     let two = json!([{"url": {"env": "CHAT"}, "push_events": true}, {"url": {"env": "OTHER"}}]);
-    assert_eq!(said(&two, Report, urls, Some(SECRET)), ["acme/shop#hooks/id%3A8"]);
+    assert_eq!(unlisted_and_steps(&two, Report, urls, Some(SECRET)), ["acme/shop#hooks/id%3A8"]);
 }
 
 #[test]
 fn a_removal_points_at_the_line_that_wants_it() {
     let absent = json!([{"url": "https://a.example.org", "state": "absent"}]);
     let live = json!([hook(7, "https://a.example.org"), hook(8, "https://b.example.org")]);
-    let findings = compared(&absent, Unlisted::Delete, &live, None);
+    let findings = compare_hooks(&absent, Unlisted::Delete, &live, None);
     let origins: Vec<_> = findings.steps.iter().map(|step| step.origin.line).collect();
     assert_eq!(origins, [2, 9], "the entry, and the policy for what is unlisted");
 }
@@ -144,7 +152,7 @@ fn a_removal_points_at_the_line_that_wants_it() {
 fn an_unlisted_hook_has_its_id_in_its_address() {
     // Two hooks with one URL, neither listed.
     let live = json!([hook(7, "https://u:p@h/x"), hook(8, "https://u:p@h/x")]);
-    let findings = compared(&json!([]), Unlisted::Delete, &live, None);
+    let findings = compare_hooks(&json!([]), Unlisted::Delete, &live, None);
     let addresses: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(
         addresses,
@@ -153,10 +161,10 @@ fn an_unlisted_hook_has_its_id_in_its_address() {
     assert!(findings.steps.iter().all(|step| !step.is_copy), "nothing says that either is one");
 }
 
-/// What becomes of a declared hook with one URL and a live one with another.
-fn matched(declared: &str, live: &str) -> String {
+/// The problem codes and actions for a declared hook and a live one with these URLs.
+fn match_hook(declared: &str, live: &str) -> String {
     let declared = json!([{"name": "ci", "url": declared, "push_events": true}]);
-    let findings = compared(&declared, Unlisted::Report, &json!([hook(7, live)]), None);
+    let findings = compare_hooks(&declared, Unlisted::Report, &json!([hook(7, live)]), None);
     let problems = findings.problems.iter().map(|problem| problem.code.to_owned());
     let steps = findings.steps.iter().map(|step| format!("{:?}", step.action));
     problems.chain(steps).collect::<Vec<_>>().join(" ")
@@ -176,7 +184,7 @@ fn a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash() {
         ("https://h/x", "https://h/x?a=b", "Create"),
         ("https://h/x", "http://h/x", "Create"),
     ] {
-        assert_eq!(matched(declared, live), expected, "{declared} and {live}");
+        assert_eq!(match_hook(declared, live), expected, "{declared} and {live}");
     }
 }
 
@@ -184,7 +192,7 @@ fn a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash() {
 fn a_nearly_equal_hook_is_named_without_its_credential() {
     let declared = json!([{"url": "https://u:canary@h/x"}]);
     let live = json!([hook(7, "https://u:canary@h/x/")]);
-    let findings = compared(&declared, Unlisted::Report, &live, None);
+    let findings = compare_hooks(&declared, Unlisted::Report, &live, None);
     let problem = &findings.problems[0];
     assert_eq!(
         problem.message,
@@ -193,10 +201,11 @@ fn a_nearly_equal_hook_is_named_without_its_credential() {
     assert!(!format!("{findings:?}").contains("canary"), "{findings:?}");
 }
 
-/// What becomes of a declared hook and these live ones with its URL.
-fn told_apart(live: &[Json]) -> (Vec<String>, Vec<String>) {
+/// The steps for a declared hook and several live ones with its URL, and the reasons if they are
+/// ambiguous.
+fn compare_copies(live: &[Json]) -> (Vec<String>, Vec<String>) {
     let declared = json!([{"name": "ci", "url": "https://h/x"}]);
-    let findings = compared(&declared, Unlisted::Delete, &json!(live), None);
+    let findings = compare_hooks(&declared, Unlisted::Delete, &json!(live), None);
     let steps = findings.steps.iter().map(|step| format!("{:?} {}", step.action, step.address));
     let why = findings.incomplete.iter().map(|scope| scope.reason.message.to_string());
     (steps.collect(), why.collect())
@@ -208,10 +217,10 @@ fn a_copy_equals_the_first_and_was_made_soon_after_it() {
     let first = at(3, "2026-01-31T12:00:00.000Z");
     for made in ["2026-01-31T12:00:00.500Z", "2026-01-31T12:15:00.000Z", "2026-01-31T11:45:00Z"] {
         let copy = "Delete acme/shop#hooks/ci@4".to_owned();
-        assert_eq!(told_apart(&[at(4, made), first.clone()]), (vec![copy], vec![]), "{made}");
+        assert_eq!(compare_copies(&[at(4, made), first.clone()]), (vec![copy], vec![]), "{made}");
     }
     let ambiguous = |live: &[Json]| {
-        let (steps, why) = told_apart(live);
+        let (steps, why) = compare_copies(live);
         assert_eq!((steps.len(), why.len()), (0, 1));
         why[0].clone()
     };
@@ -224,11 +233,11 @@ fn a_copy_equals_the_first_and_was_made_soon_after_it() {
     assert!(
         ambiguous(&[first.clone(), silent.clone()]).contains("do not show when they were created")
     );
-    // With a token each, they may have two different ones.
+    // Both may have a token, and the tokens may differ.
     let mut other = silent.clone();
     other["id"] = 5.into();
     assert!(ambiguous(&[silent, other]).contains("do not show when they were created"));
-    // Fields that no manifest knows tell them apart too.
+    // Different values of undeclared fields also make them ambiguous.
     for (name, value) in [
         ("push_events", json!(false)),
         ("alert_status", json!("disabled")),
@@ -248,7 +257,7 @@ fn a_former_url_matches_only_if_the_new_one_does_not_exist() {
         {"name": "ci", "url": "https://h/new", "previously": ["https://h/old", "https://h/older"]},
     ]);
     let found = |live: &[Json]| {
-        let findings = compared(&declared, Unlisted::Report, &json!(live), None);
+        let findings = compare_hooks(&declared, Unlisted::Report, &json!(live), None);
         let steps = findings.steps.iter().map(|step| format!("{:?}", step.action));
         let unlisted = findings.notes.iter().filter(|note| note.reason == Reason::Unlisted);
         (steps.collect::<Vec<_>>(), unlisted.count())
@@ -259,19 +268,23 @@ fn a_former_url_matches_only_if_the_new_one_does_not_exist() {
     assert_eq!(found(&[hook(7, "https://h/other")]), (vec!["Create".to_owned()], 1));
 }
 
-/// The difference between one declared hook and a live one (or none), for what is known about the
-/// release: the questions, the problems, and for each step the changed and the sent fields.
-fn in_release(declared: &Json, live: Option<Json>, release: DetectedRelease) -> Vec<String> {
+/// Compares one declared hook with a live one (or none) for this release. Returns the questions, the
+/// problems, and for each step the changed and the sent fields.
+fn compare_in_release(
+    declared: &Json,
+    live: Option<Json>,
+    release: DetectedRelease,
+) -> Vec<String> {
     let project = shop(&json!({"hooks": [declared]}), Unlisted::Report);
     let declared = project.section("hooks").unwrap();
     let live = live_entries(declared, &Json::from_iter(live), FieldSelection::All);
     let world = World { release, ..World::default() };
-    let found = section(declared, &live, world.context()).unwrap();
+    let found = compare_section(declared, &live, world.context()).unwrap();
     let questions = found.questions.iter().map(|question| format!("{question:?}?"));
     let problems = found.problems.iter().map(|problem| problem.message.clone());
     let steps = found.steps.iter().map(|step| {
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        let sent = step.sends[0].request.body_fields().cloned().unwrap_or_default();
+        let sent = step.planned_calls[0].request.body_fields().cloned().unwrap_or_default();
         let sent: Vec<_> = sent.keys().cloned().collect();
         format!("{:?} {}: {}", step.action, changed.join(" "), sent.join(" "))
     });
@@ -294,7 +307,7 @@ fn the_release_matters_only_for_fields_that_differ() {
     for known in
         [DetectedRelease::NotRequested, DetectedRelease::Hidden, release("15.8"), release("17.1")]
     {
-        assert_eq!(in_release(&declared, live(Some("x")), known), [""; 0], "{known:?}");
+        assert_eq!(compare_in_release(&declared, live(Some("x")), known), [""; 0], "{known:?}");
     }
     let too_old = "`description` needs release 17.1 or later; the service has release 15.8";
     for (live, step) in [
@@ -308,7 +321,7 @@ fn the_release_matters_only_for_fields_that_differ() {
             (release("15.8"), too_old),
             (release("17.1"), step),
         ] {
-            let found = in_release(&declared, live.clone(), known);
+            let found = compare_in_release(&declared, live.clone(), known);
             assert_eq!(found.first().map(String::as_str), Some(expected), "{known:?} {live:?}");
             assert!(known == DetectedRelease::NotRequested || found.len() == 1, "{found:?}");
         }
@@ -325,11 +338,11 @@ fn the_name_of_a_hook_is_the_services_own_where_it_has_one() {
     };
     // Its name matches before the URL does.
     assert_eq!(
-        in_release(&declared, Some(named("https://h/old", "ci".into())), release("17.1")),
+        compare_in_release(&declared, Some(named("https://h/old", "ci".into())), release("17.1")),
         ["Update url: name url"]
     );
     assert_eq!(
-        in_release(
+        compare_in_release(
             &declared,
             Some(named("https://h/new", "ci".into())),
             DetectedRelease::NotRequested
@@ -338,20 +351,24 @@ fn the_name_of_a_hook_is_the_services_own_where_it_has_one() {
     );
     for old in [json!(null), json!("other")] {
         assert_eq!(
-            in_release(&declared, Some(named("https://h/new", old)), release("17.1")),
+            compare_in_release(&declared, Some(named("https://h/new", old)), release("17.1")),
             ["Update name: name url"]
         );
     }
-    // Where the service has no such field, it only steers undrift.
+    // If the service has no such field, only undrift uses it.
     for known in [release("15.8"), DetectedRelease::Hidden] {
-        assert_eq!(in_release(&declared, Some(hook(7, "https://h/new")), known), [""; 0]);
-        assert_eq!(in_release(&declared, None, known), ["Create url: url"]);
+        assert_eq!(compare_in_release(&declared, Some(hook(7, "https://h/new")), known), [""; 0]);
+        assert_eq!(compare_in_release(&declared, None, known), ["Create url: url"]);
     }
     assert_eq!(
-        in_release(&declared, Some(hook(7, "https://h/new")), DetectedRelease::NotRequested),
+        compare_in_release(
+            &declared,
+            Some(hook(7, "https://h/new")),
+            DetectedRelease::NotRequested
+        ),
         ["Release?"]
     );
-    assert_eq!(in_release(&declared, None, release("18.0")), ["Create name url: name url"]);
+    assert_eq!(compare_in_release(&declared, None, release("18.0")), ["Create name url: name url"]);
 }
 
 #[test]
@@ -364,7 +381,7 @@ fn among_hooks_of_one_name_the_url_decides() {
         {"name": "chat", "url": "https://h/c"},
         {"name": "ci", "url": "https://h/b", "push_events": false},
     ]);
-    let findings = compared(&declared, Unlisted::Report, &live.into_iter().collect(), None);
+    let findings = compare_hooks(&declared, Unlisted::Report, &live.into_iter().collect(), None);
     let step = &findings.steps[0];
     assert_eq!((step.live_id(), findings.steps.len(), findings.notes.len()), (Some(8), 1, 1));
 }
@@ -375,21 +392,22 @@ fn one_live_hook_is_not_two_declared_ones() {
         {"name": "a", "url": "https://h/x"},
         {"name": "b", "url": "https://h/y", "previously": ["https://h/x"]},
     ]);
-    let findings = compared(&declared, Unlisted::Report, &json!([hook(7, "https://h/x")]), None);
+    let findings =
+        compare_hooks(&declared, Unlisted::Report, &json!([hook(7, "https://h/x")]), None);
     let incomplete: Vec<_> =
         findings.incomplete.iter().map(|scope| scope.address.to_string()).collect();
     assert_eq!((findings.steps.len(), incomplete), (0, vec!["acme/shop#hooks/b".to_owned()]));
 }
 
-/// How often an identity was computed.
-static IDENTIFIED: AtomicUsize = AtomicUsize::new(0);
+/// The number of computed identities.
+static IDENTIFY_CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// Plain rules that count.
-struct Counting;
+/// The default rules, which also count computed identities.
+struct CountingRules;
 
-impl KindRules for Counting {
+impl KindRules for CountingRules {
     fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
-        IDENTIFIED.fetch_add(1, Ordering::Relaxed);
+        IDENTIFY_CALLS.fetch_add(1, Ordering::Relaxed);
         forms::identify(section, field)
     }
 }
@@ -398,7 +416,7 @@ impl KindRules for Counting {
 fn matching_looks_up_and_does_not_search() {
     const MANY: usize = 1_000;
     let kind =
-        Kind { rules_in_rust: Some(&Counting), ..testing::section("variables").kind.clone() };
+        Kind { rules_in_rust: Some(&CountingRules), ..testing::section("variables").kind.clone() };
     let of = Box::leak(Box::new(kind)).in_scope(Scope::Project).unwrap();
     let variables = |from: usize| -> Json {
         (from..from + MANY)
@@ -407,10 +425,10 @@ fn matching_looks_up_and_does_not_search() {
     };
     let declared = declared_section(of, &variables(MANY / 2), Unlisted::Report);
     let live = live_entries(&declared, &variables(0), FieldSelection::Only(&[].into()));
-    IDENTIFIED.store(0, Ordering::Relaxed);
-    let findings = section(&declared, &live, World::default().context()).unwrap();
+    IDENTIFY_CALLS.store(0, Ordering::Relaxed);
+    let findings = compare_section(&declared, &live, World::default().context()).unwrap();
     assert_eq!((findings.steps.len(), findings.notes.len()), (MANY / 2, MANY / 2));
-    let identified = IDENTIFIED.load(Ordering::Relaxed);
+    let identified = IDENTIFY_CALLS.load(Ordering::Relaxed);
     assert!(identified <= 4 * MANY, "{identified} times for {MANY} entries on each side");
 }
 
@@ -426,7 +444,7 @@ fn a_field_that_an_unlicensed_service_ignores_is_a_note() {
     for (is_unlicensed, steps, notes) in [(false, 1, vec![]), (true, 0, vec![Reason::NotReturned])]
     {
         world.facts.is_unlicensed = is_unlicensed;
-        let findings = section(declared, &live, world.context()).unwrap();
+        let findings = compare_section(declared, &live, world.context()).unwrap();
         let reasons: Vec<_> = findings.notes.into_iter().map(|note| note.reason).collect();
         assert_eq!((findings.steps.len(), reasons), (steps, notes));
     }
@@ -448,7 +466,7 @@ fn the_callers_own_entry_and_bots_are_spared() {
     );
     let mut world = World::default();
     world.facts.personal_owner = Some(9);
-    let findings = section(declared, &live, world.context()).unwrap();
+    let findings = compare_section(declared, &live, world.context()).unwrap();
     let steps: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(steps, ["acme/shop#members/bob"]);
     let spared = findings.notes.iter().map(|note| match &note.reason {
@@ -463,14 +481,14 @@ fn the_callers_own_entry_and_bots_are_spared() {
 
 /// The differences between the `declared` and the `live` section, one line per step, and the codes
 /// of the problems.
-fn steps_of(of: &str, declared: &Json, live: &Json) -> Vec<String> {
+fn compare_lines(section_name: &str, declared: &Json, live: &Json) -> Vec<String> {
     let mut names = Names::default();
     names.insert(crate::field::NamedObject::User, "alice", Some(3));
     names.insert(crate::field::NamedObject::Group, "acme/kids", Some(5));
     let world = World { names, ..World::default() };
-    let declared = declared_section(testing::section(of), declared, Unlisted::Delete);
+    let declared = declared_section(testing::section(section_name), declared, Unlisted::Delete);
     let live = live_entries(&declared, live, FieldSelection::Only(&[].into()));
-    let findings = section(&declared, &live, world.context()).unwrap();
+    let findings = compare_section(&declared, &live, world.context()).unwrap();
     let line = |step: &Step| {
         let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let calls: Vec<_> = step.calls.iter().map(|call| call.method).collect();
@@ -489,7 +507,7 @@ fn kinds_of_every_shape_are_compared() {
     let there = json!([{"id": 1, "name": "main", "code_owner_approval_required": false,
         "push_access_levels": [{"id": 1, "access_level": 40, "user_id": 3}]}]);
     let branch = |row: Json| json!([{"name": "main", "allowed_to_push": [row]}]);
-    let compared = |row| steps_of("protected_branches", &branch(row), &there);
+    let compared = |row| compare_lines("protected_branches", &branch(row), &there);
     assert_eq!(compared(json!({"user": "ALICE"})), none);
     let update = "Update main: allowed_to_push by PATCH";
     assert_eq!(compared(json!({"group": "acme/kids"})), [update]);
@@ -498,36 +516,36 @@ fn kinds_of_every_shape_are_compared() {
     // Another scope means another variable.
     let variable = |scope: &str| json!({"key": "A", "environment_scope": scope, "value": "x", "variable_type": "env_var"});
     let (everywhere, prod) = (json!([variable("*")]), json!([variable("prod")]));
-    assert_eq!(steps_of("variables", &everywhere, &everywhere), none);
+    assert_eq!(compare_lines("variables", &everywhere, &everywhere), none);
     assert_eq!(
-        steps_of("variables", &everywhere, &prod),
+        compare_lines("variables", &everywhere, &prod),
         [
             "Create A@*: environment_scope key value variable_type by POST",
             "Delete A@prod: value variable_type protected masked raw by DELETE",
         ]
     );
     let bare = json!([{"key": "A", "environment_scope": "*"}]);
-    assert_eq!(steps_of("variables", &bare, &json!([])), ["missing-field"]);
-    assert_eq!(steps_of("variables", &bare, &everywhere), none);
+    assert_eq!(compare_lines("variables", &bare, &json!([])), ["missing-field"]);
+    assert_eq!(compare_lines("variables", &bare, &everywhere), none);
 
-    // With a field that a create must send.
+    // A create must also send `cron_timezone`, which is not declared.
     let period = json!([{"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"}]);
     let create = "Create 0 23 * * 5@0 8 * * 1: cron_timezone freeze_end freeze_start by POST";
-    assert_eq!(steps_of("freeze_periods", &period, &json!([])), [create]);
+    assert_eq!(compare_lines("freeze_periods", &period, &json!([])), [create]);
 
     // Without an edit operation.
     let share = |level: &str| json!([{"group": "acme/kids", "group_access": level}]);
     let there = json!([{"group_id": 5, "group_full_path": "Acme/Kids", "group_access_level": 10, "expires_at": null}]);
-    assert_eq!(steps_of("shares", &share("guest"), &there), none);
+    assert_eq!(compare_lines("shares", &share("guest"), &there), none);
     let replaced = "Update acme/kids: group_access by DELETE POST POST replaces";
-    assert_eq!(steps_of("shares", &share("reporter"), &there), [replaced]);
+    assert_eq!(compare_lines("shares", &share("reporter"), &there), [replaced]);
     let gone = "Delete acme/kids: group_access expires_at by DELETE";
-    assert_eq!(steps_of("shares", &json!([]), &there), [gone]);
+    assert_eq!(compare_lines("shares", &json!([]), &there), [gone]);
 
     // One object, or none.
     let (large, small) = (json!({"max_file_size": 9}), json!({"max_file_size": 5}));
     let nothing = json!(null);
-    let rule = |declared: &Json, live: &Json| steps_of("push_rule", declared, live);
+    let rule = |declared: &Json, live: &Json| compare_lines("push_rule", declared, live);
     assert_eq!(rule(&large, &nothing), ["Create -: max_file_size by POST"]);
     assert_eq!(rule(&large, &small), ["Update -: max_file_size by PUT"]);
     assert_eq!(rule(&large, &large), none);
@@ -543,7 +561,7 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
     let found = |declared: Json| {
         let declared =
             declared_section(testing::section("variables"), &json!([declared]), Unlisted::Delete);
-        section(
+        compare_section(
             &declared,
             &live_entries(&declared, &there, FieldSelection::Only(&[].into())),
             world.context(),
@@ -566,7 +584,7 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
 fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
     let of = catalogue::section(Scope::Group, "variables").unwrap();
     let raw = |value: &str, protected: bool| json!({"key": "A", "environment_scope": "prod", "value": value, "protected": protected});
-    let live = |raw: Json| testing::live(of, raw);
+    let live = |raw: Json| testing::live_entry(of, raw);
     let change = FieldChange::new("value", Shown::Hidden, Shown::Value("new".into()), None);
     let address = Address::container("acme".into()).section("variables").entry("A@prod");
     let origin = shop(&json!({}), Unlisted::Report).origin;

@@ -1,6 +1,6 @@
 //! The texts of problems. They are data, in `problems.yaml`.
 
-pub(crate) use undrift_model::{text::Words, words};
+pub(crate) use undrift_model::{text::PlaceholderValues, words};
 
 include!(concat!(env!("OUT_DIR"), "/tables/diff/problems.rs"));
 

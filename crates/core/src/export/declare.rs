@@ -1,4 +1,4 @@
-//! Turns live state into manifests: names for ids, without preset values and without secrets.
+//! Converts live state into documents: replaces ids by names, and omits default values and secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,26 @@ use crate::{
     cause::Cause,
     desired::subject_field,
     field::{NamedObject, Scope, Secrecy, Tier},
-    kind::{Capability, Effect, Facts, LiveEntry, Names, ReadSource, Section, Shape, forms},
-    live::{Live, LiveEntries, Presence},
-    manifest::may_be_created,
+    kind::{
+        Capability, ContainerFacts, Effect, LiveEntry, Names, ReadSource, Section, Shape, forms,
+    },
+    live::{LiveContainer, LiveEntries, Presence},
+    manifest::is_valid_new_path,
     secret::judge,
     text::escape,
     value::Json,
 };
 
-/// A section answered like this is not visible to this caller, not in the tier of the service, or
-/// switched off. A 401 because of the token ends the run instead.
+/// With these statuses, a section is not visible to this caller, not in the tier of the service, or
+/// switched off. A 401 for the token itself ends the run.
 const REFUSAL_STATUSES: [u16; 3] = [401, 403, 404];
 
-/// The live state at the path of a group or project.
+/// The result of converting the live state at the path of a group or project.
 pub(super) enum Conversion {
     /// The document to write.
     Document(Box<ExportedDocument>),
     /// It is marked for deletion, and will disappear.
-    Deleting,
+    MarkedForDeletion,
     /// It could not be read.
     Unread(Cause),
 }
@@ -40,11 +42,11 @@ pub(super) enum Conversion {
 pub(super) struct UnreadSection {
     pub(super) section: &'static str,
     pub(super) cause: Cause,
-    /// Whether the service refused it; otherwise the request failed.
+    /// True if the service refused it; false if the request failed.
     pub(super) is_refused: bool,
     /// The tier that it needs.
     pub(super) tier: Tier,
-    /// Whether the caller's role is known to suffice.
+    /// True if the caller's role is known to be sufficient.
     pub(super) has_sufficient_role: bool,
 }
 
@@ -52,13 +54,13 @@ pub(super) struct UnreadSection {
 pub(super) struct DocumentBuilder<'a> {
     pub(super) settings: &'a ExportSettings,
     pub(super) path: &'a str,
-    facts: &'a Facts,
+    facts: &'a ContainerFacts,
     pub(super) names: &'a Names,
     pub(super) document: ExportedDocument,
 }
 
 /// The ids in `live` whose names are needed.
-pub(super) fn referenced_ids(scope: Scope, live: &Live) -> BTreeSet<(NamedObject, u64)> {
+pub(super) fn referenced_ids(scope: Scope, live: &LiveContainer) -> BTreeSet<(NamedObject, u64)> {
     let entries = catalogue::sections(scope).filter_map(|section| {
         let entries = live.entries(section.section)?;
         Some(
@@ -74,32 +76,34 @@ pub(super) fn referenced_ids(scope: Scope, live: &Live) -> BTreeSet<(NamedObject
 pub(super) fn to_document(
     scope: Scope,
     path: &str,
-    live: &Live,
+    live: &LiveContainer,
     names: &Names,
     settings: &ExportSettings,
 ) -> Conversion {
     let reason = match &live.presence {
-        Presence::Here(_, facts) if facts.deletion_mark.is_some() => return Conversion::Deleting,
-        Presence::Here(_, facts) => {
+        Presence::Existing(_, facts) if facts.deletion_mark.is_some() => {
+            return Conversion::MarkedForDeletion;
+        }
+        Presence::Existing(_, facts) => {
             return build_document(scope, path, live, facts, names, settings);
         }
         Presence::Unreadable(cause) => return Conversion::Unread(cause.clone()),
-        Presence::Moved { to: Some(to) } => format!("it is now `{to}`"),
-        Presence::Moved { to: None } => "it was renamed".to_owned(),
+        Presence::Redirected { new_path: Some(to) } => format!("it is now `{to}`"),
+        Presence::Redirected { new_path: None } => "it was renamed".to_owned(),
         Presence::Missing(_)
-        | Presence::NoNamespace(_)
-        | Presence::Twice { .. }
-        | Presence::Halfway { .. } => "it is gone".to_owned(),
+        | Presence::MissingNamespace(_)
+        | Presence::Ambiguous { .. }
+        | Presence::PartlyMoved { .. } => "it is gone".to_owned(),
     };
-    Conversion::Unread(Cause::new(reason).transient())
+    Conversion::Unread(Cause::new(reason).mark_transient())
 }
 
 /// The document for a group or project that exists.
 fn build_document(
     scope: Scope,
     path: &str,
-    live: &Live,
-    facts: &Facts,
+    live: &LiveContainer,
+    facts: &ContainerFacts,
     names: &Names,
     settings: &ExportSettings,
 ) -> Conversion {
@@ -118,7 +122,7 @@ fn build_document(
             builder.document.unread_sections.push(section.section);
         }
     }
-    builder.document.settle_approvals();
+    builder.document.drop_implied_approvals();
     Conversion::Document(Box::new(builder.document))
 }
 
@@ -126,15 +130,15 @@ impl DocumentBuilder<'_> {
     fn add_section(&mut self, section: Section, live: Option<&LiveEntries>) {
         let entries = match (section.shape, live.map(LiveEntries::entries)) {
             (Shape::Container, _) => {
-                // An existing container may have a path that the service refuses for new ones.
-                if self.settings.create && may_be_created(section.scoped_kind.scope, self.path) {
+                // A container that exists may have a path that the service refuses for new ones.
+                if self.settings.create && is_valid_new_path(section.scoped_kind.scope, self.path) {
                     let fields = vec![(section.section.to_owned(), true.into())];
                     let entry = DocEntry { fields, ..DocEntry::default() };
                     self.document.sections.push(DocSection::new(section, vec![entry]));
                 }
                 return;
             }
-            // Nothing else in an archived container can be changed.
+            // In an archived container, only the switch that archives it can be changed.
             (_, Some(Ok(entries))) if self.facts.is_archived && !is_archiving(section, entries) => {
                 return;
             }
@@ -146,7 +150,8 @@ impl DocumentBuilder<'_> {
         let mut content = DocSection::new(section, Vec::new());
         let tier = entries.iter().map(|live| live.tier).fold(section.tier(), Tier::max);
         self.document.tier = self.document.tier.max(tier);
-        if !matches!(section.scoped_kind.place, ReadSource::Object) || self.facts.tier > Tier::Free
+        if !matches!(section.scoped_kind.read_source, ReadSource::Object)
+            || self.facts.tier > Tier::Free
         {
             // Some integrations also show fields of higher tiers, without a value.
             let proven_tiers = entries.iter().map(|live| shown_tier(section, live));
@@ -154,37 +159,14 @@ impl DocumentBuilder<'_> {
             self.document.proven_tier = self.document.proven_tier.max(proven_tier);
         }
         for live in entries {
-            if self.is_omitted(section, live) {
-                continue;
-            }
-            if let Some(name) = secret_required_field(section, live) {
-                let reason = format!("`{name}` may hold a credential");
-                self.omit_entry(&mut content, &section.name(live.fields.raw()), reason);
-                continue;
-            }
-            let omitted_before = self.document.omitted.len();
-            let entry = EntryWriter::write_entry(self, section, live, &mut content.comments);
-            if let Some(name) = entry.missing_identity(section) {
-                self.document.omitted.truncate(omitted_before);
-                self.omit_entry(
-                    &mut content,
-                    &entry.key,
-                    format!("manifests cannot express `{name}`"),
-                );
-                continue;
-            }
-            // A section that is not a list exists even if it has no fields.
-            if section.shape == Shape::List
-                || !entry.fields.is_empty()
-                || !entry.unknown_fields.is_empty()
-            {
-                content.entries.push(entry);
+            if !self.is_omitted(section, live) {
+                self.add_entry(&mut content, live);
             }
         }
         let address = Address::container(self.path.into()).section(section.section);
         let is_empty = content.entries.is_empty() && content.comments.is_empty();
         if section.shape == Shape::List {
-            self.omit_twins(&mut content);
+            self.omit_ambiguous(&mut content);
             content.entries.retain(|entry| {
                 self.settings.selection.selects(&address.entry(entry.key.as_str()))
             });
@@ -201,11 +183,35 @@ impl DocumentBuilder<'_> {
         }
     }
 
+    /// Adds the entry `live` to `content`, or a comment if a manifest cannot or must not contain it.
+    fn add_entry(&mut self, content: &mut DocSection, live: &LiveEntry) {
+        let section = content.section;
+        if let Some(name) = secret_required_field(section, live) {
+            let reason = format!("`{name}` may hold a credential");
+            return self.omit_entry(content, &section.entry_name(live.fields.raw()), reason);
+        }
+        let omitted_before = self.document.omitted.len();
+        let entry = EntryWriter::write_entry(self, section, live, &mut content.comments);
+        if let Some(name) = entry.missing_identity(section) {
+            self.document.omitted.truncate(omitted_before);
+            let reason = format!("manifests cannot express `{name}`");
+            return self.omit_entry(content, &entry.key, reason);
+        }
+        // A section that is not a list exists even if it has no fields.
+        if section.shape == Shape::List
+            || !entry.fields.is_empty()
+            || !entry.unknown_fields.is_empty()
+        {
+            content.entries.push(entry);
+        }
+    }
+
     /// A section that could not be read.
     fn add_unread(&mut self, section: Section, cause: &Cause) {
         self.document.unread_sections.push(section.section);
-        let fields = section.table().specs().iter().map(|spec| spec.field.available.tier).max();
-        let highest_tier = fields.filter(|_| section.shape != Shape::List).unwrap_or_default();
+        let field_tiers =
+            section.table().specs().iter().map(|spec| spec.field.available.tier).max();
+        let highest_tier = field_tiers.filter(|_| section.shape != Shape::List).unwrap_or_default();
         let is_refused = match (cause.status, cause.operation) {
             (Some(status), _) => REFUSAL_STATUSES.contains(&status),
             (None, operation) => operation.is_none() && !cause.transient,
@@ -225,14 +231,14 @@ impl DocumentBuilder<'_> {
         });
     }
 
-    /// Leaves the entry `key` out of `content`, with a comment.
+    /// Records that the entry `key` is omitted from `content`, and adds a comment.
     fn omit_entry(&mut self, content: &mut DocSection, key: &str, reason: String) {
         content.comments.push(format!("Not exported: {} ({reason})", escape(key)));
         self.document.omitted.push((format!("{}/{key}", content.name()), Cause::new(reason)));
     }
 
-    /// Leaves out entries with the same identity: declaring one of them would change the others.
-    fn omit_twins(&mut self, content: &mut DocSection) {
+    /// Omits entries that share an identity: declaring one of them would change the others.
+    fn omit_ambiguous(&mut self, content: &mut DocSection) {
         let section = content.section;
         let identities = content.entries.iter().map(|entry| {
             let identity = section.identify(&entry.fields.iter().cloned().collect());
@@ -244,53 +250,54 @@ impl DocumentBuilder<'_> {
         for key in identities.iter().flatten() {
             *counts.entry(key).or_default() += 1;
         }
-        let mut twins = identities
+        let mut is_ambiguous = identities
             .iter()
             .map(|identities| identities.iter().any(|key| counts[key.as_str()] > 1));
-        let omitted_twins: Vec<_> = content
+        let ambiguous_entries: Vec<_> = content
             .entries
-            .extract_if(.., |entry| twins.next() == Some(true) && entry.state.is_none())
+            .extract_if(.., |entry| is_ambiguous.next() == Some(true) && entry.state.is_none())
             .collect();
-        for entry in omitted_twins {
+        for entry in ambiguous_entries {
             let reason = format!("a manifest cannot tell it from another {}", section.noun);
             self.omit_entry(content, &entry.key, reason);
         }
     }
 
-    /// True if nobody decides about an entry: a bot, the caller's own access, and the owner of a
-    /// personal namespace.
+    /// True if an entry must not be declared: a bot, the caller's own access, or the owner of a personal
+    /// namespace.
     fn is_omitted(&self, section: Section, live: &LiveEntry) -> bool {
-        let Some((user, NamedObject::User)) = subject_field(section) else {
+        let Some((user_field, NamedObject::User)) = subject_field(section) else {
             return live.protection_reason.is_some();
         };
         let caller = &self.settings.caller;
         let ids = [Some(caller.id), self.facts.personal_owner];
-        // An answer with a wrong id must not make the caller's own access look like another user's.
-        let name = live.fields.raw().get(user).and_then(Json::as_str);
+        // Compare the username too: a wrong id in a response must not hide that it is the caller.
+        let name = live.fields.raw().get(user_field).and_then(Json::as_str);
         live.protection_reason.is_some()
             || live.id().is_some_and(|id| ids.contains(&Some(id)))
             || name.is_some_and(|name| name.eq_ignore_ascii_case(&caller.username))
     }
 }
 
-/// A field without which there is no entry, and whose live value may be secret where a manifest must
-/// have plain text.
+/// A required field that manifests declare in plain text, but whose live value may be secret.
 fn secret_required_field(section: Section, live: &LiveEntry) -> Option<&'static str> {
-    let needed = section.needed_fields(live.fields.raw());
-    section.identity.iter().chain(section.required).chain(needed).copied().find(|name| {
-        let value = live.fields.raw().get(*name);
-        section.field(name).secrecy() == Secrecy::Open
-            && value.is_some_and(|value| judge::contains_secret(value, Secrecy::Open))
-    })
+    let needed_fields = section.needed_fields(live.fields.raw());
+    section.identity.iter().chain(section.required_fields).chain(needed_fields).copied().find(
+        |name| {
+            let value = live.fields.raw().get(*name);
+            section.field(name).secrecy() == Secrecy::Open
+                && value.is_some_and(|value| judge::contains_secret(value, Secrecy::Open))
+        },
+    )
 }
 
 /// True if a section prevents all other changes of the container.
 fn is_archiving(section: Section, entries: &[LiveEntry]) -> bool {
-    matches!(section.scoped_kind.place, ReadSource::Object)
+    matches!(section.scoped_kind.read_source, ReadSource::Object)
         && entries
             .iter()
             .flat_map(|live| section.rules().effects(None, live.fields.raw(), live.fields.raw()))
-            .any(|one| one == Effect::lacks(Capability::Writable))
+            .any(|effect| effect == Effect::lacks(Capability::Writable))
 }
 
 /// The highest tier of the fields of `live` that have a value.

@@ -34,21 +34,22 @@ pub(super) struct ExportedDocument {
     pub(super) sections: Vec<DocSection>,
     /// The sections that could not be read and must not be declared.
     pub(super) unread_sections: Vec<&'static str>,
-    /// Whether it is archived, so that no other section is written.
+    /// True if it is archived, so that no other section is written.
     pub(super) is_archived: bool,
-    /// Whether it is in a personal namespace.
+    /// True if it is in a personal namespace.
     pub(super) is_personal: bool,
     /// The highest tier of the fields that the service showed.
     pub(super) tier: Tier,
-    /// The tier that is proven: without a licence, some fields of a higher tier are shown too.
+    /// The highest tier that the service proves to have: without a licence it also shows some fields of a
+    /// higher tier.
     pub(super) proven_tier: Tier,
     /// The fields that the service does not show, as `section.field`.
     pub(super) hidden_fields: Vec<String>,
-    /// The number of entries in which a field is set that manifests do not have, by `section.field`.
+    /// The number of entries that set a field unknown to manifests, by `section.field`.
     pub(super) unmanaged_fields: BTreeMap<String, usize>,
     /// The sections that ignore rules.
     pub(super) sections_ignoring_rules: Vec<&'static str>,
-    /// The values of its references.
+    /// The references in it, with their values.
     pub(super) secrets: Vec<SecretReference>,
     /// The sections that the service did not show.
     pub(super) refused_sections: Vec<UnreadSection>,
@@ -72,7 +73,7 @@ pub(super) struct DocEntry {
     pub(super) key: String,
     /// Its fields, in the documented order.
     pub(super) fields: Vec<(String, Json)>,
-    /// Fields that are not written although they are set, or unknown.
+    /// Fields whose live value is omitted or unknown.
     pub(super) unknown_fields: Vec<String>,
     /// A comment.
     pub(super) comment: Option<String>,
@@ -89,7 +90,7 @@ pub(super) struct SecretReference {
     pub(super) field: String,
     /// The name of the environment variable.
     pub(super) name: String,
-    /// Whether the service shows the whole value: neither nothing nor stars instead of a credential.
+    /// True if the service shows the whole value, without a mask for a credential.
     pub(super) is_shown: bool,
     /// The value that the service shows.
     pub(super) value: Secret,
@@ -99,9 +100,9 @@ pub(super) struct SecretReference {
 #[derive(Debug)]
 pub(super) struct ExportedRule {
     pub(super) scope: Scope,
-    /// The path of the group above all that it applies to; empty for all groups of the service.
+    /// The path of the innermost group above all its objects; empty if there is none.
     pub(super) group: String,
-    /// Its kind, and its name or what it matches.
+    /// Its kind, and its name or `match`.
     head: [Item; 2],
     pub(super) sections: Vec<DocSection>,
 }
@@ -120,10 +121,10 @@ impl ExportedRule {
 
     /// Its content, key by key.
     pub(super) fn items(&self) -> Vec<Item> {
-        let of_groups = Item::value("for", Scope::Group.document());
-        let of_groups = (self.scope == Scope::Group).then_some(of_groups);
+        let for_groups = Item::value("for", Scope::Group.document_kind());
+        let for_groups = (self.scope == Scope::Group).then_some(for_groups);
         let sections = self.sections.iter().filter_map(DocSection::item);
-        self.head.iter().cloned().chain(of_groups).chain(sections).collect()
+        self.head.iter().cloned().chain(for_groups).chain(sections).collect()
     }
 }
 
@@ -135,8 +136,8 @@ impl DocEntry {
 
     /// A field of the identity that is missing, if there is one.
     pub(super) fn missing_identity(&self, section: Section) -> Option<&'static str> {
-        let is_list = section.shape == Shape::List && self.state.is_none();
-        let mut names = section.identity.iter().copied().filter(|_| is_list);
+        let needs_identity = section.shape == Shape::List && self.state.is_none();
+        let mut names = section.identity.iter().copied().filter(|_| needs_identity);
         names.find(|name| self.unknown_fields.iter().any(|unknown| unknown == name))
     }
 
@@ -174,7 +175,7 @@ impl DocSection {
         self.entries.get(at).filter(|entry| entry.key == key)
     }
 
-    /// True if it declares that there is no entry.
+    /// True if it is an empty list, which declares that there are no entries.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.comments.is_empty()
     }
@@ -231,9 +232,9 @@ impl ExportedDocument {
         }
     }
 
-    /// Drops the number of approvals if the rule that the service derives from it exists: `check`
-    /// refuses both.
-    pub(super) fn settle_approvals(&mut self) {
+    /// Removes the field for the number of approvals if the rule that the service creates for it is
+    /// declared: `check` refuses both together.
+    pub(super) fn drop_implied_approvals(&mut self) {
         let rules =
             self.section(approval_rules::SECTION).into_iter().flat_map(|content| &content.entries);
         let mut types = rules.filter_map(|rule| rule.get("rule_type"));
@@ -272,9 +273,10 @@ impl ExportedDocument {
         }
     }
 
-    /// Whether it is created from something that only one project is created from.
+    /// True if it is created from an import source, which must not be shared with other projects.
     pub(super) fn has_source(&self) -> bool {
-        let mut settings = self.section(settings::SECTION).into_iter().flat_map(|it| &it.entries);
+        let mut settings =
+            self.section(settings::SECTION).into_iter().flat_map(|section| &section.entries);
         let has_address = settings
             .any(|entry| entry.fields.iter().any(|(name, _)| *name == settings::IMPORT_URL));
         let mut sources = catalogue::container_lookup(self.scope).import_fields.iter();
@@ -289,9 +291,9 @@ impl ExportedDocument {
             })
     }
 
-    /// Its content, key by key, for all `paths` that have the same.
+    /// Its content, key by key, for all `paths` with the same content.
     pub(super) fn items(&self, watch: bool, paths: &[Arc<str>]) -> Vec<Item> {
-        let mut kind = Item::value("kind", self.scope.document());
+        let mut kind = Item::value("kind", self.scope.document_kind());
         kind.comments_above = self.comments.clone();
         let paths = match paths {
             [path] => Item::value("path", &**path),

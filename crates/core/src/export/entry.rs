@@ -32,10 +32,10 @@ pub(super) struct EntryWriter<'d, 'a> {
     builder: &'d mut DocumentBuilder<'a>,
     section: Section,
     live: &'d LiveEntry,
-    /// True if a single object with fields that every edit sends was edited before: then its preset
-    /// values count as decisions too.
+    /// True if the object has fields that every edit sends, and one of them is not a default. Then its
+    /// default values are exported too: somebody set them.
     is_edited: bool,
-    /// The fields without which the service refuses it.
+    /// The fields without which the service refuses the entry.
     needed_fields: &'static [&'static str],
     entry: DocEntry,
     /// The omitted parts, each with the reason.
@@ -43,36 +43,37 @@ pub(super) struct EntryWriter<'d, 'a> {
 }
 
 impl<'d, 'a> EntryWriter<'d, 'a> {
-    /// The entry of `section` for `live`. What is left out of a section that is not a list is added to
-    /// `about`.
+    /// Converts `live` to an entry of `section`. For a section that is not a list, adds the omitted parts
+    /// to `comments`.
     pub(super) fn write_entry(
-        to: &'d mut DocumentBuilder<'a>,
+        builder: &'d mut DocumentBuilder<'a>,
         section: Section,
         live: &'d LiveEntry,
-        about: &mut Vec<String>,
+        comments: &mut Vec<String>,
     ) -> DocEntry {
         let raw = live.fields.raw();
         let mut specs = section.table().specs().iter().filter(|spec| spec.field.with_every_edit);
         let is_edited = section.shape == Shape::Mapping
             && specs.any(|spec| {
                 let value = raw.get(spec.name);
-                value.is_some_and(|value| !is_preset(section, spec.name, value, to.path))
+                value.is_some_and(|value| {
+                    !is_default_or_empty(section, spec.name, value, builder.path)
+                })
             });
-        let (needed, omitted) = (section.needed_fields(raw), Vec::new());
-        let entry = DocEntry { key: section.name(raw), ..DocEntry::default() };
-        let mut writer =
-            Self { builder: to, section, live, is_edited, needed_fields: needed, entry, omitted };
+        let (needed_fields, omitted) = (section.needed_fields(raw), Vec::new());
+        let entry = DocEntry { key: section.entry_name(raw), ..DocEntry::default() };
+        let mut writer = Self { builder, section, live, is_edited, needed_fields, entry, omitted };
         let settings = writer.builder.settings;
         for spec in
             section.table().specs().iter().filter(|spec| is_exported(section, spec, settings))
         {
-            let is_above =
+            let is_top_level_only =
                 spec.field.available.is_only_top_level() && writer.builder.path.contains('/');
-            if is_above || !section.has_field(raw, spec.name) {
+            if is_top_level_only || !section.has_field(raw, spec.name) {
                 continue;
             }
             match raw.get(spec.name) {
-                None => writer.record_absent(spec),
+                None => writer.record_unshown(spec),
                 Some(value) => {
                     if let Some(reason) = writer.add_value(spec, value) {
                         return unmanaged_entry(writer.entry, spec, value, &reason);
@@ -83,31 +84,31 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         writer.finish_entry();
         let Self { entry, omitted, .. } = writer;
         if section.shape == Shape::List {
-            let about = (!omitted.is_empty()).then(|| omitted.join("; "));
-            return DocEntry { comment: about, ..entry };
+            let comment = (!omitted.is_empty()).then(|| omitted.join("; "));
+            return DocEntry { comment, ..entry };
         }
-        about.extend(omitted);
+        comments.extend(omitted);
         entry
     }
 
-    /// Adds what follows from the entry as a whole.
+    /// Adds required fields and records that depend on the whole entry.
     fn finish_entry(&mut self) {
         let (section, raw) = (self.section, self.live.fields.raw());
-        for (name, usual) in section.unmanaged() {
+        for (name, usual_value) in section.unmanaged() {
             let value = raw.get(name).unwrap_or(&Json::Null);
-            if !is_empty_value(value) && *value != false && value != usual {
+            if !is_empty_value(value) && *value != false && value != usual_value {
                 let name = format!("{}.{name}", section.section);
                 *self.builder.document.unmanaged_fields.entry(name).or_default() += 1;
             }
         }
-        // No answer shows a secret without which the service refuses the entry.
+        // Required secrets are in no response: write references.
         for name in self.needed_fields {
             if let Some(spec) = section.table().get(name).filter(|spec| !is_readable(spec.field)) {
                 self.add_reference(spec, None);
             }
         }
         // An entry without a required field was not read completely.
-        for name in section.required {
+        for name in section.required_fields {
             let value = raw.get(*name).filter(|value| !value.is_null());
             let field = section.field(name);
             let is_read = match field.secrecy() {
@@ -118,39 +119,39 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 }
             };
             if !is_read {
-                self.record_missing(name, MISSING_IN_ANSWER);
+                self.record_omitted(name, MISSING_IN_ANSWER);
             }
         }
         // A removable object exists even if it has no fields.
         if section.is_removable() && self.entry.fields.is_empty() {
             let first = section.table().specs().iter().find_map(|spec| {
                 let value = raw.get(spec.name)?;
-                let is_good = !is_empty_value(value)
+                let is_usable = !is_empty_value(value)
                     && is_expressible(section, spec.name, value)
                     && self.confidential_reason(spec, value).is_none();
-                is_good.then(|| (spec.name.to_owned(), value.clone()))
+                is_usable.then(|| (spec.name.to_owned(), value.clone()))
             });
             self.entry.fields.extend(first);
         }
     }
 
     /// Records a live field that is not written.
-    fn record_missing(&mut self, field: &str, reason: &str) {
+    fn record_omitted(&mut self, field: &str, reason: &str) {
         let omitted_field = format!("{}/{}.{field}", self.section.section, self.entry.key);
         self.builder.document.omitted.push((omitted_field, Cause::new(reason.to_owned())));
     }
 
     /// Records a field that the answer lacks.
-    fn record_absent(&mut self, spec: &Spec) {
-        // A field that only some installations show is not missed, nor one whose switch is off.
-        let switch = spec.field.relations.switch();
+    fn record_unshown(&mut self, spec: &Spec) {
+        // Do not report fields that only some installations show, or whose switch is off.
+        let switch = spec.field.relations.switch_field();
         let is_switch_off =
             switch.and_then(|switch| self.live.fields.raw().get(switch)).map(is_off);
         if spec.field.read != Readback::IfPresent && is_switch_off != Some(true) {
-            // A missing field of an entry is always reported; settings may also be hidden by a role.
-            match self.section.scoped_kind.place {
+            // Report each missing field of an entry. Settings may be hidden by the caller's role: list them.
+            match self.section.scoped_kind.read_source {
                 ReadSource::Optional(_) if !spec.field.is_nested() => {
-                    self.record_missing(spec.name, MISSING_IN_ANSWER);
+                    self.record_omitted(spec.name, MISSING_IN_ANSWER);
                 }
                 _ => {
                     self.builder
@@ -163,8 +164,8 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         self.entry.unknown_fields.push(spec.name.to_owned());
     }
 
-    /// Adds a field, as a reference if its value must not be written. Returns why the entry as a
-    /// whole cannot be written, if so.
+    /// Adds a field, as a reference if its value must not be written. Returns the reason if the whole entry
+    /// must not be written.
     fn add_value(&mut self, spec: &Spec, value: &Json) -> Option<String> {
         let Some(reason) = self.confidential_reason(spec, value) else {
             self.add_field(spec, value);
@@ -172,13 +173,13 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         };
         let (section, settings) = (self.section, self.builder.settings);
         let is_secret = value.is_string() && spec.field.secrecy() != Secrecy::Open;
-        let are_referred = settings.values == SecretHandling::Env;
-        if is_secret && (are_referred || self.needed_fields.contains(&spec.name)) {
+        let uses_references = settings.values == SecretHandling::Env;
+        if is_secret && (uses_references || self.needed_fields.contains(&spec.name)) {
             self.add_reference(spec, Some(value));
         } else if forms::is_hidden_in_responses(spec.field, self.live)
-            && section.required.contains(&spec.name)
+            && section.required_fields.contains(&spec.name)
             && settings.create
-            && are_referred
+            && uses_references
         {
             // Without a value, apply could not create it.
             self.add_reference(spec, None);
@@ -194,9 +195,10 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     /// Adds a field with its value; the keys of a mapping become separate fields.
     fn add_field(&mut self, spec: &Spec, value: &Json) {
         let section = self.section;
-        let shown = sort_unordered(spec, forms::to_readable(Some(spec), value, self.builder.names));
+        let readable =
+            sort_unordered(spec, forms::to_readable(Some(spec), value, self.builder.names));
         let properties = spec.schema["properties"].as_object();
-        let leaves: Vec<(String, Json)> = match (properties, &shown) {
+        let fields: Vec<(String, Json)> = match (properties, &readable) {
             (Some(properties), Json::Object(object)) => properties
                 .keys()
                 .filter(|name| !is_deprecated(&properties[name.as_str()]))
@@ -204,17 +206,17 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                     Some((format!("{}.{name}", spec.name), object.get(name)?.clone()))
                 })
                 .collect(),
-            _ => vec![(spec.name.to_owned(), shown.clone())],
+            _ => vec![(spec.name.to_owned(), readable.clone())],
         };
-        for (name, value) in leaves {
+        for (name, value) in fields {
             let is_limit = name
                 .split_once('.')
-                .is_some_and(|(_, key)| limits::is_limit_required(spec, key, &shown));
+                .is_some_and(|(_, key)| limits::is_limit_required(spec, key, &readable));
             let is_needed = is_limit
-                || section.required.contains(&name.as_str())
+                || section.required_fields.contains(&name.as_str())
                 || (self.is_edited && spec.field.with_every_edit);
-            let is_usual = !self.builder.settings.all && !is_needed;
-            if is_usual && is_preset(section, &name, &value, self.builder.path) {
+            let may_omit = !self.builder.settings.all && !is_needed;
+            if may_omit && is_default_or_empty(section, &name, &value, self.builder.path) {
                 continue;
             }
             if is_expressible(section, &name, &value) {
@@ -229,7 +231,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                     false => "a manifest cannot express it",
                 };
                 if !names_somebody {
-                    self.record_missing(&name, reason);
+                    self.record_omitted(&name, reason);
                 }
                 self.omitted.push(format!("{name} not exported: {reason}"));
             }
@@ -237,7 +239,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         }
     }
 
-    /// Why the live value of a field must not be written into a manifest, if so.
+    /// The reason if the live value of a field must not be written into a manifest.
     fn confidential_reason(&self, spec: &Spec, value: &Json) -> Option<String> {
         let raw = self.live.fields.raw();
         if spec.field.secrecy() == Secrecy::Open {
@@ -253,24 +255,25 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         }
         let mut names =
             self.section.identity.iter().filter_map(|name| raw.get(*name)).map(plain_text);
-        let is_named_so = names.any(|name| judge::is_named_like_secret(&name));
+        let has_secret_name = names.any(|name| judge::is_named_like_secret(&name));
         let reason = match self.section.rules().secrecy_reason(raw) {
             _ if self.builder.settings.values == SecretHandling::None => "`--values none`",
             Some(reason) => reason,
-            None if is_named_so => "its name is that of a secret",
+            None if has_secret_name => "its name is that of a secret",
             None if judge::may_be_secret(text, Secrecy::Sensitive) => "it looks like a secret",
             None => return None,
         };
         Some(reason.into())
     }
 
-    /// Adds a reference in place of a value; `None` for one that the service does not show.
+    /// Adds a reference instead of `value`; `None` if the service does not show the value.
     fn add_reference(&mut self, spec: &Spec, value: Option<&Json>) {
         let key = &self.entry.key;
         let address = Address::container(self.builder.path.into()).section(self.section.section);
-        // The path of a URL may be the secret part. An entry may have several that are never shown.
+        // For a URL use the host: its path may be secret. An entry may have several references that are
+        // never shown: add the field's name.
         let name_source = match spec.field.secrecy() {
-            Secrecy::Address => value.map(host).unwrap_or_default(),
+            Secrecy::Address => value.map(url_host).unwrap_or_default(),
             Secrecy::Reference => format!("{key}_{}", spec.name),
             _ => key.clone(),
         };
@@ -300,28 +303,22 @@ fn is_exported(section: Section, spec: &Spec, settings: &ExportSettings) -> bool
         && (settings.caller.is_administrator || !spec.field.available.needs_administrator())
 }
 
-/// True if answers contain a field without the credential that it may have. Declared like that, it would
-/// replace the credential.
+/// True if responses omit the credential of a field. Declaring the value without it would remove the
+/// credential.
 pub(super) fn lacks_credential(section: Section, spec: &Spec) -> bool {
     spec.field.compare == Compare::Location && !section.identity.contains(&spec.name)
 }
 
-/// An entry with a secret as identity: marked as managed elsewhere, and named without it.
+/// The entry to write if an identity field is secret: managed elsewhere, with a glob of the URL's host.
 fn unmanaged_entry(entry: DocEntry, spec: &Spec, value: &Json, reason: &str) -> DocEntry {
-    let glob = format!("*{}*", host(value));
+    let glob = format!("*{}*", url_host(value));
     let fields = vec![(spec.name.to_owned(), glob.into())];
-    let about = Some(format!("{} not exported: {reason}", spec.name));
-    DocEntry {
-        key: entry.key,
-        fields,
-        comment: about,
-        state: Some(UNMANAGED),
-        unknown_fields: Vec::new(),
-    }
+    let comment = Some(format!("{} not exported: {reason}", spec.name));
+    DocEntry { key: entry.key, fields, comment, state: Some(UNMANAGED), unknown_fields: Vec::new() }
 }
 
 /// The host in a URL.
-fn host(value: &Json) -> String {
+fn url_host(value: &Json) -> String {
     let url = value.as_str().and_then(|text| url::Url::parse(text).ok());
     url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
@@ -343,9 +340,10 @@ fn variable_name(address: &Address) -> String {
 }
 
 /// True if a value equals the default of the service, or is empty.
-fn is_preset(section: Section, name: &str, value: &Json, path: &str) -> bool {
-    let preset = preset::service_default(section, name, path);
-    forms::are_equal(Compare::Exact, &preset, value) || (preset.is_null() && is_empty_value(value))
+fn is_default_or_empty(section: Section, name: &str, value: &Json, path: &str) -> bool {
+    let default_value = preset::service_default(section, name, path);
+    forms::are_equal(Compare::Exact, &default_value, value)
+        || (default_value.is_null() && is_empty_value(value))
 }
 
 fn is_empty_value(value: &Json) -> bool {
@@ -385,7 +383,7 @@ fn is_deprecated(schema: &Json) -> bool {
     schema.get("deprecated").is_some()
 }
 
-/// A list without order, sorted: levels, users and groups.
+/// Sorts a list whose order has no meaning: levels, then users, then groups.
 fn sort_unordered(spec: &Spec, mut value: Json) -> Json {
     if let Some(items) = value.as_array_mut().filter(|_| spec.field.ignores_order()) {
         let rows = spec.schema["items"]["properties"].as_object();

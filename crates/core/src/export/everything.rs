@@ -1,4 +1,4 @@
-//! A declaration to read everything: every section, with every field that the service may show.
+//! Declarations that make a read complete: every section, with every field that the service may show.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use super::ExportSettings;
 use crate::{
     catalogue,
     desired::{
-        Container, ContainerLife, CreationPolicy, DeclaredSection, DesiredEntry, EntryPresence,
+        Container, ContainerLifecycle, CreationPolicy, DeclaredEntry, DeclaredSection,
+        EntryPresence,
     },
     field::Scope,
     kind::{Shape, is_readable},
@@ -14,8 +15,8 @@ use crate::{
     value::{Json, Value},
 };
 
-/// What to read of the group or project at `path`. It is in no manifest, and nothing is planned for
-/// it.
+/// The declaration with which the group or project at `path` is read. It is in no manifest, and nothing
+/// is planned for it.
 pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSettings) -> Container {
     let origin = Origin::new("", 0, 0, Layer::Project);
     let mut sections = Vec::new();
@@ -24,23 +25,23 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
             continue;
         }
         let specs = section.table().specs().iter();
-        let readable = specs.filter(|spec| {
+        let readable_specs = specs.filter(|spec| {
             is_readable(spec.field) && section.table().is_current(spec, settings.release)
         });
         let null = Sourced { value: Value::Plain(Json::Null), origin: origin.clone() };
-        let entry = DesiredEntry {
+        let entry = DeclaredEntry {
             key: String::new(),
             origin: origin.clone(),
             state: EntryPresence::Present,
-            fields: readable.map(|spec| (spec.name, null.clone())).collect(),
+            fields: readable_specs.map(|spec| (spec.name, null.clone())).collect(),
         };
-        let also_read = section.unmanaged().map(|(name, _)| name.into()).collect();
+        let extra_fields = section.unmanaged().map(|(name, _)| name.into()).collect();
         let declared = DeclaredSection::with_entries(section, &origin, vec![entry]);
-        sections.push(DeclaredSection { extra_fields: also_read, ..declared });
+        sections.push(DeclaredSection { extra_fields, ..declared });
     }
-    sections.sort_by_key(|section| section.section.section);
+    sections.sort_by_key(|section| section.kind.section);
     let create = CreationPolicy::Forbidden;
-    let lifecycle = ContainerLife::default();
+    let lifecycle = ContainerLifecycle::default();
     Container {
         scope,
         path,
@@ -73,13 +74,13 @@ fn widen_container(
         match widened
             .sections
             .iter_mut()
-            .find(|existing| existing.section.section == section.section.section)
+            .find(|existing| existing.kind.section == section.kind.section)
         {
             Some(declared) => declared.entries.extend(section.entries),
             None if adds_sections => widened.sections.push(section),
             None => {}
         }
     }
-    widened.sections.sort_by_key(|section| section.section.section);
+    widened.sections.sort_by_key(|section| section.kind.section);
     widened
 }

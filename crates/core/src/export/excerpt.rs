@@ -9,15 +9,15 @@ use super::{
 use crate::{
     field::Scope,
     kind::{Names, Section, Shape},
-    live::Live,
+    live::LiveContainer,
     value::Json,
 };
 
 /// Live state in the form of a manifest, entry by entry. A dot in a field's name separates keys.
 pub struct Excerpt {
-    /// With everything that the service shows.
+    /// The document with everything that the service shows.
     full_document: ExportedDocument,
-    /// As an export writes it.
+    /// The document as an export writes it.
     exported_document: ExportedDocument,
 }
 
@@ -28,28 +28,28 @@ pub struct ExcerptEntry {
     pub fields: Vec<(String, Json)>,
     /// A comment about omitted parts, with the reason.
     pub comment: Option<String>,
-    /// Whether there is no entry.
+    /// True if the section has no entry.
     pub is_absent: bool,
 }
 
 impl Excerpt {
-    /// The live state at `path`; `None` if the container does not exist. `names` are for the ids
-    /// from [`ExportBuilder::referenced_ids`](super::ExportBuilder::referenced_ids).
+    /// The live state at `path`; `None` if the container does not exist. `names` contains the names for
+    /// [`ExportBuilder::referenced_ids`](super::ExportBuilder::referenced_ids).
     pub fn from_live(
         scope: Scope,
         path: &str,
-        live: &Live,
+        live: &LiveContainer,
         names: &Names,
         settings: &ExportSettings,
     ) -> Option<Self> {
-        let [whole, short] = [true, settings.all].map(|all| {
+        let [full, exported] = [true, settings.all].map(|all| {
             let settings = ExportSettings { all, ..settings.clone() };
             match declare::to_document(scope, path, live, names, &settings) {
                 Conversion::Document(document) => Some(*document),
-                Conversion::Deleting | Conversion::Unread(_) => None,
+                Conversion::MarkedForDeletion | Conversion::Unread(_) => None,
             }
         });
-        Some(Self { full_document: whole?, exported_document: short? })
+        Some(Self { full_document: full?, exported_document: exported? })
     }
 
     /// The texts in it; none of them is a secret.
@@ -69,7 +69,8 @@ impl Excerpt {
         entry.map_or(&[], |entry| &entry.fields)
     }
 
-    /// The entries of each section that an export writes, by identity; of an empty section, none.
+    /// The entries of the sections that an export writes, with section and key. An empty section has one
+    /// row with an empty key and an absent entry.
     pub fn entries(&self) -> impl Iterator<Item = (Section, &str, ExcerptEntry)> {
         self.exported_document
             .sections
@@ -90,15 +91,15 @@ impl Excerpt {
     pub fn entry(&self, section: &str, key: &str) -> Option<ExcerptEntry> {
         let content = self.exported_document.section(section)?;
         let entry = content.entry(key)?;
-        let about = entry.comment.clone().or_else(|| {
+        let comment = entry.comment.clone().or_else(|| {
             (!content.comments.is_empty() && entry.key.is_empty())
                 .then(|| content.comments.join("; "))
         });
-        let is_none = entry.state == Some(ABSENT);
+        let is_absent = entry.state == Some(ABSENT);
         (entry.state != Some(UNMANAGED)).then(|| ExcerptEntry {
             fields: entry.fields.clone(),
-            comment: about,
-            is_absent: is_none,
+            comment,
+            is_absent,
         })
     }
 }

@@ -1,22 +1,22 @@
-//! The file of a group or project: one file per group with its projects, beside a folder for its
+//! The names of exported files: one file for each group with its projects, next to a folder for its
 //! subgroups.
 
 use crate::{address::group_of, field::Scope};
 
-/// Names of files at the root that are not manifests.
-const RESERVED_NAMES: [&str; 3] = ["undrift", "sandbox", SHARED];
-/// The name of the file for what several top-level groups share.
-const SHARED: &str = "defaults";
+/// Names that manifests of groups must not have at the root: other files use them.
+const RESERVED_NAMES: [&str; 3] = ["undrift", "sandbox", SHARED_NAME];
+/// The name of the file with the rules for several top-level groups.
+const SHARED_NAME: &str = "defaults";
 /// Names that some systems reserve for devices, also with an extension.
 const DEVICE_NAMES: [&str; 4] = ["con", "prn", "aux", "nul"];
 /// The maximum length of a name; leaves room for a suffix.
 const MAX_NAME_BYTES: usize = 200;
 
-/// The file for the group or project at `path`, without extension. Different groups never share
-/// one. An empty path stands for all groups.
+/// The path of the file for the group or project at `path`, without extension. Different groups never
+/// share a file. An empty path means all groups.
 pub fn file_stem(scope: Scope, path: &str) -> String {
     if path.is_empty() {
-        return SHARED.to_owned();
+        return SHARED_NAME.to_owned();
     }
     let group = match scope {
         Scope::Group => path,
@@ -27,13 +27,13 @@ pub fn file_stem(scope: Scope, path: &str) -> String {
     names.join("/")
 }
 
-/// `segment` as the name of a file or folder on any system. The first character of a reserved name
-/// is written as `%` and its code, which no path of the service contains.
+/// A name for `segment` that any file system accepts. Unsafe characters, and the first character of a
+/// reserved name, become `%` and a code; no path of the service contains `%`.
 fn file_name(segment: &str, is_first: bool) -> String {
     let lower = segment.to_lowercase();
     let device = lower.split('.').next().unwrap_or_default();
-    let port = ["com", "lpt"].into_iter().find_map(|port| device.strip_prefix(port));
-    let is_port = port.is_some_and(|rest| matches!(rest.as_bytes(), [b'0'..=b'9']));
+    let device_number = ["com", "lpt"].into_iter().find_map(|port| device.strip_prefix(port));
+    let is_port = device_number.is_some_and(|number| matches!(number.as_bytes(), [b'0'..=b'9']));
     let is_special = segment.is_empty()
         || segment.starts_with('.')
         || DEVICE_NAMES.contains(&device)

@@ -1,10 +1,10 @@
-//! Converts live state into manifests for which a plan has no changes: the pure part of `undrift export`.
+//! Converts live state into manifests that match it: the part of `undrift export` without IO.
 //!
 //! [`readable_container`] selects what to read of each group and project. [`ExportBuilder::add`]
 //! converts the live state (`declare`). [`ExportBuilder::finish`] names references, moves common
-//! values into `Defaults`, and writes one file for each group ([`crate::yaml::write`], `layout`). A
-//! new kind needs no code here, because its table describes it. Values that equal a default of the
-//! service are omitted; see [`crate::catalogue::preset`].
+//! values into `Defaults`, and writes one file for each group ([`crate::yaml::write`], `layout`,
+//! `files`). A new kind needs no code here, because its table describes it. Values that equal a default
+//! of the service are omitted; see [`crate::catalogue::preset`].
 //!
 //! The result does not depend on the order in which the state was read.
 
@@ -14,16 +14,17 @@ mod document;
 mod entry;
 mod everything;
 mod excerpt;
+mod files;
 mod layout;
 mod profiles;
 mod rehearse;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     mem,
-    sync::Arc,
 };
 
 use declare::{Conversion, UnreadSection};
@@ -39,8 +40,8 @@ use crate::{
     desired::Moves,
     field::{Accepted, NamedObject, Readback, Scope, Tier},
     kind::{Names, Section, Shape, Spec},
-    live::{Caller, Live, Presence},
-    manifest::Manages,
+    live::{Caller, LiveContainer, Presence},
+    manifest::ManagedPaths,
     release::DetectedRelease,
     secret::Secret,
     selection::Selection,
@@ -48,15 +49,6 @@ use crate::{
     value::Object,
     yaml::write,
 };
-
-/// The size in bytes above which another manifest file is started.
-const FILE_SPLIT_BYTES: usize = 1 << 19;
-
-/// What the line of a path has in addition to the path: `  - ` and the end of the line.
-const PATH_LINE_BYTES: usize = 5;
-
-/// The minimum number of documents that share one comment.
-const FEWEST_REPEATED: usize = 3;
 
 /// How to export values that are or may be secret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +62,7 @@ pub enum SecretHandling {
     Env,
 }
 
-/// What to export, and how.
+/// The settings of an export.
 #[derive(Clone, Debug, Default)]
 pub struct ExportSettings {
     /// The token's user.
@@ -79,22 +71,22 @@ pub struct ExportSettings {
     pub release: DetectedRelease,
     /// How to write secrets.
     pub values: SecretHandling,
-    /// Whether default values of the service and empty sections are exported too.
+    /// Export default values of the service and empty sections too.
     pub all: bool,
-    /// Whether common values are moved into `Defaults`.
+    /// Move common values into `Defaults` and profiles.
     pub defaults: bool,
-    /// Whether `apply` may create the groups and projects, to rebuild them on another service.
+    /// Write `create`, so that `apply` can rebuild the groups and projects on another service.
     pub create: bool,
-    /// Whether the manifests are written in watch mode.
+    /// Write the manifests with `watch: true`.
     pub watch: bool,
-    /// Whether a seed and secret values for the embedded sandbox are exported too.
+    /// Export a seed and placeholder secrets for the embedded sandbox too.
     pub rehearse: bool,
     /// The sections to export; empty for all.
     pub sections: Vec<String>,
     /// The selected groups, projects and sections.
     pub selection: Selection,
     /// The limits that `undrift.yaml` sets for the manifests in the folder, if any.
-    pub manages: Option<Manages>,
+    pub manages: Option<ManagedPaths>,
 }
 
 impl ExportSettings {
@@ -123,21 +115,15 @@ impl ExportSettings {
     /// manifests must not declare it, the release or the container cannot have it, or only declared
     /// entries are read.
     pub fn exports_section(&self, path: &str, section: Section) -> bool {
-        if self
-            .manages
-            .as_ref()
-            .is_some_and(|manages| !manages.allows_section(path, section.section))
-        {
+        let manages = self.manages.as_ref();
+        if manages.is_some_and(|manages| !manages.allows_section(path, section.section)) {
             return false;
         }
         let address = Address::container(path.into()).section(section.section);
+        let table = section.table();
         matches!(section.shape, Shape::Container | Shape::Switch)
             || (self.requests_section(section.section)
-                && section
-                    .table()
-                    .specs()
-                    .iter()
-                    .any(|spec| section.table().is_current(spec, self.release))
+                && table.specs().iter().any(|spec| table.is_current(spec, self.release))
                 && section.scoped_kind.name_filter().is_none()
                 && (!section.is_only_top_level() || !path.contains('/'))
                 && self.selection.may_select_part(&address, &Moves::default()))
@@ -173,7 +159,7 @@ pub struct Export {
     pub unshown_secrets: BTreeSet<String>,
     /// The number of exported groups and projects.
     pub container_counts: BTreeMap<Scope, usize>,
-    /// Notes about what the manifests do not contain, without a full stop.
+    /// Notes about omitted parts, without a full stop.
     pub notes: Vec<String>,
 }
 
@@ -182,31 +168,31 @@ pub struct Export {
 pub struct ExportBuilder {
     settings: ExportSettings,
     documents: Vec<ExportedDocument>,
-    deleting: BTreeSet<String>,
+    marked_for_deletion: BTreeSet<String>,
     /// The sections that could not be read, each with the path of its document.
     unread: Vec<(String, UnreadSection)>,
     /// The highest tier that any response proved.
     tier: Tier,
     missing_reads: Vec<IncompleteRead>,
     omitted: Vec<IncompleteRead>,
-    /// The sections that no token can read: first those of a higher tier, then those switched off.
+    /// The sections that no token can read: those of a higher tier, and those switched off.
     unavailable_sections: [BTreeSet<&'static str>; 2],
 }
 
 impl ExportBuilder {
-    /// An empty export; the containers at `deleting` are marked for deletion.
-    pub fn new(settings: ExportSettings, deleting: BTreeSet<String>) -> Self {
-        Self { settings, deleting, ..Self::default() }
+    /// An empty export. The containers at the paths `marked_for_deletion` are skipped.
+    pub fn new(settings: ExportSettings, marked_for_deletion: BTreeSet<String>) -> Self {
+        Self { settings, marked_for_deletion, ..Self::default() }
     }
 
     /// The ids in `live` whose names must be looked up before [`Self::add`].
-    pub fn referenced_ids(scope: Scope, live: &Live) -> BTreeSet<(NamedObject, u64)> {
+    pub fn referenced_ids(scope: Scope, live: &LiveContainer) -> BTreeSet<(NamedObject, u64)> {
         declare::referenced_ids(scope, live)
     }
 
     /// Adds the live state of the container at `path`.
-    pub fn add(&mut self, scope: Scope, path: &str, live: &Live, names: &Names) {
-        if let Presence::Here(_, facts) = &live.presence {
+    pub fn add(&mut self, scope: Scope, path: &str, live: &LiveContainer, names: &Names) {
+        if let Presence::Existing(_, facts) = &live.presence {
             self.tier = self.tier.max(facts.tier);
         }
         match declare::to_document(scope, path, live, names, &self.settings) {
@@ -221,7 +207,7 @@ impl ExportBuilder {
                 }));
                 self.documents.push(*document);
             }
-            Conversion::Deleting => drop(self.deleting.insert(path.to_owned())),
+            Conversion::MarkedForDeletion => drop(self.marked_for_deletion.insert(path.to_owned())),
             Conversion::Unread(cause) => {
                 self.missing_reads.push(IncompleteRead { subject: path.to_owned(), cause });
             }
@@ -241,8 +227,8 @@ impl ExportBuilder {
         &self.omitted
     }
 
-    /// Classifies the sections that could not be read. Only possible after all reads: a section that one
-    /// project shows belongs to the tier of the service.
+    /// Classifies the sections that could not be read. Call it after all reads: only then the tier of the
+    /// service is known.
     fn sort_unread(&mut self) {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         for (path, unread) in mem::take(&mut self.unread) {
@@ -256,7 +242,7 @@ impl ExportBuilder {
                 self.unavailable_sections[1].insert(section);
                 continue;
             }
-            let (comment, target) = if is_refused && !has_role {
+            let (comment, reads) = if is_refused && !has_role {
                 ("Not exported", &mut self.omitted)
             } else {
                 ("Missing", &mut self.missing_reads)
@@ -269,7 +255,7 @@ impl ExportBuilder {
                 let comment_text = format!("{comment}: {section} ({cause})");
                 self.documents[position].comments.push(comment_text);
             }
-            target.push(IncompleteRead { subject, cause });
+            reads.push(IncompleteRead { subject, cause });
         }
         self.missing_reads.sort();
         self.omitted.sort();
@@ -283,8 +269,8 @@ impl ExportBuilder {
         }
         let (secrets, mut notes) = (self.name_secrets(), self.notes());
         if self.settings.rehearse {
-            let lower = rehearse::leave_out_lower_members(&mut self.documents);
-            let lower = (lower > 0).then(|| count(lower, "member"));
+            let omitted_count = rehearse::omit_lower_members(&mut self.documents);
+            let lower = (omitted_count > 0).then(|| count(omitted_count, "member"));
             notes.extend(lower.map(|lower| {
                 format!("left out, because their level is below the inherited one: {lower}")
             }));
@@ -317,45 +303,13 @@ impl ExportBuilder {
             stems.entry(stem).or_default()[scope.choose(0, 2)].push(text);
         }
         for (stem, texts) in stems {
-            add_files(&stem, texts.into_iter().flatten(), &mut export.files);
+            files::add_files(&stem, texts.into_iter().flatten(), &mut export.files);
         }
         export.files.sort_by(|a, b| a.path.cmp(&b.path));
         export
     }
 
-    /// The text of every document with its file. Those of a file that declare the same are one.
-    fn document_texts(&self) -> Vec<(String, Scope, String)> {
-        let mut alike: Vec<(String, &ExportedDocument, Vec<Arc<str>>)> = Vec::new();
-        let mut positions = HashMap::new();
-        for document in &self.documents {
-            let stem = layout::file_stem(document.scope, &document.path);
-            let is_alone = document.has_source() || !self.settings.defaults;
-            let alone = is_alone.then(|| document.path.clone());
-            let body = document.items(self.settings.watch, &["".into()]);
-            let key = (stem.clone(), write::document(&body), alone);
-            let at = *positions.entry(key).or_insert(alike.len());
-            if at == alike.len() {
-                alike.push((stem, document, Vec::new()));
-            }
-            alike[at].2.push(document.path.clone());
-        }
-        let mut written = Vec::new();
-        for (stem, document, paths) in alike {
-            for paths in split_paths(&paths) {
-                let items = document.items(self.settings.watch, paths);
-                written.push((stem.clone(), document.scope, items));
-            }
-        }
-        if self.settings.defaults {
-            share_comments(
-                written.iter_mut().map(|(.., items)| &mut items[0].comments_above).collect(),
-            );
-        }
-        let texts = written.into_iter();
-        texts.map(|(stem, scope, items)| (stem, scope, write::document(&items))).collect()
-    }
-
-    /// Notes about what the manifests do not contain.
+    /// Notes about the parts that the manifests omit.
     fn notes(&self) -> Vec<String> {
         let never_shown =
             collect_never_shown(self.documents.iter().flat_map(|document| &document.sections));
@@ -366,18 +320,18 @@ impl ExportBuilder {
         {
             *unmanaged.entry(name).or_insert(0) += entries;
         }
-        let unmanaged: Vec<_> = unmanaged
+        let unmanaged_texts: Vec<_> = unmanaged
             .iter()
-            .map(|(name, all)| format!("`{name}` ({})", count(*all, "entry")))
+            .map(|(name, entry_count)| format!("`{name}` ({})", count(*entry_count, "entry")))
             .collect();
-        let unmanaged = (!unmanaged.is_empty()).then(|| {
-            let field_list = unmanaged.join(", ");
+        let unmanaged_note = (!unmanaged_texts.is_empty()).then(|| {
+            let field_list = unmanaged_texts.join(", ");
             format!("set, but left out, because manifests have no such field: {field_list}")
         });
         let notes: [(&str, BTreeSet<&str>); 6] = [
             (
                 "skipped, because they are marked for deletion",
-                self.deleting.iter().map(String::as_str).collect(),
+                self.marked_for_deletion.iter().map(String::as_str).collect(),
             ),
             ("the service never shows", never_shown.iter().map(String::as_str).collect()),
             (
@@ -396,11 +350,11 @@ impl ExportBuilder {
                 let names: Vec<_> = names.into_iter().collect();
                 format!("{what}: {}", list_names(&names))
             });
-        unmanaged.into_iter().chain(notes).collect()
+        unmanaged_note.into_iter().chain(notes).collect()
     }
 
-    /// Declares an object absent in each project that lacks it while a parent group has it. Otherwise
-    /// the service would copy the group's object into the new project.
+    /// Declares an object absent in each project that lacks it while a group above has it. Otherwise the
+    /// service would copy the group's object when `apply` creates the project.
     fn declare_absent(&mut self) {
         let removable: Vec<Section> = catalogue::sections(Scope::Project)
             .filter(|section| {
@@ -450,62 +404,6 @@ impl ExportBuilder {
     fn unshown_secrets(&self) -> BTreeSet<String> {
         let secrets = self.documents.iter().flat_map(|document| &document.secrets);
         secrets.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
-    }
-}
-
-/// The paths of a document in parts, each of which is small enough for one file.
-fn split_paths(paths: &[Arc<str>]) -> impl Iterator<Item = &[Arc<str>]> {
-    let mut part_bytes = 0;
-    paths.chunk_by(move |path, _| {
-        part_bytes += PATH_LINE_BYTES + path.len();
-        let is_full = part_bytes > FILE_SPLIT_BYTES;
-        if is_full {
-            part_bytes = 0;
-        }
-        !is_full
-    })
-}
-
-/// Keeps a comment that several documents have only in the first of them.
-fn share_comments(mut documents: Vec<&mut Vec<String>>) {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for comment in documents.iter().flat_map(|comments| comments.iter()) {
-        *counts.entry(comment.clone()).or_default() += 1;
-    }
-    counts.retain(|_, count| *count >= FEWEST_REPEATED);
-    let mut shown = BTreeSet::new();
-    for comments in &mut documents {
-        comments.retain_mut(|comment| {
-            let Some(documents) = counts.get(comment) else { return true };
-            let is_first = shown.insert(comment.clone());
-            *comment += &format!("; also in {}", count(documents - 1, "other document"));
-            is_first
-        });
-    }
-}
-
-/// Adds the file for the documents of one group, or several files if one would be too large.
-fn add_files(stem: &str, documents: impl Iterator<Item = String>, files: &mut Vec<ExportedFile>) {
-    let mut texts = vec![String::new()];
-    for document in documents {
-        if texts
-            .last()
-            .is_some_and(|text| !text.is_empty() && text.len() + document.len() > FILE_SPLIT_BYTES)
-        {
-            texts.push(String::new());
-        }
-        if let Some(text) = texts.last_mut() {
-            *text += if text.is_empty() { "" } else { "---\n" };
-            *text += &document;
-        }
-    }
-    for (number, text) in texts.into_iter().enumerate() {
-        let path = match number {
-            0 => format!("{stem}.yaml"),
-            // No path of the service has a `~`.
-            number => format!("{stem}~{}.yaml", number + 1),
-        };
-        files.push(ExportedFile { path, text });
     }
 }
 

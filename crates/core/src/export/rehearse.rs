@@ -1,6 +1,5 @@
-//! A seed with which the manifests can be applied to the embedded service: the users, groups,
-//! projects and runners that they name, branches, entries that no request creates, and stand-ins for
-//! secrets.
+//! A seed for the sandbox, so that the manifests can be applied to it: the users, groups, projects and
+//! runners that they name, branches, entries that no request creates, and placeholders for secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +21,8 @@ use crate::{
 
 /// The project that owns the runners of a seed.
 const RUNNER_PROJECT: &str = "rehearsal/runners";
-/// The seed for `documents`, whose values are not in `Defaults` yet, and values for their secrets.
+/// The seed for `documents` and the placeholders for their secrets, as files. Call it before values move
+/// into `Defaults`.
 pub(super) fn seed_files(
     documents: &[ExportedDocument],
     release: DetectedRelease,
@@ -47,18 +47,18 @@ fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
     let section = catalogue::section(scope, secret.section);
     let field = section.map(|section| section.field(&secret.field));
     let value = match secret.value.expose() {
-        // A masked value must not have the characters of a URL.
+        // The service cannot mask a value with the characters of a URL.
         _ if field.is_some_and(|field| field.relations.hidden_by.is_some()) => "",
-        // One that the service never shows is empty, and may have to be a URL.
+        // The value is unknown if the service never shows it; it may have to be a URL.
         "" => "https://example.org",
         value => value,
     };
     format!("{}='{}'\n", secret.name, placeholder(&secret.name, value))
 }
 
-/// Leaves out members whose level is below the one that a group above gives them: somebody raised
-/// that later, and the service refuses to add them again. Returns their number.
-pub(super) fn leave_out_lower_members(documents: &mut [ExportedDocument]) -> usize {
+/// Omits members whose level is below the one in a group above, and returns their number. The upper level
+/// was raised later; the service refuses to add such members again.
+pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
     let mut levels_above: BTreeMap<(String, String), u8> = BTreeMap::new();
     for document in documents.iter().filter(|document| document.scope == Scope::Group) {
         for content in &document.sections {
@@ -73,19 +73,19 @@ pub(super) fn leave_out_lower_members(documents: &mut [ExportedDocument]) -> usi
     for document in documents {
         let groups_above = ancestors(&document.path);
         for content in &mut document.sections {
-            let (section, about) = (content.section, &mut content.comments);
+            let (section, comments) = (content.section, &mut content.comments);
             content.entries.retain(|entry| {
                 let Some((user, level)) = granted_access(section, entry) else { return true };
                 let mut inherited = groups_above
                     .iter()
                     .filter_map(|group| levels_above.get(&(group.clone(), user.clone())));
-                let is_lower = inherited.any(|inherited| *inherited > level);
-                if is_lower {
+                let lowers_access = inherited.any(|inherited| *inherited > level);
+                if lowers_access {
                     let user = text::escape(&user);
-                    about.push(format!("Not exported: {user} (below the inherited level)"));
+                    comments.push(format!("Not exported: {user} (below the inherited level)"));
                     count += 1;
                 }
-                !is_lower
+                !lowers_access
             });
         }
     }
@@ -97,7 +97,7 @@ fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
     let fields = plain_fields(entry);
     let (.., user) = forms::referenced_names(section, &fields)
         .into_iter()
-        .find(|(_, kind, _)| *kind == NamedObject::User)?;
+        .find(|(_, object_type, _)| *object_type == NamedObject::User)?;
     creation_effects(section, &fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
         _ => None,
@@ -105,17 +105,17 @@ fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
 }
 
 fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<Item> {
-    // What documents name, by kind: each name by its lower case.
+    // The names in documents, by type and by lower-case name.
     let mut names_by_type: BTreeMap<NamedObject, BTreeMap<String, String>> = BTreeMap::new();
     // The projects that have each runner.
     let mut runners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for document in documents {
         for (section, fields) in document_entries(document) {
-            for (_, kind, name) in forms::referenced_names(section, &fields) {
-                if kind == NamedObject::Runner {
+            for (_, object_type, name) in forms::referenced_names(section, &fields) {
+                if object_type == NamedObject::Runner {
                     runners.entry(name).or_default().insert(&document.path);
                 } else {
-                    names_by_type.entry(kind).or_default().insert(name.to_lowercase(), name);
+                    names_by_type.entry(object_type).or_default().insert(name.to_lowercase(), name);
                 }
             }
         }
@@ -137,14 +137,17 @@ fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<I
     let groups: Vec<_> = groups.collect();
     let declared: BTreeSet<_> =
         documents.iter().map(|document| document.path.to_lowercase()).collect();
-    let others = named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
-    projects.extend(others.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
-    let owner = (!runners.is_empty()).then(|| vec![Item::value("path", RUNNER_PROJECT)]);
-    projects.extend(owner.map(|items| (RUNNER_PROJECT.to_owned(), items)));
-    let runners = runners.into_iter().map(|(runner, having)| {
-        let having: Vec<_> =
-            std::iter::once(RUNNER_PROJECT).chain(having).map(Json::from).collect();
-        vec![Item::value("description", runner), Item::value("projects", having)]
+    let undeclared_projects =
+        named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
+    projects.extend(
+        undeclared_projects.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])),
+    );
+    let runner_owner = (!runners.is_empty()).then(|| vec![Item::value("path", RUNNER_PROJECT)]);
+    projects.extend(runner_owner.map(|items| (RUNNER_PROJECT.to_owned(), items)));
+    let runners = runners.into_iter().map(|(runner, project_paths)| {
+        let project_paths: Vec<_> =
+            std::iter::once(RUNNER_PROJECT).chain(project_paths).map(Json::from).collect();
+        vec![Item::value("description", runner), Item::value("projects", project_paths)]
     });
     let lists = [
         seed_list("users", users),
@@ -163,12 +166,12 @@ fn seed_list(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> 
     (!rows.is_empty()).then(|| Item::new(name, OutputNode::List(rows)))
 }
 
-/// The groups of the seed, each with its visibility: those above seeded `projects`, those that apply
-/// does not create, those that are not exported, and others that are `named`.
+/// The groups of the seed, each with its visibility: groups above seeded `projects`, groups that apply
+/// does not create, groups above exported objects that are not exported themselves, and `named_groups`.
 fn seed_groups(
     documents: &[ExportedDocument],
     projects: &[(String, Vec<Item>)],
-    named: BTreeMap<String, String>,
+    named_groups: BTreeMap<String, String>,
 ) -> impl Iterator<Item = (String, Option<String>)> {
     // The groups above a seeded project must exist too, and be at least as visible.
     let ancestor_paths: BTreeSet<String> =
@@ -182,41 +185,46 @@ fn seed_groups(
             groups.insert(lower.clone(), (document.path.to_string(), seed_visibility(document)));
         }
     }
-    // Groups that are not exported are there already, as visible as anything in them.
+    // Apply does not create groups that are not exported: seed them, as visible as anything in them.
     for document in documents.iter().filter(|document| !document.is_personal) {
-        let visible = seed_visibility(document);
-        for above in ancestors(&document.path).into_iter().filter(|it| !exported.contains_key(it)) {
-            let path = document.path[..above.len()].to_owned();
-            let (_, widest) = groups.entry(above).or_insert((path, None));
-            if widest.as_deref().map(visibility_rank) < visible.as_deref().map(visibility_rank) {
-                widest.clone_from(&visible);
+        let visibility = seed_visibility(document);
+        for group in ancestors(&document.path)
+            .into_iter()
+            .filter(|group_path| !exported.contains_key(group_path))
+        {
+            let path = document.path[..group.len()].to_owned();
+            let (_, widest) = groups.entry(group).or_insert((path, None));
+            if widest.as_deref().map(visibility_rank) < visibility.as_deref().map(visibility_rank) {
+                widest.clone_from(&visibility);
             }
         }
     }
-    for (lower, path) in named.into_iter().filter(|(lower, _)| !exported.contains_key(lower)) {
+    for (lower, path) in named_groups.into_iter().filter(|(lower, _)| !exported.contains_key(lower))
+    {
         groups.entry(lower).or_insert((path, None));
     }
     groups.into_values()
 }
 
-/// A project that apply cannot create alone, with its path: an archived one, since groups for those
-/// often allow nobody to create projects, one with a field that waits for a branch, with entries that no
-/// request creates or with a runner, since a guard asks before one is added, also to a new project, or
-/// one with a path that is no longer valid for new projects. Where a guard would ask about something in
-/// a project that is not new, entries that no request creates are left to wait.
+/// The seed of a project that apply alone cannot create, with its path; `None` if it can. Seeded are:
+/// - archived projects, because groups for these often allow nobody to create projects;
+/// - projects with a field that waits for a branch, or with entries that no request creates. The latter
+///   only if no guard refuses additions: guards check more if a project exists;
+/// - projects with a runner, because a guard refuses to add one even to a new project;
+/// - projects with a path that is not valid for new projects.
 fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
     let branch = document.sections.iter().find_map(required_branch);
     let mut seeded_sections: Vec<_> =
-        document.sections.iter().filter(|content| content.section.only_edits()).collect();
+        document.sections.iter().filter(|content| content.section.is_only_edited()).collect();
     seeded_sections.retain(|content| !content.entries.is_empty() && !is_guarded(document));
     let has_runner =
         document_entries(document).any(|(section, fields)| names_runner(section, &fields));
-    let is_made = branch.is_none()
+    let is_creatable = branch.is_none()
         && seeded_sections.is_empty()
         && !has_runner
         && !document.is_archived
         && document.can_be_created();
-    if document.scope != Scope::Project || is_made {
+    if document.scope != Scope::Project || is_creatable {
         return None;
     }
     let mut items = vec![Item::value("path", &*document.path)];
@@ -233,16 +241,16 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
     Some((document.path.to_string(), items))
 }
 
-/// True if a guard asks before an entry is added to a project that is there already; not counted are
-/// runners, which a seeded project has.
+/// True if a guard would refuse to add one of the entries to an existing project. Runners do not count,
+/// because the seed contains them.
 fn is_guarded(document: &ExportedDocument) -> bool {
     document_entries(document).any(|(section, fields)| {
-        let presets = |name: &str| preset::service_default(section, name, &document.path);
-        let opened = risk::creation_risks(section, presets, &forms::plain_fields(&fields));
-        let mut effects = creation_effects(section, &fields).into_iter().chain(opened);
+        let find_default = |name: &str| preset::service_default(section, name, &document.path);
+        let risks = risk::creation_risks(section, find_default, &forms::plain_fields(&fields));
+        let mut effects = creation_effects(section, &fields).into_iter().chain(risks);
         !names_runner(section, &fields)
-            && !section.comes_with_container()
-            && effects.any(|it| matches!(it, Effect::Risk(Risk::Opens | Risk::Weakens, _)))
+            && !section.is_created_with_container()
+            && effects.any(|effect| matches!(effect, Effect::Risk(Risk::Opens | Risk::Weakens, _)))
     })
 }
 
@@ -250,7 +258,7 @@ fn is_guarded(document: &ExportedDocument) -> bool {
 fn names_runner(section: Section, fields: &Fields) -> bool {
     forms::referenced_names(section, fields)
         .into_iter()
-        .any(|(_, kind, _)| kind == NamedObject::Runner)
+        .any(|(_, object_type, _)| object_type == NamedObject::Runner)
 }
 
 /// The effects of adding an entry with these fields.
@@ -276,11 +284,11 @@ fn required_branch(content: &DocSection) -> Option<Json> {
     fields.get(waiting_field?)?.plain().cloned()
 }
 
-/// The visibility for the seed.
+/// The visibility that the document declares.
 fn seed_visibility(document: &ExportedDocument) -> Option<String> {
-    let mut all =
+    let mut effects =
         document_entries(document).flat_map(|(section, fields)| creation_effects(section, &fields));
-    all.find_map(|effect| match effect {
+    effects.find_map(|effect| match effect {
         Effect::Visibility { after, .. } => Some(after),
         _ => None,
     })
@@ -295,8 +303,7 @@ fn ancestors(path: &str) -> Vec<String> {
     groups_above(&path.to_lowercase()).map(str::to_owned).collect()
 }
 
-/// A harmless value of the same form as `value`, which an export of the sandbox treats as a secret
-/// again.
+/// A placeholder with the form of `value`. An export of the sandbox recognises it as a secret.
 fn placeholder(name: &str, value: &str) -> String {
     let token = format!("glpat-rehearsal-{:08x}", hash(name));
     let url = url::Url::parse(value).ok();

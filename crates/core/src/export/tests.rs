@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    cause::Parts,
+    cause::CauseParts,
     desired,
     field::Tier,
-    kind::{Facts, FieldSelection, Target, testing::object},
+    kind::{ContainerFacts, FieldSelection, Target, testing::object},
     live::{LiveEntries, Presence},
     manifest::{self, Config},
     steps,
@@ -29,20 +29,22 @@ fn settings(values: SecretHandling) -> ExportSettings {
 }
 
 /// A project at `path` with the live `sections` by name; all others are empty.
-fn live(path: &str, sections: &Json) -> Live {
+fn live(path: &str, sections: &Json) -> LiveContainer {
     live_of(Scope::Project, path, sections)
 }
 
-fn live_of(scope: Scope, path: &str, sections: &Json) -> Live {
+fn live_of(scope: Scope, path: &str, sections: &Json) -> LiveContainer {
     let target = Target { id: Some(7), ..Target::new(scope, path.into()) };
-    let mut live =
-        Live::with_presence(Presence::Here(target, Facts::default()), std::time::Duration::ZERO);
+    let mut live = LiveContainer::with_presence(
+        Presence::Existing(target, ContainerFacts::default()),
+        std::time::Duration::ZERO,
+    );
     for of in catalogue::sections(scope).filter(|of| of.shape != Shape::Container) {
         let read = |raw: &Json| of.read(&object(raw.clone()), FieldSelection::All);
         let entries = match &sections[of.section] {
-            Json::Array(rows) => LiveEntries::Written(rows.iter().map(read).collect()),
-            Json::Null => LiveEntries::Written(Vec::new()),
-            one => LiveEntries::One(Some(read(one).into())),
+            Json::Array(rows) => LiveEntries::Updated(rows.iter().map(read).collect()),
+            Json::Null => LiveEntries::Updated(Vec::new()),
+            one => LiveEntries::Single(Some(read(one).into())),
         };
         live.sections.insert(of.section, entries);
     }
@@ -65,7 +67,7 @@ fn texts(written: &Export) -> BTreeMap<&str, &str> {
 fn unread_sections_are_missing_and_hidden_ones_are_not() {
     let refused = |status| {
         let (message, operation) = ("refused".into(), Some("variable-list"));
-        Cause::from(Parts { message, operation, status, ..Parts::default() })
+        Cause::from(CauseParts { message, operation, status, ..CauseParts::default() })
     };
     for (found, is_missing) in [
         (LiveEntries::Unreadable(refused(Some(403))), true),
@@ -73,7 +75,7 @@ fn unread_sections_are_missing_and_hidden_ones_are_not() {
         (LiveEntries::Partial("the token's role is too low".into()), false),
         (LiveEntries::Unreadable(refused(Some(500))), true),
         (LiveEntries::Partial(refused(None)), true),
-        (LiveEntries::Unreadable(Cause::new("no answer").transient()), true),
+        (LiveEntries::Unreadable(Cause::new("no answer").mark_transient()), true),
     ] {
         let mut live = live("acme/shop", &json!({}));
         live.sections.insert("variables", found);
@@ -121,7 +123,7 @@ fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
     }
 }
 
-/// An integration needs fields of its own: without one of them no manifest is valid.
+/// Each integration has required fields: without one, the manifest is not valid.
 #[test]
 fn an_entry_whose_needed_field_may_hold_a_credential_is_left_out() {
     let wiki = |url| json!({"slug": "external-wiki", "active": true, "external_wiki_url": url});
@@ -156,16 +158,20 @@ fn the_callers_own_access_is_known_by_id_or_by_name() {
 #[test]
 fn vanished_projects_are_missing_or_marked_for_deletion() {
     let path = "acme/shop";
-    let marked = Facts { deletion_mark: Some(None), ..Facts::default() };
+    let marked = ContainerFacts { deletion_mark: Some(None), ..ContainerFacts::default() };
     for (presence, missing, deleting) in [
-        (Presence::Moved { to: Some("acme/store".into()) }, "it is now `acme/store`", false),
-        (Presence::Moved { to: None }, "it was renamed", false),
-        (Presence::NoNamespace("acme".into()), "it is gone", false),
+        (
+            Presence::Redirected { new_path: Some("acme/store".into()) },
+            "it is now `acme/store`",
+            false,
+        ),
+        (Presence::Redirected { new_path: None }, "it was renamed", false),
+        (Presence::MissingNamespace("acme".into()), "it is gone", false),
         (Presence::Unreadable("no answer".into()), "no answer", false),
-        (Presence::Here(Target::new(Scope::Project, path.into()), marked), "", true),
+        (Presence::Existing(Target::new(Scope::Project, path.into()), marked), "", true),
     ] {
         let mut builder = builder(SecretHandling::Plain, &[("acme/other", json!({}))]);
-        let live = Live::with_presence(presence, std::time::Duration::ZERO);
+        let live = LiveContainer::with_presence(presence, std::time::Duration::ZERO);
         builder.add(Scope::Project, path, &live, &Names::default());
         let why: Vec<_> =
             builder.missing_reads().iter().map(|missing| missing.cause.to_string()).collect();
@@ -185,7 +191,7 @@ fn references_have_stable_and_unique_names() {
         for (name, value) in &written.secrets {
             assert!(written.files.iter().any(|file| file.text.contains(&format!("env: {name}}}"))));
             let is_shown = |file: &ExportedFile| file.text.contains(value.expose());
-            // One that the service never shows is empty.
+            // A value that the service never shows is empty here.
             assert!(value.expose().is_empty() || !written.files.iter().any(is_shown));
         }
         written.secrets.into_keys().collect()
@@ -197,7 +203,7 @@ fn references_have_stable_and_unique_names() {
     let both = names(&[shop, twins.clone()]);
     assert_eq!(both.len(), 4, "{both:?}");
     assert_eq!(names(&[twins]), both[2..]);
-    // Names of the CI system, and texts that are not names, get another name.
+    // Reserved names of the CI system, and texts that are no valid names, are changed.
     let others = [
         ("ci/x", json!({"variables": [variable("A", "*")]})),
         ("1a/x", json!({"variables": [variable("A", "*")]})),
@@ -269,14 +275,14 @@ fn a_refused_section_is_missing_left_out_or_noted() {
     ] {
         for status in [403, 404] {
             let mut live = live("acme/shop", sections);
-            // Sections of a higher tier that are read, if empty, are no reason to think of one.
+            // Remove other sections: one of a higher tier, even if empty, would prove that tier.
             live.sections.retain(|name, _| *name == section || *name == "settings");
             let mut cause = Cause::new("refused");
             cause.status = Some(status);
             cause.withheld = (*sections == off).then_some(Withheld::SwitchedOff);
             live.sections.insert(section, LiveEntries::Unreadable(cause));
-            if let Presence::Here(_, facts) = &mut live.presence {
-                *facts = Facts { caller_level: level, tier, ..facts.clone() };
+            if let Presence::Existing(_, facts) = &mut live.presence {
+                *facts = ContainerFacts { caller_level: level, tier, ..facts.clone() };
             }
             let mut builder = builder(SecretHandling::Plain, &[]);
             builder.settings.caller.is_administrator = administrator;
@@ -302,10 +308,11 @@ fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
         let settings = json!({"settings": {"merge_trains_enabled": false}});
         let mut live = live("acme/shop", &settings);
         live.sections.retain(|name, _| *name == "settings");
-        let mut cause = Cause::new("`push_rule` needs the premium tier").withheld(Withheld::Tier);
+        let mut cause =
+            Cause::new("`push_rule` needs the premium tier").mark_withheld(Withheld::Tier);
         cause.status = Some(404);
         live.sections.insert("push_rule", LiveEntries::Unreadable(cause));
-        if let Presence::Here(_, facts) = &mut live.presence {
+        if let Presence::Existing(_, facts) = &mut live.presence {
             facts.tier = tier;
         }
         let mut builder = builder(SecretHandling::Plain, &[]);
@@ -326,10 +333,10 @@ fn a_field_without_a_value_proves_no_tier() {
             json!({"slug": "jira", "url": "https://jira.example.org", "project_key": project_key});
         let mut live = live("acme/shop", &json!({"integrations": [jira]}));
         let name = "external_status_checks";
-        let mut cause = Cause::new("needs the ultimate tier").withheld(Withheld::Tier);
+        let mut cause = Cause::new("needs the ultimate tier").mark_withheld(Withheld::Tier);
         cause.status = Some(404);
         live.sections.insert(name, LiveEntries::Unreadable(cause));
-        if let Presence::Here(_, facts) = &mut live.presence {
+        if let Presence::Existing(_, facts) = &mut live.presence {
             facts.tier = Tier::Premium;
         }
         let mut builder = builder(SecretHandling::Plain, &[]);
@@ -339,7 +346,7 @@ fn a_field_without_a_value_proves_no_tier() {
     }
 }
 
-/// What the service shows of one project, it has for all.
+/// If one project shows a section, the service has its tier.
 #[test]
 fn a_section_shown_by_another_project_is_not_above_the_tier() {
     let mut refused = live("acme/shop", &json!({}));
@@ -373,7 +380,7 @@ fn create_is_exported_only_on_request() {
 }
 
 /// The entries of a section that the manifests of `text` declare for `path`, in order.
-fn declared(text: &str, path: &str, section: &str) -> Vec<String> {
+fn declared_entries(text: &str, path: &str, section: &str) -> Vec<String> {
     let today = "2026-11-01".parse().unwrap();
     let desired =
         manifest::load_texts([("a.yaml".into(), text.to_owned())], today, &Config::default())
@@ -383,7 +390,7 @@ fn declared(text: &str, path: &str, section: &str) -> Vec<String> {
     entries.map(|entry| format!("{}: {:?}", entry.key, entry.state)).collect()
 }
 
-/// Somebody may add later what a project lacks now.
+/// An entry that a project lacks may be added later.
 #[test]
 fn a_project_that_lacks_shared_entries_is_excluded_from_defaults() {
     let shared = json!({
@@ -401,8 +408,8 @@ fn a_project_that_lacks_shared_entries_is_excluded_from_defaults() {
     assert!(!text.contains("absent") && !text.contains("push_rule: null"), "{text}");
     assert!(text.contains("match: {path: acme/**, except: [acme/f]}\n"), "{text}");
     for section in ["variables", "hooks", "labels", "push_rule"] {
-        assert_eq!(declared(text, "acme/a", section).len(), 1, "{section}: {text}");
-        assert_eq!(declared(text, "acme/f", section), [""; 0], "{section}: {text}");
+        assert_eq!(declared_entries(text, "acme/a", section).len(), 1, "{section}: {text}");
+        assert_eq!(declared_entries(text, "acme/f", section), [""; 0], "{section}: {text}");
     }
 }
 
@@ -440,7 +447,7 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
     let settings = json!({"settings": {
         "visibility": "private", "merge_method": "ff", "topics": ["a"], "lfs_enabled": false,
     }});
-    // No new group may be called so.
+    // The service refuses this name for new groups.
     let mut builder = builder(SecretHandling::Plain, &[]);
     builder.settings.create = true;
     builder.add(Scope::Group, "a", &live_of(Scope::Group, "a", &json!({})), &Names::default());
@@ -451,7 +458,7 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
     let text = texts(&written)["a.yaml"];
     assert!(text.contains("kind: Group\npath: a\n---\nkind: Defaults\n"), "{text}");
     assert!(text.contains("paths: [a/x, a/y, a/z]\ncreate: true\n"), "{text}");
-    assert_eq!(declared(text, "a/x", "settings").len(), 1, "{text}");
+    assert_eq!(declared_entries(text, "a/x", "settings").len(), 1, "{text}");
 }
 
 #[test]
@@ -563,8 +570,8 @@ fn values_that_a_manifest_cannot_contain_are_named() {
     }
 }
 
-/// Projects in `acme`, each with one of `methods`.
-fn with_methods(methods: &[&str]) -> String {
+/// Exports projects in `acme`, each with one of `methods` as merge method; returns the text.
+fn export_methods(methods: &[&str]) -> String {
     let paths: Vec<_> = (0..methods.len()).map(|at| format!("acme/p{at:02}")).collect();
     let project = |method: &&str| {
         json!({"settings": {
@@ -580,7 +587,7 @@ fn with_methods(methods: &[&str]) -> String {
 
 #[test]
 fn settings_of_most_projects_move_to_defaults() {
-    let text = with_methods(&["ff", "ff", "ff", "ff", "merge", "rebase_merge"]);
+    let text = export_methods(&["ff", "ff", "ff", "ff", "merge", "rebase_merge"]);
     assert!(text.contains("kind: Defaults\nmatch: {path: acme/**}\n"), "{text}");
     assert!(text.contains("  merge_method: ff\n"), "{text}");
     // A preset of the service must be declared now.
@@ -588,12 +595,12 @@ fn settings_of_most_projects_move_to_defaults() {
         "paths: [acme/p00, acme/p01, acme/p02, acme/p03]\n---\nkind: Project\npath: acme/p04\nsettings: {merge_method: merge}\n---\nkind: Project\npath: acme/p05\nsettings: {merge_method: rebase_merge}\n"
     ), "{text}");
     // Half is not a majority.
-    let text = with_methods(&["ff", "ff", "ff", "rebase_merge", "rebase_merge", "rebase_merge"]);
+    let text = export_methods(&["ff", "ff", "ff", "rebase_merge", "rebase_merge", "rebase_merge"]);
     let alike = "paths: [acme/p00, acme/p01, acme/p02]\nsettings: {merge_method: ff}\n";
     assert!(text.contains(alike), "{text}");
 }
 
-/// A project in `path` with `badges` and a label of its own.
+/// A project at `path` with `badges` badges and one label.
 fn with_badges(path: &str, badges: usize) -> Json {
     let badge = |at: usize| {
         let (name, page) = (format!("b{at}"), format!("https://e.org/{at}"));
@@ -703,7 +710,7 @@ proptest! {
             prop_assert_eq!(&apart.path, &shared.path);
             let [apart, shared] = [apart, shared].map(desired::declared_values);
             for (entry, fields) in apart {
-                // What is shared may declare a preset of the service besides.
+                // Shared values may include a default of the service.
                 for (name, value) in fields {
                     prop_assert_eq!(shared.get(&entry).and_then(|of| of.get(&name)), Some(&value));
                 }
@@ -714,7 +721,7 @@ proptest! {
 
 #[test]
 fn two_projects_have_no_defaults() {
-    assert!(!with_methods(&["ff", "ff"]).contains("Defaults"));
+    assert!(!export_methods(&["ff", "ff"]).contains("Defaults"));
 }
 
 #[test]

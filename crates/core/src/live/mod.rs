@@ -17,8 +17,8 @@ use crate::{
     catalogue::copies::Copies,
     cause::Cause,
     desired::{Container, Renames},
-    kind::{Entries, Facts, Id, LiveEntry, Names, Section, Target, forms},
-    page::Complete,
+    kind::{ContainerFacts, EntryIds, Id, LiveEntry, Names, Section, Target, forms},
+    page::CompleteList,
     release::DetectedRelease,
     value::Object,
 };
@@ -38,19 +38,19 @@ pub struct Caller {
 
 /// The live state of a declared container.
 #[derive(Clone)]
-pub struct Live {
+pub struct LiveContainer {
     /// Whether the container exists.
     pub presence: Presence,
     /// The declared sections, by name. A missing section was not read.
     pub sections: BTreeMap<&'static str, LiveEntries>,
     /// The ids of objects that declared entries refer to.
     pub names: Names,
-    /// The answer to [`ExtraFact::Inherited`], once requested.
+    /// The answer to [`ExtraFact::LevelsAbove`], once requested.
     pub levels_above: Option<InheritedLevels>,
     /// The answer to [`ExtraFact::UsersWithAccess`], once requested.
     pub users_with_access: Option<Result<BTreeSet<u64>, Cause>>,
-    /// The answer to [`ExtraFact::InheritedAtFormerPath`], once requested.
-    pub levels_above_former: Option<InheritedLevels>,
+    /// The answer to [`ExtraFact::LevelsAboveFormerPath`], once requested.
+    pub levels_above_former_path: Option<InheritedLevels>,
     /// The answer to [`ExtraFact::GroupAbove`], once requested.
     pub group_above: Option<Arc<Object>>,
     /// The answers to [`ExtraFact::EntriesAbove`].
@@ -59,18 +59,18 @@ pub struct Live {
     pub visibilities_below: Option<Vec<(Arc<str>, String)>>,
     /// The answer to [`ExtraFact::CallerAccess`], once requested.
     pub caller_access: Option<CallerAccess>,
-    /// The projects below a group, if undeclared ones matter.
-    pub projects: Option<Result<Vec<ListedProject>, Cause>>,
+    /// The projects below a group, if a policy for unlisted projects needs them.
+    pub projects_below: Option<Result<Vec<ListedProject>, Cause>>,
     /// The answer to [`ExtraFact::Release`].
     pub release: DetectedRelease,
     /// When it was read.
-    pub times: Times,
+    pub read_times: ReadTimes,
 }
 
 /// When something was read, on the client's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTime {
-    /// The time just before the first request. Later changes may not have been seen.
+    /// The time just before the first request. Changes after it may be missing.
     pub began: Duration,
     /// The time of the last response.
     pub ended: Duration,
@@ -78,14 +78,14 @@ pub struct ReadTime {
 
 /// When the parts of a container were read. Some lists take much longer than others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Times {
+pub struct ReadTimes {
     /// The container's own object, with the sections that it contains.
     pub object: ReadTime,
     /// The other sections, by name.
     pub sections: BTreeMap<&'static str, ReadTime>,
 }
 
-impl Times {
+impl ReadTimes {
     /// The same time for all parts.
     pub fn all_at(now: Duration) -> Self {
         Self { object: ReadTime { began: now, ended: now }, sections: BTreeMap::new() }
@@ -97,8 +97,8 @@ impl Times {
     }
 }
 
-impl Live {
-    /// A container of which only the presence is known.
+impl LiveContainer {
+    /// The live state of a container of which only the presence is known.
     pub fn with_presence(presence: Presence, now: Duration) -> Self {
         Self {
             presence,
@@ -106,14 +106,14 @@ impl Live {
             names: Names::default(),
             levels_above: None,
             users_with_access: None,
-            levels_above_former: None,
+            levels_above_former_path: None,
             group_above: None,
             entries_above: EntriesAbove::new(),
             visibilities_below: None,
             caller_access: None,
-            projects: None,
+            projects_below: None,
             release: DetectedRelease::NotRequested,
-            times: Times::all_at(now),
+            read_times: ReadTimes::all_at(now),
         }
     }
 
@@ -129,19 +129,19 @@ pub struct ListedProject {
     /// Its full path.
     pub path: Arc<str>,
     /// Facts that its object shows.
-    pub facts: Facts,
+    pub facts: ContainerFacts,
 }
 
 /// Facts that only some differences need. They are only read then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtraFact {
     /// The levels of access that users have from the group above, at the declared path.
-    Inherited,
-    /// The users whom rules may name: who have access to the project, or maintain the group, from
-    /// anywhere, with its declared shares.
+    LevelsAbove,
+    /// The users that rules may name: those with access to the project, or maintainers of the group,
+    /// directly, by inheritance, or by its declared shares.
     UsersWithAccess,
     /// The levels of access that users have from the group above, at the former path.
-    InheritedAtFormerPath,
+    LevelsAboveFormerPath,
     /// The object of the group above, at the declared path.
     GroupAbove,
     /// The names of the entries of this section in the groups above.
@@ -150,27 +150,27 @@ pub enum ExtraFact {
     VisibilitiesBelow,
     /// The ways in which the token's user has access.
     CallerAccess,
-    /// The groups that it is shared with, if it declares no shares.
+    /// The groups that the container is shared with, if it declares no shares.
     Shares,
-    /// The ids of the entries of this section, which entries of another section name.
+    /// The ids of the entries of this section. Entries of another section name them.
     Entries(&'static str),
     /// The release of the service.
     Release,
 }
 
-/// The levels of access that users have from the group above, by user id. Empty if it could not be
-/// read, so a user who is missing here may have access.
+/// The levels of access that users have from the group above, by user id. Empty if they could not be
+/// read: so a missing user may have access.
 pub type InheritedLevels = Arc<BTreeMap<u64, u8>>;
 
-/// By section, the names of the entries that groups above have, each with the declared path of the group.
+/// The entries of groups above, by section: the name of each entry with the declared path of its group.
 pub type EntriesAbove = BTreeMap<&'static str, Vec<(String, Arc<str>)>>;
 
 /// The ways in which the token's user has access to a container, as levels; 0 means none.
 #[derive(Clone, Debug)]
 pub struct CallerAccess {
-    /// Without the groups that the container is shared with.
+    /// The level without the groups that the container is shared with.
     pub without_shares: Result<u8, Cause>,
-    /// In each group that the container is shared with, by group id.
+    /// The level in each group that the container is shared with, by group id.
     pub groups: BTreeMap<u64, Result<u8, Cause>>,
 }
 
@@ -178,29 +178,29 @@ pub struct CallerAccess {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// It exists.
-    Here(Target, Facts),
-    /// It does not exist. The service answered that to a caller who can see its namespace.
+    Existing(Target, ContainerFacts),
+    /// It does not exist: the service answered so, and the caller can see its namespace.
     Missing(Target),
     /// Its namespace does not exist either.
-    NoNamespace(String),
+    MissingNamespace(String),
     /// The path redirects to a container with another path.
-    Moved {
+    Redirected {
         /// The current path, if the service shows it.
-        to: Option<String>,
+        new_path: Option<String>,
     },
     /// It exists at its path or a former one, and something else exists at another former path.
-    Twice {
+    Ambiguous {
         /// Its current path.
         at: String,
         /// The other former path.
-        other: String,
+        other_path: String,
     },
-    /// It exists neither at its path nor at a former one, but something exists at a path in between
-    /// that the move passes through.
-    Halfway {
+    /// It exists neither at its path nor at a former one, but something exists at the intermediate path of
+    /// its move.
+    PartlyMoved {
         /// The former path.
-        from: String,
-        /// The path in between.
+        former_path: String,
+        /// The intermediate path.
         at: String,
     },
     /// It could not be read, or not completely.
@@ -211,17 +211,17 @@ pub enum Presence {
 #[derive(Clone)]
 pub enum LiveEntries {
     /// A list that was read to its end.
-    Complete(Complete<LiveEntry>),
-    /// A list in the container's own object, or the lists of all parents that declared entries
-    /// name, each read to its end. In the object, the service omits entries that the caller may not
-    /// see: a missing entry is absent only if its name was looked up.
-    Within(Vec<LiveEntry>),
+    Complete(CompleteList<LiveEntry>),
+    /// A list in the container's own object, or the lists of all parents that declared entries name, each
+    /// read to its end. In the object, the service omits entries that the caller may not see. So a missing
+    /// entry only counts as absent if it was also looked up by name.
+    Nested(Vec<LiveEntry>),
     /// A list that was read to its end, updated with the responses to writes of this run.
-    Written(Vec<LiveEntry>),
-    /// The object of a section that is not a list, or the proof that it is absent.
-    One(Option<Box<LiveEntry>>),
+    Updated(Vec<LiveEntry>),
+    /// The object of a section that is not a list; `None` if it is certainly absent.
+    Single(Option<Box<LiveEntry>>),
     /// Empty, because the container does not exist yet.
-    Fresh,
+    NoContainer,
     /// Incomplete: a missing entry may exist.
     Partial(Cause),
     /// It could not be read.
@@ -232,40 +232,40 @@ impl LiveEntries {
     /// The live entries, if the section was read.
     ///
     /// # Errors
-    /// Why the section was not read.
+    /// The reason why the section was not read.
     pub fn entries(&self) -> Result<&[LiveEntry], &Cause> {
         match self {
             Self::Complete(entries) => Ok(entries),
-            Self::Within(entries) | Self::Written(entries) => Ok(entries),
-            Self::One(entry) => Ok(entry.as_deref().map_or(&[], std::slice::from_ref)),
-            Self::Fresh => Ok(&[]),
+            Self::Nested(entries) | Self::Updated(entries) => Ok(entries),
+            Self::Single(entry) => Ok(entry.as_deref().map_or(&[], std::slice::from_ref)),
+            Self::NoContainer => Ok(&[]),
             Self::Partial(reason) | Self::Unreadable(reason) => Err(reason),
         }
     }
 
-    /// The entries as a list that the responses to writes update; `None` if the section was not
+    /// The entries as a list, to update it with the responses to writes; `None` if the section was not
     /// read.
     pub fn entries_mut(&mut self) -> Option<&mut Vec<LiveEntry>> {
-        let entries = match std::mem::replace(self, Self::Fresh) {
+        let entries = match std::mem::replace(self, Self::NoContainer) {
             Self::Complete(entries) => entries.into_vec(),
-            Self::Within(entries) | Self::Written(entries) => entries,
-            Self::One(entry) => entry.into_iter().map(|entry| *entry).collect(),
-            Self::Fresh => Vec::new(),
-            unread => {
-                *self = unread;
+            Self::Nested(entries) | Self::Updated(entries) => entries,
+            Self::Single(entry) => entry.into_iter().map(|entry| *entry).collect(),
+            Self::NoContainer => Vec::new(),
+            unreadable => {
+                *self = unreadable;
                 return None;
             }
         };
-        *self = Self::Written(entries);
+        *self = Self::Updated(entries);
         match self {
-            Self::Written(entries) => Some(entries),
+            Self::Updated(entries) => Some(entries),
             _ => None,
         }
     }
 }
 
-/// The live entries of a section, without the copies of those that `container` declares: a plan
-/// removes them.
+/// The live entries of a section, without copies of entries that `container` declares. A plan removes
+/// the copies.
 pub fn without_copies<'l>(
     section: Section,
     container: &Container,
@@ -276,18 +276,18 @@ pub fn without_copies<'l>(
     let keys: BTreeSet<&str> = declared.entries.iter().map(|entry| &*entry.key).collect();
     let mut by_name: BTreeMap<String, Vec<&LiveEntry>> = BTreeMap::new();
     for entry in live {
-        by_name.entry(section.name(entry.fields.raw())).or_default().push(entry);
+        by_name.entry(section.entry_name(entry.fields.raw())).or_default().push(entry);
     }
-    let singled =
+    let remaining =
         by_name.into_iter().flat_map(|(name, entries)| match Copies::find(section, &entries) {
-            Ok(Copies { kept: stays, .. }) if keys.contains(&*name) => vec![stays],
+            Ok(Copies { kept, .. }) if keys.contains(&*name) => vec![kept],
             _ => entries,
         });
-    singled.collect()
+    remaining.collect()
 }
 
-/// The ids of the entries of a section, by name: ids of `live_entries`, and addresses of declared
-/// entries that do not exist yet.
+/// The ids of the entries of a section, by name. Declared entries that do not exist yet have the address
+/// of the step that creates them; ambiguous names have no id.
 ///
 /// # Errors
 /// If the section could not be read.
@@ -295,17 +295,18 @@ pub fn entry_ids(
     section: Section,
     container: &Container,
     live_entries: &LiveEntries,
-) -> Result<Entries, Cause> {
+) -> Result<EntryIds, Cause> {
     let live = without_copies(section, container, live_entries.entries().map_err(Cause::clone)?)
         .into_iter();
     let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(section.id_of(live)?))));
-    let renames = Renames::with(section, container, live_entries.entries().map_err(Cause::clone)?);
+    let renames =
+        Renames::from_container(section, container, live_entries.entries().map_err(Cause::clone)?);
     let ids_by_name: BTreeMap<_, _> =
         live.clone().map(|(fields, id)| (renames.name_of(section, fields), id)).collect();
-    let present = container.present(section.section).filter_map(|entry| {
+    let present = container.present_entries(section.section).filter_map(|entry| {
         let id = ids_by_name.get(&entry.key).cloned().unwrap_or_else(|| {
             let section = container.address().section(section.section);
-            Id::OfStep(section.entry(entry.key.clone()).to_string().into())
+            Id::Pending(section.entry(entry.key.clone()).to_string().into())
         });
         let name = match section.called_by {
             Some(_) => section.reference_name(&forms::plain_fields(&entry.values()))?,
@@ -314,7 +315,7 @@ pub fn entry_ids(
         Some((name, id))
     });
     let live = live.filter_map(|(fields, id)| Some((section.reference_name(fields)?, id)));
-    let mut ids = Entries::new();
+    let mut ids = EntryIds::new();
     for (name, id) in present.chain(live) {
         let is_ambiguous = section.called_by.is_some()
             && ids.get(&name).is_some_and(|other| other.as_ref() != Some(&id));

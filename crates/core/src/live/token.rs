@@ -1,5 +1,5 @@
-//! What the service shows about a token: its name, scopes and expiry, and the project or group of a
-//! bot's token.
+//! The facts that the service shows about a token: its name, scopes and expiry, and the project or
+//! group of a bot's token.
 //!
 //! Only certain facts are used: an unknown scope may allow anything.
 
@@ -18,11 +18,11 @@ use crate::{
 const FULL_SCOPE: &str = "api";
 /// The scope that allows reads.
 const READ_SCOPE: &str = "read_api";
-/// Scopes that allow neither reads nor writes of groups and projects.
+/// Other known scopes: they allow neither reads nor writes of groups and projects.
 const OTHER_SCOPES: &str = "read_user read_repository write_repository read_registry write_registry \
     read_virtual_registry write_virtual_registry create_runner manage_runner ai_features \
     k8s_proxy self_rotate";
-/// The scope that lets an administrator act as another user, together with another scope.
+/// The scope that allows an administrator to act as another user, within the other scopes of the token.
 const SUDO_SCOPE: &str = "sudo";
 /// The number of days before expiry at which a warning starts.
 const WARNING_DAYS: i64 = 7;
@@ -79,14 +79,14 @@ impl TokenProperties {
         self.has_scope(SUDO_SCOPE)
     }
 
-    /// The expiry date, if it is within seven days after `today`.
+    /// The expiry date, if it is at most seven days after `today`.
     pub fn near_expiry(&self, today: Date) -> Option<Date> {
-        let soon = today.saturating_add(Span::new().days(WARNING_DAYS));
-        self.expires_at.filter(|day| *day <= soon)
+        let last_warning_day = today.saturating_add(Span::new().days(WARNING_DAYS));
+        self.expires_at.filter(|day| *day <= last_warning_day)
     }
 }
 
-/// The form in the head of a report.
+/// Writes the form in the head of a report.
 impl fmt::Display for TokenProperties {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "token `{}`, {}", self.name, self.scopes.join(" "))?;
@@ -107,8 +107,8 @@ pub struct BotOwner {
 }
 
 impl BotOwner {
-    /// Parses the username that the service generates for a bot: `project_12_bot`, followed by more
-    /// text, since a project or group can have several bots.
+    /// Parses the username of a bot, which the service generates: `project_12_bot` and a suffix, because a
+    /// project or group can have several bots.
     pub fn from_username(username: &str) -> Option<Self> {
         let (scope, rest) = match username.split_once('_')? {
             ("project", rest) => (Scope::Project, rest),
@@ -119,8 +119,8 @@ impl BotOwner {
         let suffix = rest.strip_prefix("bot")?;
         let is_bot_suffix =
             suffix.strip_prefix('_').unwrap_or(suffix).chars().all(|c| c.is_ascii_hexdigit());
-        let digits = id.chars().all(|c| c.is_ascii_digit());
-        (is_bot_suffix && digits).then(|| id.parse().ok())?.map(|id| Self { scope, id })
+        let is_number = id.chars().all(|c| c.is_ascii_digit());
+        (is_bot_suffix && is_number).then(|| id.parse().ok())?.map(|id| Self { scope, id })
     }
 }
 

@@ -1,7 +1,7 @@
-//! `undrift.yaml`: how to run, next to the manifests that declare the state.
+//! The configuration of runs: `undrift.yaml`, next to the manifests.
 //!
-//! It never sets the address of the service: a person who can edit a manifest must not be able to
-//! send the token elsewhere.
+//! It never sets the address of the service: a person who can edit the file must not be able to send
+//! the token elsewhere.
 
 use std::{
     io::ErrorKind,
@@ -27,7 +27,7 @@ use crate::{
     field::Tier,
     release::{REFERENCE, Release},
     text::did_you_mean,
-    yaml::{Node, Parsed},
+    yaml::{Node, ParsedYaml},
 };
 
 /// The name of the file.
@@ -52,7 +52,7 @@ pub struct Config {
     /// The groups and projects that these manifests may declare, so that several repositories can
     /// share one service. Declaring anything else is an error. Default: everything.
     #[schemars(with = "Option<Vec<Managed>>")]
-    pub manages: Option<Manages>,
+    pub manages: Option<ManagedPaths>,
     /// Levels of warnings about manifests. The last matching rule applies; with a base, the
     /// stricter level of both sides.
     #[serde(default)]
@@ -86,14 +86,14 @@ impl Managed {
 /// All groups and projects that these manifests may declare, with compiled globs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Vec<Managed>")]
-pub struct Manages {
+pub struct ManagedPaths {
     entries: Vec<Managed>,
-    /// The paths and exceptions of each. A broken glob matches nothing.
+    /// For each entry, the globs of its path and of its excluded paths. A broken glob matches nothing.
     globs: Vec<(Globs, Globs)>,
     by_path: GlobIndex,
 }
 
-impl From<Vec<Managed>> for Manages {
+impl From<Vec<Managed>> for ManagedPaths {
     fn from(entries: Vec<Managed>) -> Self {
         let globs = entries.iter().map(|managed| {
             let except = managed.except.iter().filter_map(|glob| Glob::for_paths(glob).ok());
@@ -108,33 +108,33 @@ impl From<Vec<Managed>> for Manages {
     }
 }
 
-impl PartialEq for Manages {
+impl PartialEq for ManagedPaths {
     fn eq(&self, other: &Self) -> bool {
         self.entries == other.entries
     }
 }
 
-impl Manages {
-    /// Why the rules do not allow the group or project at `path`.
+impl ManagedPaths {
+    /// The reason why the entries do not allow the group or project at `path`.
     pub(super) fn explain_exclusion(&self, path: &str) -> String {
-        let lower = path.to_lowercase();
+        let lower_path = path.to_lowercase();
         if self
             .by_path
-            .candidates(&lower)
+            .candidates(&lower_path)
             .into_iter()
-            .any(|index| self.globs[index].0.matches(&lower))
+            .any(|index| self.globs[index].0.matches(&lower_path))
         {
             return "there `except` leaves it out".to_owned();
         }
         let mut globs = self.entries.iter().map(|managed| &*managed.path);
-        let below = globs.clone().find(|glob| {
+        let inner_glob = globs.clone().find(|glob| {
             let glob = glob.to_lowercase();
-            glob.trim_end_matches('*').strip_suffix('/') == Some(&lower)
+            glob.trim_end_matches('*').strip_suffix('/') == Some(&lower_path)
         });
-        let above = globs.find(|glob| {
-            lower.strip_prefix(&glob.to_lowercase()).is_some_and(|rest| rest.starts_with('/'))
+        let outer_glob = globs.find(|glob| {
+            lower_path.strip_prefix(&glob.to_lowercase()).is_some_and(|rest| rest.starts_with('/'))
         });
-        match (below, above) {
+        match (inner_glob, outer_glob) {
             (Some(glob), _) => {
                 format!("`{glob}` is only what is below, so add `{{path: {path}}}`")
             }
@@ -162,7 +162,7 @@ impl Manages {
         self.matching_entries(path).iter().any(|managed| managed.allows_section(section))
     }
 
-    /// The rules that allow the group or project at `path`.
+    /// The entries that allow the group or project at `path`.
     pub(super) fn matching_entries(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
         let mut candidates = self.by_path.candidates(&path);
@@ -175,7 +175,7 @@ impl Manages {
 }
 
 impl Config {
-    /// The address of the first part of `container` that these manifests must not declare, with the
+    /// The address of the first part of `container` that these manifests must not declare, with a
     /// message.
     pub fn find_unmanaged(&self, container: &Container) -> Option<(Address, String)> {
         let manages = self.manages.as_ref()?;
@@ -226,10 +226,13 @@ pub struct ImportHosts {
 }
 
 impl ImportHosts {
-    /// The neutral words with their replacements.
+    /// The neutral words that are configured, each with the name that the service uses.
     pub fn names(&self) -> Vec<(&'static str, String)> {
         let names = [("extgit", &self.extgit), ("extserver", &self.extserver)];
-        names.into_iter().filter_map(|(neutral, name)| Some((neutral, name.clone()?))).collect()
+        names
+            .into_iter()
+            .filter_map(|(neutral_word, name)| Some((neutral_word, name.clone()?)))
+            .collect()
     }
 }
 
@@ -256,8 +259,8 @@ pub struct ChangeLimit {
     pub share: Option<f64>,
 }
 
-/// Reads the file for `folder`: its own, or the nearest one above in the repository. Also returns
-/// the folder of the file, or `folder` if there is none.
+/// Finds and reads `undrift.yaml` for `folder`: in it, or in the nearest folder above it in the
+/// repository. Returns the folder of the file too, or `folder` if there is no file.
 pub fn find(
     folder: &Path,
     environment: &LoadEnvironment,
@@ -268,11 +271,11 @@ pub fn find(
     (root.folder, config)
 }
 
-/// Reads the file of `root`, if there is one. It contains the guards, so an unreadable file is an
-/// error. `manifests` are the lower-case paths of all manifests, relative to the root, if they are known.
+/// Reads `undrift.yaml` of `root`, if there is one. It contains the guards, so an unreadable file is an
+/// error. `manifest_paths` are the lower-case paths of all manifests relative to the root, if known.
 pub(super) fn load(
     root: &Root,
-    manifests: Option<&[String]>,
+    manifest_paths: Option<&[String]>,
     diagnostics: &mut Diagnostics,
 ) -> Config {
     let path = root.folder.join(FILE);
@@ -281,29 +284,30 @@ pub(super) fn load(
         Ok(Some(file_type)) => {
             let message = format!("`{FILE}` must be a regular file, not {file_type}");
             let irregular =
-                Diagnostic::error("unreadable", message).at_place(SourceLocation::file(name));
+                Diagnostic::error("unreadable", message).at_location(SourceLocation::file(name));
             diagnostics.push(irregular.help("put the file itself there, or remove it"));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED).exists() {
                 let message = format!("`{MISNAMED}` must be called `{FILE}`");
-                let at = SourceLocation::file(name.replace(FILE, MISNAMED));
-                let misnamed = Diagnostic::error("unreadable", message).at_place(at);
+                let place = SourceLocation::file(name.replace(FILE, MISNAMED));
+                let misnamed = Diagnostic::error("unreadable", message).at_location(place);
                 let help = "rename the file; under this name its guards do not count";
                 diagnostics.push(misnamed.help(help));
             }
         }
-        // Errors are reported when the file or the folder is read.
-        Ok(None) | Err(_) => return read(&path, &name, manifests, diagnostics),
+        // Other errors are reported when the file is read.
+        Ok(None) | Err(_) => return read(&path, &name, manifest_paths, diagnostics),
     }
     Config::default()
 }
 
-/// Reads the file at `path`, which messages call `name`. `manifests` are the paths of all manifests, if known.
+/// Reads the configuration at `path`, which messages call `name`. `manifest_paths` are the paths of all
+/// manifests, if known.
 pub fn read(
     path: &Path,
     name: &str,
-    manifests: Option<&[String]>,
+    manifest_paths: Option<&[String]>,
     diagnostics: &mut Diagnostics,
 ) -> Config {
     let name = FileName::from(name);
@@ -314,16 +318,16 @@ pub fn read(
         name,
         &text,
         &schema::CONFIG_CHECKER.schema,
-        |parsed, findings| read_content(parsed, manifests, findings),
+        |parsed, findings| read_content(parsed, manifest_paths, findings),
     );
     diagnostics.extend(faults);
     config.unwrap_or_default()
 }
 
-/// Reads the content of the file and reports the faults that its schema cannot express.
+/// Reads the configuration, and reports the faults that its schema cannot express.
 fn read_content(
-    parsed: &Parsed,
-    manifests: Option<&[String]>,
+    parsed: &ParsedYaml,
+    manifest_paths: Option<&[String]>,
     findings: &mut Findings,
 ) -> Option<Config> {
     let [document] = &parsed.documents[..] else {
@@ -336,7 +340,7 @@ fn read_content(
         }
         return None;
     };
-    let refused_pointers = findings.add_schema(document, &schema::CONFIG_CHECKER);
+    let refused_pointers = findings.add_schema_faults(document, &schema::CONFIG_CHECKER);
     let config = findings.deserialize::<Config>(document, refused_pointers.is_empty());
     for managed in document["manages"].items() {
         check_managed(managed, findings);
@@ -347,7 +351,7 @@ fn read_content(
         findings.report(texts::OLD_RELEASE, at, words![first = REFERENCE]);
     }
     for lint in document["lints"].items() {
-        lints::check(lint, manifests, findings);
+        lints::check(lint, manifest_paths, findings);
     }
     config
 }
@@ -357,7 +361,7 @@ pub(super) fn looks_like_regex(glob: &str) -> bool {
     glob.contains(".*") || glob.starts_with('^') || glob.ends_with('$')
 }
 
-/// Checks the globs and sections of one rule of `manages`.
+/// Checks the globs and sections of one entry of `manages`.
 fn check_managed(managed: &Node, findings: &mut Findings) {
     for node in [&managed["path"]].into_iter().chain(managed["except"].items()) {
         let glob = findings.check_glob(node, "paths", "acme/**");

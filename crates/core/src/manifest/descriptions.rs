@@ -1,4 +1,4 @@
-//! Kinds from the description files that the command line names (`--kinds`).
+//! Reads kinds from the description files that the command line names (`--kinds`).
 //!
 //! Descriptions decide which requests undrift sends. So they are only read from files that the
 //! command line names, never from the manifest folder, which the author of a merge request can
@@ -24,8 +24,8 @@ use crate::{
     yaml::{self, Node, NodeValue},
 };
 
-/// The built-in kinds and the kinds of the files `description_paths`. `manifest_path` is the folder
-/// or file of manifests of this run, if any.
+/// Loads the built-in kinds, and those of the files `description_paths`. `manifest_path` is the folder
+/// or file with the manifests of this run, if any: descriptions must not be in that folder.
 pub fn load(
     description_paths: &[PathBuf],
     manifest_path: Option<&Path>,
@@ -39,12 +39,12 @@ pub fn load(
         if root.as_ref().is_some_and(|root| leads_through(root, path, environment)) {
             let message = "a description must not be in the folder of the manifests";
             let inside = Diagnostic::error("kind-description-place", message)
-                .at_place(SourceLocation::file(name));
+                .at_location(SourceLocation::file(name));
             diagnostics.push(inside.help("keep it where only administrators of the service write"));
             return registry;
         }
         match read_description(path, &name, &registry, diagnostics) {
-            Some(described) => registry.with_kind(described),
+            Some(kind) => registry.with_kind(kind),
             None => registry,
         }
     })
@@ -53,7 +53,7 @@ pub fn load(
 /// True if the folder `root` decides which file `path` names: it contains the file, or a symbolic link
 /// on the way to it.
 fn leads_through(root: &Path, path: &Path, environment: &LoadEnvironment) -> bool {
-    let mut place = environment.folder.canonicalize().unwrap_or_default();
+    let mut place = environment.working_folder.canonicalize().unwrap_or_default();
     for part in path.components() {
         match part {
             Component::ParentDir => drop(place.pop()),
@@ -65,7 +65,7 @@ fn leads_through(root: &Path, path: &Path, environment: &LoadEnvironment) -> boo
     place.starts_with(root)
 }
 
-/// Reads the file at `path`; `None` if it has a fault.
+/// Reads the description file at `path`; `None` if it has a fault.
 fn read_description(
     path: &Path,
     name: &FileName,
@@ -73,7 +73,7 @@ fn read_description(
     diagnostics: &mut Diagnostics,
 ) -> Option<DescribedKind> {
     let text = files::read(path, name).map_err(|fault| diagnostics.push(*fault)).ok()?;
-    let (described, faults) = Findings::collect_from_file(
+    let (kind, faults) = Findings::collect_from_file(
         name.clone(),
         &text,
         &DESCRIPTION_CHECKER.schema,
@@ -84,20 +84,22 @@ fn read_description(
                 }
                 return None;
             };
-            make_kind(document, registry, findings)
+            parse_kind(document, registry, findings)
         },
     );
     let has_no_faults = faults.is_empty();
     diagnostics.extend(faults);
-    described.filter(|_| has_no_faults)
+    kind.filter(|_| has_no_faults)
 }
 
-fn make_kind(
+fn parse_kind(
     document: &Node,
     registry: &Registry,
     findings: &mut Findings,
 ) -> Option<DescribedKind> {
-    if !findings.add_schema(document, &DESCRIPTION_CHECKER).is_empty() || !findings.is_empty() {
+    if !findings.add_schema_faults(document, &DESCRIPTION_CHECKER).is_empty()
+        || !findings.is_empty()
+    {
         return None;
     }
     let json = document.to_json();
@@ -110,7 +112,7 @@ fn make_kind(
         }
     };
     match DescribedKind::from_description(kind, &json, registry, &schema::document_keys()) {
-        Ok(described) => Some(described),
+        Ok(described_kind) => Some(described_kind),
         Err(faults) => {
             for fault in faults {
                 let at = find_range(document, &fault.pointer);
@@ -122,13 +124,13 @@ fn make_kind(
     }
 }
 
-/// The range in the file for `pointer`: a value on one line, or its key. For a missing value, the
-/// range is that of its parent.
+/// The range of the value at `pointer`; of its key, if the value is a list or mapping. For a missing value,
+/// the range of its parent.
 fn find_range(document: &Node, pointer: &str) -> Range<usize> {
     let (mut node, mut key) = (document, 0..0);
-    for part in pointer.split('/').filter(|part| !part.is_empty()) {
-        let item = part.parse().ok().and_then(|at: usize| node.items().get(at));
-        (node, key) = match (item, node.get(part)) {
+    for token in pointer.split('/').filter(|part| !part.is_empty()) {
+        let item = token.parse().ok().and_then(|at: usize| node.items().get(at));
+        (node, key) = match (item, node.get(token)) {
             (Some(item), _) => (item, item.span.clone()),
             (None, Some((key, value))) => (value, key.span.clone()),
             (None, None) => break,

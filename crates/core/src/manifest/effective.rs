@@ -1,8 +1,8 @@
-//! Writes the merged declaration of a group or project as one document, with the place of each
-//! value in a comment.
+//! Writes the merged declaration of a group or project as one document. Comments show where each value
+//! is declared.
 //!
-//! The text is a valid document that declares the same without any rule. Values that must not be
-//! shown are left out, and a comment mentions them.
+//! The result is a valid document that declares the same values without rules. Values that must not be
+//! shown are omitted; a comment names the omitted fields.
 
 use super::{
     layer::Trace,
@@ -24,43 +24,46 @@ impl Trace {
         let merged = &self.merged;
         let LayerBody { unlisted, watch, .. } = &merged.body;
         let mut items = vec![
-            Item::value("kind", merged.scope.document()),
-            self.item_at("path", &*merged.path.value, &merged.path.origin),
+            Item::value("kind", merged.scope.document_kind()),
+            self.item_with_place("path", &*merged.path.value, &merged.path.origin),
         ];
         items.extend(self.lifecycle_items());
-        items.extend(watch.iter().map(|watch| self.item_at("watch", watch.value, &watch.origin)));
+        items.extend(
+            watch.iter().map(|watch| self.item_with_place("watch", watch.value, &watch.origin)),
+        );
         for kind in catalogue::sections(merged.scope) {
             let section = merged.body.sections.iter().find(|s| s.kind.section == kind.section);
             items.extend(section.map(|section| self.section_item(section)));
         }
         if !unlisted.is_empty() {
             let policies = unlisted.iter();
-            let policies = policies
-                .map(|(name, policy)| self.item_at(*name, policy.value.word(), &policy.origin));
+            let policies = policies.map(|(name, policy)| {
+                self.item_with_place(*name, policy.value.word(), &policy.origin)
+            });
             items.push(Item::new("unlisted", OutputNode::Map(policies.collect())));
         }
         write::document(&items)
     }
 
-    /// The fields of the whole container.
+    /// The items `previously` and `state`.
     fn lifecycle_items(&self) -> Vec<Item> {
         let lifecycle = &self.merged.lifecycle;
         let mut items = Vec::new();
-        if let Some(first) = lifecycle.previously.first() {
+        if let Some(first) = lifecycle.former_paths.first() {
             let paths: Vec<Json> =
-                lifecycle.previously.iter().map(|path| (*path.value).into()).collect();
-            items.push(self.item_at("previously", paths, &first.origin));
+                lifecycle.former_paths.iter().map(|path| (*path.value).into()).collect();
+            items.push(self.item_with_place("previously", paths, &first.origin));
         }
         if let Some(state) = &lifecycle.state {
             let is_absent = state.value == desired::EntryPresence::Absent;
             let word = if is_absent { "absent" } else { "present" };
-            items.push(self.item_at("state", word, &state.origin));
+            items.push(self.item_with_place("state", word, &state.origin));
         }
         items
     }
 
     fn section_item(&self, section: &DocumentSection) -> Item {
-        let (kind, mut hidden) = (section.kind, Vec::new());
+        let (kind, mut hidden_notes) = (section.kind, Vec::new());
         let node = match (kind.shape, section.parts.first()) {
             (Shape::List, _) => OutputNode::List(
                 section.parts.iter().map(|part| self.entry_items(kind, part)).collect(),
@@ -74,7 +77,7 @@ impl Trace {
             (_, Some(part)) if part.state == EntryState::Absent => OutputNode::Value(Json::Null),
             (Shape::Mapping | Shape::Container, Some(part)) => {
                 let (items, hidden_fields) = self.field_items(kind, part);
-                hidden = hidden_fields;
+                hidden_notes = hidden_fields;
                 OutputNode::Map(items)
             }
             (Shape::Switch, Some(part)) => {
@@ -83,7 +86,7 @@ impl Trace {
             }
             (_, None) => OutputNode::Map(Vec::new()),
         };
-        // A section needs a place of its own only if no value in it has one.
+        // Show where the section is declared only if none of its values shows a place.
         let needs_place = match &node {
             OutputNode::Value(_) => true,
             OutputNode::Map(items) => items.is_empty(),
@@ -91,7 +94,7 @@ impl Trace {
         };
         let place_comment = needs_place.then(|| self.describe_place(&section.origin));
         Item {
-            comments_above: hidden,
+            comments_above: hidden_notes,
             comment_after: place_comment,
             ..Item::new(kind.section, node)
         }
@@ -99,19 +102,19 @@ impl Trace {
 
     /// A list entry with its comment.
     fn entry_items(&self, section: Section, part: &SectionPart) -> (Vec<Item>, Option<String>) {
-        let (mut items, hidden) = self.field_items(section, part);
+        let (mut items, hidden_notes) = self.field_items(section, part);
         let state = match part.state {
             EntryState::Present => None,
             EntryState::Absent => Some("absent"),
             EntryState::Unmanaged => Some("unmanaged"),
         };
-        items.extend(state.map(|state| self.item_at("state", state, &part.origin)));
-        (items, (!hidden.is_empty()).then(|| hidden.join("; ")))
+        items.extend(state.map(|state| self.item_with_place("state", state, &part.origin)));
+        (items, (!hidden_notes.is_empty()).then(|| hidden_notes.join("; ")))
     }
 
-    /// The fields of an entry, and the names of fields that are not shown.
+    /// The fields of an entry, and a note for each field that is not shown.
     fn field_items(&self, section: Section, part: &SectionPart) -> (Vec<Item>, Vec<String>) {
-        let (mut items, mut extra, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut items, mut extra, mut hidden_notes) = (Vec::new(), Vec::new(), Vec::new());
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
         names.sort_by_cached_key(|name| {
@@ -121,7 +124,7 @@ impl Trace {
         for name in names {
             let Some(field) = part.fields.get(name) else { continue };
             let Some(spec) = section.spec(name) else {
-                extra.push(self.item_at(name, manifest_json(&field.value), &field.origin));
+                extra.push(self.item_with_place(name, manifest_json(&field.value), &field.origin));
                 continue;
             };
             let default = spec.schema.get("default");
@@ -134,56 +137,69 @@ impl Trace {
             let value = match visible_value(spec.field, &field.value, &values) {
                 Ok(value) => value,
                 Err(reason) => {
-                    hidden.push(format!("{name}: {reason}"));
+                    hidden_notes.push(format!("{name}: {reason}"));
                     continue;
                 }
             };
             if let Value::Plain(Json::String(text)) = &field.value
                 && value != *text
             {
-                hidden.push(format!("{name}: what may be a credential is not shown"));
+                hidden_notes.push(format!("{name}: what may be a credential is not shown"));
             }
-            let names = [name.to_owned()];
-            let entry = part.key(section);
-            let node = self.field_item(section, entry, &names, &spec.schema, value, &field.origin);
+            let field_path = [name.to_owned()];
+            let entry_key = part.key(section);
+            let node = self.field_item(
+                section,
+                entry_key,
+                &field_path,
+                &spec.schema,
+                value,
+                &field.origin,
+            );
             insert_nested(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
         if !extra.is_empty() {
             items.push(Item::new("extra", OutputNode::Map(extra)));
         }
-        (items, hidden)
+        (items, hidden_notes)
     }
 
-    /// A value. In a mapping that several layers may set, each leaf has its own place.
+    /// A value with the place where it is declared. Layers are merged leaf by leaf, so each leaf of a
+    /// mapping has its own place.
     fn field_item(
         &self,
         section: Section,
-        entry: &str,
-        names: &[String],
+        entry_key: &str,
+        field_path: &[String],
         schema: &Json,
         value: Json,
         origin: &Origin,
     ) -> Item {
-        let key = names.last().map_or("", String::as_str);
+        let key = field_path.last().map_or("", String::as_str);
         match value {
             Json::Object(object) if schema.get("properties").is_some() && !object.is_empty() => {
                 let leaves = object.into_iter().map(|(name, value)| {
                     let schema = &schema["properties"][&name];
-                    let names: Vec<_> = names.iter().cloned().chain([name]).collect();
-                    self.field_item(section, entry, &names, schema, value, origin)
+                    let leaf_path: Vec<_> = field_path.iter().cloned().chain([name]).collect();
+                    self.field_item(section, entry_key, &leaf_path, schema, value, origin)
                 });
                 Item::new(key, OutputNode::Map(leaves.collect()))
             }
             value => {
                 let leaf_origin =
-                    self.deciding_origin(section.section, entry, names).unwrap_or(origin);
-                self.item_at(key, value, leaf_origin)
+                    self.deciding_origin(section.section, entry_key, field_path).unwrap_or(origin);
+                self.item_with_place(key, value, leaf_origin)
             }
         }
     }
 
-    /// A value with the origin `origin`.
-    fn item_at(&self, key: impl Into<String>, value: impl Into<Json>, origin: &Origin) -> Item {
+    /// A value with the place `origin`.
+    fn item_with_place(
+        &self,
+        key: impl Into<String>,
+        value: impl Into<Json>,
+        origin: &Origin,
+    ) -> Item {
         Item::value(key, value).with_comment(self.describe_place(origin))
     }
 
@@ -198,7 +214,7 @@ impl Trace {
     }
 }
 
-/// A declared value in the form that may be shown, or the reason why it must not be shown.
+/// The visible form of a declared value, or the reason why it must not be shown.
 fn visible_value(
     field: &Field,
     value: &Value,
@@ -215,7 +231,7 @@ fn visible_value(
     }
 }
 
-/// A value as manifests write it.
+/// The value in the form of manifests.
 fn manifest_json(value: &Value) -> Json {
     match value {
         Value::Plain(json) => json.clone(),

@@ -1,9 +1,9 @@
-//! Rules with `undeclared: include`, applied once the existing groups and projects are known.
+//! Applies rules with `undeclared: include` after the existing groups and projects are known.
 //!
-//! [`Includes`] keeps the rules after all declarations were merged and checked.
-//! [`Includes::roster_request`] returns the query to send to the service.
-//! [`Includes::include_from`] merges and checks the included containers like declared ones. It does
-//! not read the service: the caller passes the roster.
+//! [`IncludeRules`] keeps the rules after all declarations were merged and checked.
+//! [`IncludeRules::roster_query`] describes what the caller must list on the service.
+//! [`IncludeRules::include_from`] merges and checks the included containers like declared ones. It
+//! reads nothing: the caller passes the roster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,15 +26,15 @@ use crate::{
 
 /// Rules that include undeclared groups and projects.
 #[derive(Debug)]
-pub struct Includes {
+pub struct IncludeRules {
     rules: LayerRules,
     context: CheckContext,
     files: Vec<ManifestFile>,
     /// The lower-case paths of all declared containers, whether their files are named or not.
-    declared: BTreeSet<String>,
+    declared_paths: BTreeSet<String>,
 }
 
-impl Includes {
+impl IncludeRules {
     pub(super) fn new(
         rules: LayerRules,
         context: CheckContext,
@@ -42,12 +42,11 @@ impl Includes {
         declared: BTreeSet<String>,
     ) -> Option<Self> {
         let has_including_rule = rules.including_globs().next().is_some();
-        has_including_rule.then_some(Self { rules, context, files, declared })
+        has_including_rule.then_some(Self { rules, context, files, declared_paths: declared })
     }
 
-    /// The query for the groups and projects that must be listed, in addition to those in
-    /// `desired`.
-    pub fn roster_request<'a>(&'a self, desired: &'a Desired) -> RosterQuery<'a> {
+    /// The query for the groups and projects that exist in addition to those in `desired`.
+    pub fn roster_query<'a>(&'a self, desired: &'a Desired) -> RosterQuery<'a> {
         RosterQuery {
             globs: self
                 .rules
@@ -75,7 +74,7 @@ impl Includes {
         fields.into_values().collect()
     }
 
-    /// The secrets and uploads that rules name, also within templates and data.
+    /// The secrets and uploads in rules, also within templates, lists and mappings.
     pub fn referenced_values(&self) -> impl Iterator<Item = Value> {
         let params = self.rules.iter().flat_map(|rule| rule.body.params.values());
         let params = params.map(|param| param.value.clone());
@@ -88,13 +87,13 @@ impl Includes {
         })
     }
 
-    /// The class of `path` in the manifests. `desired` has the former paths of declared containers.
+    /// How the manifests treat the current `path`. `desired` knows former paths of declared containers.
     fn classify(&self, desired: &Desired, scope: Scope, path: &str) -> PathClass {
         let new_path = desired.moves.declared_path(path);
-        let lower = new_path.to_lowercase();
-        if self.declared.contains(&lower) {
+        let lower_path = new_path.to_lowercase();
+        if self.declared_paths.contains(&lower_path) {
             PathClass::Declared
-        } else if self.rules.including_rule(scope, &lower, true).is_some()
+        } else if self.rules.including_rule(scope, &lower_path, true).is_some()
             && self.context.manages(&new_path)
         {
             PathClass::Included
@@ -103,14 +102,14 @@ impl Includes {
         }
     }
 
-    /// The faults with their places.
+    /// Converts faults to diagnostics.
     fn place_faults(&self, faults: Faults) -> Diagnostics {
-        locate::place_faults(faults, locate::Counts::new(), &self.files).into_iter().collect()
+        locate::place_faults(faults, locate::FaultCounts::new(), &self.files).into_iter().collect()
     }
 
-    /// Adds the containers that the rules include from `roster` to `desired`. Marks the roster as
-    /// incomplete if a searched group or user does not exist and is not declared. Adds warnings
-    /// about rules that match nothing if every list could be read.
+    /// Adds the containers of `roster` that the rules include to `desired`. If a searched group or user
+    /// does not exist and is not declared, marks the roster as incomplete. If every list could be read,
+    /// adds warnings about rules that match nothing to the roster.
     ///
     /// # Errors
     /// The faults of rules in the containers that they include. Their warnings were reported when
@@ -134,8 +133,8 @@ impl Includes {
                 .map(|path| desired.moves.declared_path(path).to_lowercase())
                 .collect();
             let mut idle_rules = Faults::default();
-            self.rules.report_idle_live(
-                &self.declared,
+            self.rules.report_idle_including_rules(
+                &self.declared_paths,
                 &existing_paths,
                 &missing_groups,
                 &mut idle_rules,
@@ -143,7 +142,7 @@ impl Includes {
             roster.idle_rules = self.place_faults(idle_rules);
         }
         for root in &roster.absent_roots {
-            if !self.declared.contains(&root.to_lowercase()) {
+            if !self.declared_paths.contains(&root.to_lowercase()) {
                 let reason = format!(
                     "no group or user `{}` exists, or the token cannot see it",
                     escape(root)
@@ -151,19 +150,19 @@ impl Includes {
                 roster.incomplete.push((format!("{root}/**").into(), Cause::new(reason)));
             }
         }
-        let members = roster.members.iter().filter(|member| member.exception.is_none());
+        let members = roster.members.iter().filter(|member| member.exclusion.is_none());
         let paths: Vec<_> = members
             .map(|member| (member.scope, desired.moves.declared_path(&member.path)))
             .collect();
-        let included = parallel::map_parallel(paths, |(scope, path)| {
+        let checked_containers = parallel::map_parallel(paths, |(scope, path)| {
             let (included, faults) = self.rules.include_path(scope, &path)?;
             let (container, check_faults) = check::check_included(included, &self.context);
             Some((container, faults.items.into_iter().chain(check_faults.items)))
         });
         let (mut containers, mut faults) = (Vec::new(), Faults::default());
-        for (container, found) in included.into_iter().flatten() {
+        for (container, container_faults) in checked_containers.into_iter().flatten() {
             containers.push(container);
-            faults.items.extend(found.filter(|fault| fault.severity == Severity::Error));
+            faults.items.extend(container_faults.filter(|fault| fault.severity == Severity::Error));
         }
         if !faults.is_empty() {
             return Err(self.place_faults(faults));

@@ -47,13 +47,13 @@ pub enum LintLevel {
     Deny,
 }
 
-/// Warnings that are always shown. A hidden `previously` warning would let undrift mistake one
-/// container for another.
-const FIXED_WARNINGS: [&str; 2] = ["previously", "too-many-faults"];
+/// The codes of warnings that cannot be hidden. Without the `previously` warning, undrift could mistake
+/// one container for another unnoticed.
+const FIXED_WARNING_CODES: [&str; 2] = ["previously", "too-many-faults"];
 
-/// The codes of warnings whose level can be changed. All other codes, except [`FIXED_WARNINGS`],
+/// The codes of warnings whose level can be changed. All other codes, except [`FIXED_WARNING_CODES`],
 /// are errors.
-const ADJUSTABLE_WARNINGS: [&str; 20] = [
+const ADJUSTABLE_WARNING_CODES: [&str; 20] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
@@ -76,11 +76,11 @@ const ADJUSTABLE_WARNINGS: [&str; 20] = [
     "unlisted",
 ];
 
-/// The original warnings of manifests, each with its file and its level.
+/// The warnings of manifests before levels are applied, each with the path of its file and its level.
 #[derive(Debug, Default)]
 pub struct Warnings(Vec<(Diagnostic, String, LintLevel)>);
 
-/// Applies `lints` to the warnings of `diagnostics`. `paths` has the lower-case paths of the files,
+/// Applies `lints` to the warnings of `diagnostics`. `paths` returns the lower-case paths of the files,
 /// relative to the root.
 pub(super) fn apply(
     lints: &[Lint],
@@ -92,13 +92,13 @@ pub(super) fn apply(
     }
     let paths = paths();
     let mut warnings = Warnings::default();
-    let unfiltered = std::mem::take(diagnostics).into_iter();
+    let original_diagnostics = std::mem::take(diagnostics).into_iter();
     let globs = compile_globs(lints);
-    diagnostics.extend(unfiltered.filter_map(|diagnostic| {
+    diagnostics.extend(original_diagnostics.filter_map(|diagnostic| {
         if diagnostic.severity == Severity::Error {
             return Some(diagnostic);
         }
-        let file = diagnostic.place.as_ref().and_then(|place| paths.get(&place.file));
+        let file = diagnostic.location.as_ref().and_then(|place| paths.get(&place.file));
         let file = file.cloned().unwrap_or_default();
         let level = find_level(lints, &globs, diagnostic.code, &file);
         warnings.0.push((diagnostic.clone(), file, level));
@@ -108,27 +108,27 @@ pub(super) fn apply(
 }
 
 impl Warnings {
-    /// The place of the first one with this code.
+    /// The place of the first warning with this code.
     pub(super) fn find_place(&self, code: &str) -> Option<SourceLocation> {
-        let found = self.0.iter().find(|(warning, ..)| warning.code == code);
-        found.and_then(|(warning, ..)| warning.place.clone())
+        let first_warning = self.0.iter().find(|(warning, ..)| warning.code == code);
+        first_warning.and_then(|(warning, ..)| warning.location.clone())
     }
 
-    /// Keeps only `wanted` warnings.
-    pub fn retain(&mut self, wanted: impl Fn(&Diagnostic) -> bool) {
-        self.0.retain(|(warning, ..)| wanted(warning));
+    /// Keeps only the warnings that `is_wanted` accepts.
+    pub fn retain(&mut self, is_wanted: impl Fn(&Diagnostic) -> bool) {
+        self.0.retain(|(warning, ..)| is_wanted(warning));
     }
 
-    /// The warnings at the stricter level of both sides, the branch and a base with these `lints`.
+    /// The warnings at the stricter of two levels: of the branch, and of a base with these `lints`.
     pub(super) fn at_stricter_levels(self, lints: &[Lint]) -> Diagnostics {
         let globs = compile_globs(lints);
-        let found = self.0.into_iter().filter_map(|(warning, file, branch_level)| {
+        let shown_warnings = self.0.into_iter().filter_map(|(warning, file, branch_level)| {
             let base_level = find_level(lints, &globs, warning.code, &file);
             let help = format!("this branch lowers it in `{FILE}`; at the base it counts");
             let warning = set_level(warning, branch_level.max(base_level))?;
             Some(if base_level > branch_level { warning.help(help) } else { warning })
         });
-        found.collect()
+        shown_warnings.collect()
     }
 }
 
@@ -140,11 +140,11 @@ fn compile_globs(lints: &[Lint]) -> Vec<Option<Glob>> {
 
 /// The level in the last of `lints` that matches the code and the file.
 fn find_level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> LintLevel {
-    let last = lints.iter().zip(globs).rfind(|(lint, glob)| {
+    let last_match = lints.iter().zip(globs).rfind(|(lint, glob)| {
         lint.code == code
             && (lint.files.is_none() || glob.as_ref().is_some_and(|glob| glob.matches(file)))
     });
-    last.map_or(LintLevel::Warn, |(lint, _)| lint.level)
+    last_match.map_or(LintLevel::Warn, |(lint, _)| lint.level)
 }
 
 fn set_level(warning: Diagnostic, level: LintLevel) -> Option<Diagnostic> {
@@ -155,22 +155,22 @@ fn set_level(warning: Diagnostic, level: LintLevel) -> Option<Diagnostic> {
     }
 }
 
-/// A folder of `manifests` with the name of the last folder that `glob` names.
-fn find_similar_folder<'m>(glob: &str, manifests: &'m [String]) -> Option<&'m str> {
+/// The first folder of `manifest_paths` with the same name as the last folder in `glob`.
+fn find_similar_folder<'m>(glob: &str, manifest_paths: &'m [String]) -> Option<&'m str> {
     let folder_name = glob.split('/').rfind(|part| !part.contains(['*', '?', '[', '{', '.']))?;
-    let folders = manifests.iter().filter_map(|path| Some(path.rsplit_once('/')?.0));
+    let folders = manifest_paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.0));
     let path_end = format!("/{}", folder_name.to_lowercase());
     folders.into_iter().find(|folder| format!("/{folder}").ends_with(&path_end))
 }
 
-/// Checks one of `lints`. `manifests` are the paths of all manifests, if they are known.
-pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Findings) {
+/// Checks one of `lints`. `manifest_paths` are the paths of all manifests, if known.
+pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &mut Findings) {
     if let Some((_, node)) = lint.get("in")
         && let Some(glob) = findings.check_glob(node, "files", "legacy/**")
     {
-        let manifests = manifests.unwrap_or_default();
-        if !manifests.is_empty() && !manifests.iter().any(|path| glob.matches(path)) {
-            let similar_folder = find_similar_folder(glob.pattern(), manifests);
+        let manifest_paths = manifest_paths.unwrap_or_default();
+        if !manifest_paths.is_empty() && !manifest_paths.iter().any(|path| glob.matches(path)) {
+            let similar_folder = find_similar_folder(glob.pattern(), manifest_paths);
             let near = similar_folder.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
             findings.report(texts::IDLE_LINT, node.span.clone(), words![near]);
         }
@@ -182,11 +182,11 @@ pub(super) fn check(lint: &Node, manifests: Option<&[String]>, findings: &mut Fi
         let names: Vec<_> = codes::CODES.iter().map(|code| code.name).collect();
         let fault = findings.report(texts::NO_CODE, span, &[]);
         fault.suggest(likely_candidates(code, &names).first());
-    } else if level == "allow" && FIXED_WARNINGS.contains(&code) {
+    } else if level == "allow" && FIXED_WARNING_CODES.contains(&code) {
         findings.report(texts::FIRM_WARNING, span, &[]);
     } else if ["allow", "warn"].contains(&level)
-        && !FIXED_WARNINGS.contains(&code)
-        && !ADJUSTABLE_WARNINGS.contains(&code)
+        && !FIXED_WARNING_CODES.contains(&code)
+        && !ADJUSTABLE_WARNING_CODES.contains(&code)
     {
         findings.report(texts::ALWAYS_ERROR, span, words![code]);
     }
@@ -203,7 +203,7 @@ mod tests {
             let warnings = case.report.lines().filter_map(|line| line.strip_prefix("warning["));
             for code in warnings.filter_map(|rest| rest.split(']').next()) {
                 assert!(
-                    ADJUSTABLE_WARNINGS.contains(&code) || FIXED_WARNINGS.contains(&code),
+                    ADJUSTABLE_WARNING_CODES.contains(&code) || FIXED_WARNING_CODES.contains(&code),
                     "{}: {code}",
                     case.name
                 );

@@ -1,8 +1,8 @@
-//! Adds the line of text to faults that only have an origin.
+//! Adds the line and its text to faults that only have an origin.
 //!
 //! Faults that span fields or documents are found after the texts were dropped. Files with such
-//! faults are read again, also to find their secret parts. If a file changed meanwhile, its current
-//! text is shown, with its secrets hidden.
+//! faults are read again, also to find the secrets in them. If a file changed meanwhile, its current
+//! text is shown, with secrets hidden.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -18,94 +18,100 @@ use super::{
 use crate::{
     diagnostic::{Diagnostic, FileName, SourceLocation, SourceText},
     steps,
-    yaml::{self, MappingKey, Node, NodeValue, Parsed},
+    yaml::{self, MappingKey, Node, NodeValue, ParsedYaml},
 };
 
-/// For each file that was read: the number of faults shown so far, and of faults not shown.
-pub(super) type Counts = BTreeMap<FileName, (usize, HiddenFaults)>;
+/// For each file: the number of faults shown so far, and the count of hidden ones.
+pub(super) type FaultCounts = BTreeMap<FileName, (usize, HiddenFaults)>;
 
-/// The faults with their places, without duplicates, and how many of each file are not shown.
+/// Converts `faults` to diagnostics, without duplicates. Adds the number of hidden faults of each file.
 pub(super) fn place_faults(
     faults: Faults,
-    mut counts: Counts,
+    mut counts: FaultCounts,
     files: &[ManifestFile],
 ) -> Vec<Diagnostic> {
     let faults = limit_faults(faults.items, &mut counts);
-    let mut spots: BTreeMap<FileName, BTreeSet<&NodePosition>> = BTreeMap::new();
+    let mut positions: BTreeMap<FileName, BTreeSet<&NodePosition>> = BTreeMap::new();
     for fault in &faults {
-        for spot in std::iter::once(&fault.position).chain(&fault.related) {
-            spots.entry(spot.origin.file.clone()).or_default().insert(spot);
+        for position in std::iter::once(&fault.position).chain(&fault.related) {
+            positions.entry(position.origin.file.clone()).or_default().insert(position);
         }
     }
     let places: BTreeMap<NodePosition, SourceLocation> =
-        map_parallel(spots.into_iter().collect(), |(name, spots)| find_places(&name, spots, files))
-            .into_iter()
-            .flatten()
-            .collect();
-    let hidden = counts.into_iter().filter_map(|(file, (_, more))| more.diagnostic(file));
-    let placed = faults.into_iter().map(|fault| {
-        fault.place(|spot| places.get(spot).cloned().unwrap_or_else(|| (&spot.origin).into()))
+        map_parallel(positions.into_iter().collect(), |(name, positions)| {
+            find_places(&name, positions, files)
+        })
+        .into_iter()
+        .flatten()
+        .collect();
+    let hidden_diagnostics =
+        counts.into_iter().filter_map(|(file, (_, hidden_faults))| hidden_faults.diagnostic(file));
+    let shown_diagnostics = faults.into_iter().map(|fault| {
+        fault.into_diagnostic(|position| {
+            places.get(position).cloned().unwrap_or_else(|| (&position.origin).into())
+        })
     });
-    placed.chain(hidden).collect()
+    shown_diagnostics.chain(hidden_diagnostics).collect()
 }
 
-/// The first faults of each file. A fault in an anchor that is merged into several places counts
-/// once.
-fn limit_faults(mut faults: Vec<NodeFault>, counts: &mut Counts) -> Vec<NodeFault> {
-    fn key(fault: &NodeFault) -> impl Ord {
+/// The first faults of each file. Equal faults at one position are joined, for example of one anchor
+/// that is merged in several places.
+fn limit_faults(mut faults: Vec<NodeFault>, counts: &mut FaultCounts) -> Vec<NodeFault> {
+    fn sort_key(fault: &NodeFault) -> impl Ord {
         (&fault.position, fault.severity, fault.code, &fault.message)
     }
-    faults.sort_by(|one, other| key(one).cmp(&key(other)));
+    faults.sort_by(|one, other| sort_key(one).cmp(&sort_key(other)));
     let mut faults = faults.into_iter().peekable();
-    let mut limited = Vec::new();
+    let mut shown_faults = Vec::new();
     while let Some(mut first) = faults.next() {
         let mut labels = BTreeSet::from([first.label.clone()]);
-        while let Some(equal) = faults.next_if(|next| key(next) == key(&first)) {
+        while let Some(equal) = faults.next_if(|next| sort_key(next) == sort_key(&first)) {
             labels.insert(equal.label);
         }
         if let (Some(label), others @ 1..) = (&mut first.label, labels.len() - 1) {
             *label += &format!(" and {others} more");
         }
-        let (shown, hidden) = counts.entry(first.position.origin.file.clone()).or_default();
-        if *shown < MAX_SHOWN_FAULTS {
-            *shown += 1;
-            limited.push(first);
+        let (shown_count, hidden_faults) =
+            counts.entry(first.position.origin.file.clone()).or_default();
+        if *shown_count < MAX_SHOWN_FAULTS {
+            *shown_count += 1;
+            shown_faults.push(first);
         } else {
-            hidden.add(1, first.severity);
+            hidden_faults.add(1, first.severity);
         }
     }
-    limited
+    shown_faults
 }
 
-/// The places of `spots` in the file `name`.
+/// The places of `positions` in the file `name`.
 fn find_places(
     name: &FileName,
     spots: BTreeSet<&NodePosition>,
     files: &[ManifestFile],
 ) -> Vec<(NodePosition, SourceLocation)> {
     let file = files.binary_search_by(|file| file.name.cmp(name)).ok().map(|at| &files[at]);
-    let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
+    let text = file.and_then(|file| file.read_text_file().ok()).unwrap_or_default();
     let parsed = yaml::parse(&text);
     let mut source = SourceText::new(name.clone(), &text);
-    read::hide_manifest_secrets(&mut source, &parsed, TextState::Doubtful);
-    let positions = Positions::new(&parsed);
-    let places = spots.into_iter().map(|spot| {
+    read::hide_manifest_secrets(&mut source, &parsed, TextState::MayHaveFaults);
+    let index = NodeIndex::new(&parsed);
+    let places = spots.into_iter().map(|position| {
         let place = if text.is_empty() {
-            (&spot.origin).into()
+            (&position.origin).into()
         } else {
-            source.place(&spot.find_range(&source, &positions))
+            source.locate(&position.find_range(&source, &index))
         };
-        (spot.clone(), place)
+        (position.clone(), place)
     });
     places.collect()
 }
 
 impl NodePosition {
-    /// The range in a text with these positions.
-    fn find_range(&self, source: &SourceText<'_>, positions: &Positions<'_>) -> Range<usize> {
+    /// The range of this position in a text with this `index`.
+    fn find_range(&self, source: &SourceText<'_>, index: &NodeIndex<'_>) -> Range<usize> {
         let at = source.offset(self.origin.line, self.origin.column);
-        let Some((key, value)) = positions.keys.get(&at).copied() else {
-            return positions.nodes.get(&at).map_or(at..at, |node| node.span.clone());
+        let Some((key, value)) = index.keys.get(&at).copied() else {
+            return index.nodes.get(&at).map_or(at..at, |node| node.span.clone());
         };
         match &self.part {
             KeyPart::Key => key.span.clone(),
@@ -146,20 +152,20 @@ fn find_item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
     node.children().find_map(|inner| find_item(inner, text))
 }
 
-/// All keys and values of a text, by their first byte.
+/// The keys and values of a text, by their first byte.
 #[derive(Default)]
-struct Positions<'p> {
-    /// Each key with its value. Of merged ones, the outermost.
+struct NodeIndex<'p> {
+    /// Each key with its value; of several that start at one byte, the outermost.
     keys: HashMap<usize, (&'p MappingKey, &'p Node)>,
-    /// The outermost value.
+    /// Each value; of several that start at one byte, the outermost.
     nodes: HashMap<usize, &'p Node>,
 }
 
-impl<'p> Positions<'p> {
-    fn new(parsed: &'p Parsed) -> Self {
-        let mut positions = Self::default();
-        parsed.documents.iter().for_each(|document| positions.add_node(document));
-        positions
+impl<'p> NodeIndex<'p> {
+    fn new(parsed: &'p ParsedYaml) -> Self {
+        let mut index = Self::default();
+        parsed.documents.iter().for_each(|document| index.add_node(document));
+        index
     }
 
     fn add_node(&mut self, node: &'p Node) {

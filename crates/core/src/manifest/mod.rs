@@ -2,11 +2,11 @@
 //!
 //! [`load`] finds the root, which is the folder of `undrift.yaml`, and processes all manifests
 //! below it in three parts. `read` parses each file into documents with positions, `layer` merges
-//! them into groups and projects, and `check` finds faults of the whole and makes [`Desired`]. The
-//! folder or file that was named only selects the groups and projects of the run.
+//! them into groups and projects, and `check` finds faults that span documents and makes [`Desired`].
+//! The folder or file that was named only selects the groups and projects of the run.
 //!
-//! Every fault of every file is reported in one run, with its place and its line and without
-//! secrets (`mask`). The order of files and documents never matters.
+//! Every fault of every file is reported in one run, with its file and line, and without secrets
+//! (`mask`). The order of files and documents never matters.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,9 +30,9 @@ mod report;
 pub mod schema;
 mod surroundings;
 
-pub use config::{Config, Manages};
-pub use include::Includes;
-pub use layer::{LayerEffect, LayerValue, Trace, TracedLayer, TracedSlot, TracedValue};
+pub use config::{Config, ManagedPaths};
+pub use include::IncludeRules;
+pub use layer::{ChainLink, LayerEffect, LayerValue, Trace, TracedLayer, TracedValue};
 pub use lints::{Lint, Warnings};
 pub use read::files::{
     MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, folder_of, is_manifest_name,
@@ -62,11 +62,11 @@ use crate::{
 
 /// The result of loading a folder or file.
 #[derive(Debug)]
-pub struct Loaded {
-    /// The folder that paths of file secrets are relative to: the folder of `undrift.yaml`, or the
-    /// named one.
+pub struct LoadedManifests {
+    /// The folder that paths of file secrets are relative to: the folder of `undrift.yaml`; without one,
+    /// the named folder.
     pub root: PathBuf,
-    /// The name of the root in messages, if it is not the named folder.
+    /// The name of the root in messages, if the root is above the named path.
     root_name: Option<String>,
     /// The paths of all manifests, by their names in messages.
     pub paths: BTreeMap<FileName, PathBuf>,
@@ -75,7 +75,7 @@ pub struct Loaded {
     /// The declarations of the named manifests; `None` if any manifest has an error.
     pub desired: Option<Desired>,
     /// The rules that include undeclared groups and projects, if any.
-    pub includes: Option<Includes>,
+    pub includes: Option<IncludeRules>,
     /// The content of `undrift.yaml`, or the defaults.
     pub config: Config,
     /// All errors, and the warnings that are shown.
@@ -86,16 +86,18 @@ pub struct Loaded {
     pub traces: Vec<Trace>,
 }
 
-impl Loaded {
-    /// Removes the warnings at places that are not `wanted`.
-    pub fn retain_warnings(&mut self, wanted: impl Fn(&SourceLocation) -> bool) {
+impl LoadedManifests {
+    /// Keeps errors, warnings without a place, and warnings at places that `is_wanted` accepts.
+    pub fn retain_warnings(&mut self, is_wanted: impl Fn(&SourceLocation) -> bool) {
         self.diagnostics.retain(|diagnostic| {
-            diagnostic.severity == Severity::Error || diagnostic.place.as_ref().is_none_or(&wanted)
+            diagnostic.severity == Severity::Error
+                || diagnostic.location.as_ref().is_none_or(&is_wanted)
         });
-        self.warnings.retain(|diagnostic| diagnostic.place.as_ref().is_none_or(&wanted));
+        self.warnings.retain(|diagnostic| diagnostic.location.as_ref().is_none_or(&is_wanted));
     }
 
-    /// Applies the `lints` of a base, too, to manifests without an error.
+    /// Also applies the `lints` of a base: each warning gets the stricter level of both sides. Call it only
+    /// if the manifests have no error.
     pub fn apply_base_lints(&mut self, lints: &[Lint]) {
         self.diagnostics = std::mem::take(&mut self.warnings).at_stricter_levels(lints);
         self.desired.take_if(|_| self.diagnostics.has_errors());
@@ -111,18 +113,18 @@ impl Loaded {
 }
 
 /// Reads all manifests that belong to the folder or file `named_path`, and their `undrift.yaml`.
-pub fn load(named_path: &Path, environment: &LoadEnvironment) -> Loaded {
-    load_with(named_path, environment, &Options::default())
+pub fn load(named_path: &Path, environment: &LoadEnvironment) -> LoadedManifests {
+    load_with(named_path, environment, &LoadOptions::default())
 }
 
 /// Options for loading.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options<'a> {
+pub struct LoadOptions<'a> {
     /// Texts by file name. Each replaces the content of that file, or is added as a new file.
     pub replaced_texts: Option<&'a BTreeMap<FileName, String>>,
     /// Requests a [`Trace`] of each group and project whose path matches one of these.
     pub traced_globs: &'a [Glob],
-    /// If true, missing files that manifests name are not reported: they are elsewhere.
+    /// If true, files that manifests name are not checked, because they are not on this machine.
     pub allows_missing_files: bool,
 }
 
@@ -130,21 +132,22 @@ pub struct Options<'a> {
 pub fn load_with(
     named_path: &Path,
     environment: &LoadEnvironment,
-    options: &Options<'_>,
-) -> Loaded {
+    options: &LoadOptions<'_>,
+) -> LoadedManifests {
     let mut diagnostics = Diagnostics::default();
     let folder = files::folder_of(named_path);
     let root = Root::find(folder, environment);
-    let mut manifest_files = files::find(named_path, &root, environment, &mut diagnostics);
+    let mut manifest_files =
+        files::find_manifests(named_path, &root, environment, &mut diagnostics);
     if let Some(replacements) = options.replaced_texts {
         manifest_files = files::replace_texts(manifest_files, replacements);
     }
-    let root_paths = manifest_files.iter().map(|file| {
+    let lowercase_paths = manifest_files.iter().map(|file| {
         let path = file.path.strip_prefix(&root.folder).unwrap_or(&file.path);
         path.to_string_lossy().to_lowercase()
     });
-    let below_root = root_paths.collect::<Vec<_>>();
-    let config = config::load(&root, Some(&below_root), &mut diagnostics);
+    let relative_paths = lowercase_paths.collect::<Vec<_>>();
+    let config = config::load(&root, Some(&relative_paths), &mut diagnostics);
     let context = CheckContext {
         tier: config.service.tier,
         manages: config.manages.clone(),
@@ -153,16 +156,16 @@ pub fn load_with(
         files: (!options.allows_missing_files).then(|| Secrets::new(&root.folder, [])),
         allowed: environment.allowed.clone(),
     };
-    let is_above = root.is_configured && root.folder != named_path;
-    let root_name = is_above.then(|| root.name(&root.folder));
+    let is_root_above = root.is_configured && root.folder != named_path;
+    let root_name = is_root_above.then(|| root.name(&root.folder));
     let paths: BTreeMap<_, _> =
         manifest_files.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
-    let named_files = manifest_files.iter().filter(|file| file.is_named).count();
+    let named_file_count = manifest_files.iter().filter(|file| file.is_named).count();
     let only_file = if let [only] = &*manifest_files { Some(only.name.clone()) } else { None };
     let (desired, includes, traces) =
         read_layer_check(manifest_files, context, options.traced_globs, &mut diagnostics);
     let warnings = lints::apply(&config.lints, &mut diagnostics, || {
-        paths.keys().cloned().zip(below_root).collect()
+        paths.keys().cloned().zip(relative_paths).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
         let place = SourceLocation::file(
@@ -170,10 +173,10 @@ pub fn load_with(
         );
         report_nothing_declared(warnings.find_place("idle-rule"), place, &mut diagnostics);
     }
-    Loaded {
+    LoadedManifests {
         root_name,
         root: root.folder,
-        named_file_count: named_files,
+        named_file_count,
         paths,
         includes: includes.filter(|_| !diagnostics.has_errors()),
         desired: (!diagnostics.has_errors()).then_some(desired),
@@ -184,7 +187,8 @@ pub fn load_with(
     }
 }
 
-/// Reports that nothing is declared: probably a mistake, which "nothing to do" would hide.
+/// Reports an error if no manifest declares anything. This is probably a mistake, which the result
+/// "nothing to do" would hide.
 fn report_nothing_declared(
     idle_rule: Option<SourceLocation>,
     searched_place: SourceLocation,
@@ -198,11 +202,11 @@ fn report_nothing_declared(
         None => (searched_place, "each document starts with `kind: Project` and `path: ...`"),
     };
     // Nothing is declared, so no rule can match, whatever its glob.
-    let expression = Some(texts::IDLE_EXPRESSION[3]);
-    diagnostics.retain(|fault| fault.code != "idle-rule" || fault.help.as_deref() == expression);
+    let regex_help = Some(texts::IDLE_EXPRESSION[3]);
+    diagnostics.retain(|fault| fault.code != "idle-rule" || fault.help.as_deref() == regex_help);
     let nothing_declared =
         Diagnostic::error("no-manifests", "no manifest here declares a group or project");
-    diagnostics.push(nothing_declared.at_place(place).help(help));
+    diagnostics.push(nothing_declared.at_location(place).help(help));
 }
 
 /// Loads manifests from `texts` alone and returns their declarations. `config` describes the
@@ -225,55 +229,61 @@ pub fn load_texts(
 }
 
 /// True if a new group or project can have this `path`.
-pub fn may_be_created(scope: Scope, path: &str) -> bool {
+pub fn is_valid_new_path(scope: Scope, path: &str) -> bool {
     check::path::check(scope, path, true).is_ok()
 }
 
-/// Hides the secrets in the text of a manifest that was loaded without a fault. Texts in `plain`
-/// stay visible.
-pub fn hide_secrets(text: &str, plain: &BTreeSet<String>) -> String {
+/// Hides the secrets in the text of a manifest that was loaded without a fault. Scalars in
+/// `visible_texts` stay visible.
+pub fn hide_secrets(text: &str, visible_texts: &BTreeSet<String>) -> String {
     let parsed = yaml::parse(text);
     let mut source = SourceText::new("", text);
-    read::hide_manifest_secrets(&mut source, &parsed, TextState::Loaded);
+    read::hide_manifest_secrets(&mut source, &parsed, TextState::Faultless);
     source.visible_text(|hidden| {
         // A block text keeps its last line feed.
         let hidden = format!("{hidden}\n");
         let parsed = yaml::parse(&hidden);
-        parsed.documents.iter().any(|node| node.text().is_some_and(|text| plain.contains(text)))
+        parsed
+            .documents
+            .iter()
+            .any(|node| node.text().is_some_and(|text| visible_texts.contains(text)))
     })
 }
 
-/// The faults of a sandbox seed: one document of `schema`. `find_refusal` may add one more fault.
-/// Quoted lines hide the value at `secret`, a JSON pointer into the schema.
+/// The faults of a sandbox seed, which must be one document of `schema`. Without other faults,
+/// `find_refusal` may add one. Quoted lines hide the value of the property at `secret_pointer`, a
+/// JSON pointer into the schema.
 pub fn find_seed_faults(
     text: &str,
     name: FileName,
     schema: Json,
-    secret: &str,
+    secret_pointer: &str,
     find_refusal: impl FnOnce(&Node) -> Option<(String, Range<usize>)>,
 ) -> Diagnostics {
-    let mut marked = schema.clone();
-    if let Some(secret) = marked.pointer_mut(secret) {
-        Field::mark_sensitive(secret);
+    let mut marked_schema = schema.clone();
+    if let Some(secret_schema) = marked_schema.pointer_mut(secret_pointer) {
+        Field::attach_sensitive(secret_schema);
     }
-    let ((), faults) = Findings::collect_from_file(name, text, &marked, |parsed, findings| {
-        if !findings.is_empty() {
-            return;
-        }
-        if let Some((kind_key, _)) =
-            parsed.documents.iter().find_map(|document| document.get("kind"))
-        {
-            findings.report(texts::MANIFEST_IN_SEED, kind_key.span.clone(), &[]);
-        } else if let [document] = &parsed.documents[..] {
-            drop(findings.add_schema(document, &Checker::new(schema)));
-            if let Some((message, at)) = find_refusal(document).filter(|_| findings.is_empty()) {
-                findings.push(LocatedFault::error("value", message, at));
+    let ((), faults) =
+        Findings::collect_from_file(name, text, &marked_schema, |parsed, findings| {
+            if !findings.is_empty() {
+                return;
             }
-        } else {
-            let at = parsed.documents.get(1).map_or(0, |second| second.span.start);
-            findings.report(texts::SEVERAL_SEEDS, at..at, &[]);
-        }
-    });
+            if let Some((kind_key, _)) =
+                parsed.documents.iter().find_map(|document| document.get("kind"))
+            {
+                findings.report(texts::MANIFEST_IN_SEED, kind_key.span.clone(), &[]);
+            } else if let [document] = &parsed.documents[..] {
+                drop(findings.add_schema_faults(document, &Checker::new(schema)));
+                if let Some((message, at)) = find_refusal(document).filter(|_| findings.is_empty())
+                {
+                    findings.push(LocatedFault::error("value", message, at));
+                }
+            } else {
+                let at = parsed.documents.get(1).map_or(0, |second| second.span.start);
+                findings.report(texts::SEVERAL_SEEDS, at..at, &[]);
+            }
+        });
     faults.into_iter().collect()
 }
 
@@ -283,8 +293,8 @@ fn read_layer_check(
     context: CheckContext,
     traced_globs: &[Glob],
     diagnostics: &mut Diagnostics,
-) -> (Desired, Option<Includes>, Vec<Trace>) {
-    let (mut documents, mut counts) = (Vec::new(), locate::Counts::new());
+) -> (Desired, Option<IncludeRules>, Vec<Trace>) {
+    let (mut documents, mut counts) = (Vec::new(), locate::FaultCounts::new());
     let (mut is_partial, mut described_sections) = (false, Vec::new());
     for (file, content) in
         files.iter().zip(parallel::map_parallel(files.iter().collect(), read::read_file))
@@ -293,7 +303,7 @@ fn read_layer_check(
             counts.insert(file.name.clone(), (content.diagnostics.len(), content.hidden_faults));
         }
         is_partial |= content.is_partial;
-        described_sections.extend(content.described);
+        described_sections.extend(content.described_sections);
         diagnostics.extend(content.diagnostics);
         documents.extend(content.documents);
     }
@@ -301,13 +311,13 @@ fn read_layer_check(
         let message = format!("unknown key `{section}`");
         diagnostics.retain(|fault| fault.message != message);
     }
-    let mut layered = layer::merge_documents(documents, traced_globs);
-    let rules = std::mem::take(&mut layered.rules);
-    let mut traces = std::mem::take(&mut layered.traces);
+    let mut merged = layer::merge_documents(documents, traced_globs);
+    let rules = std::mem::take(&mut merged.rules);
+    let mut traces = std::mem::take(&mut merged.traces);
     traces.retain(Trace::is_named);
     let paths =
-        layered.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
-    let (desired, mut faults) = check::check(layered, &rules, &context);
+        merged.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
+    let (desired, mut faults) = check::check_declarations(merged, &rules, &context);
     if is_partial {
         faults.drop_follow_up_faults();
     }
@@ -316,7 +326,7 @@ fn read_layer_check(
         // A rule that seems idle may match a document that has an error.
         diagnostics.retain(|fault| fault.code != "idle-rule");
     }
-    match Includes::new(rules, context, files, paths) {
+    match IncludeRules::new(rules, context, files, paths) {
         // The object of an acknowledgement may be included later.
         Some(includes) => (desired, Some(includes), traces),
         None => (desired.without_idle_acknowledgements(), None, traces),

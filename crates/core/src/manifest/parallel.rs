@@ -1,4 +1,4 @@
-//! Parallel work on all processors.
+//! Runs work in parallel on all processors.
 
 use std::{
     iter,
@@ -9,14 +9,13 @@ use std::{
 
 use crate::steps;
 
-/// Does `work` on every item and drops the item afterwards. The results have the order of the
-/// items.
+/// Calls `work` with every item, on several threads. The results have the order of the items.
 pub(super) fn map_parallel<T: Send, R: Send>(
     items: Vec<T>,
     work: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
-    if threads < 2 {
+    let thread_count = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    if thread_count < 2 {
         return items.into_iter().map(work).collect();
     }
     let queue = Mutex::new(items.into_iter().enumerate());
@@ -27,7 +26,7 @@ pub(super) fn map_parallel<T: Send, R: Send>(
             let results: Vec<_> = tasks.map(|(at, item)| (at, work(item))).collect();
             (results, steps::count())
         };
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(run_worker)).collect();
+        let workers: Vec<_> = (0..thread_count).map(|_| scope.spawn(run_worker)).collect();
         let finished = workers.into_iter().flat_map(|worker| {
             let (results, step_count) = worker.join().unwrap_or_else(|cause| resume_unwind(cause));
             steps::add(step_count);

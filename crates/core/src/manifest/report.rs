@@ -1,9 +1,9 @@
 //! The output of `undrift check`.
 
-use super::Loaded;
+use super::LoadedManifests;
 use crate::{desired::Desired, diagnostic::DiagnosticStyle, field::Scope, text};
 
-impl Loaded {
+impl LoadedManifests {
     /// The output of `undrift check`, and its exit code: 3 if there are errors, otherwise 0.
     pub fn report(&self, style: DiagnosticStyle) -> (String, u8) {
         let mut report = self.diagnostics.render(style);
@@ -24,7 +24,7 @@ impl Loaded {
         (report, code)
     }
 
-    /// The number of all files that were read.
+    /// The number of files that were read, as text.
     fn describe_files(&self) -> String {
         let files = text::count(self.paths.len(), "file");
         match &self.root_name {

@@ -1,9 +1,9 @@
-//! The working directory, the date and the environment variables that manifests may name, which loading
-//! depends on.
+//! The environment of loading: the working directory, the date, and the environment variables that
+//! manifests may name.
 //!
-//! All are injected. Places are shown relative to the working directory, so that they can be
-//! opened from there. The root of the manifests is searched upwards, so that naming a subfolder
-//! keeps `undrift.yaml` and the manifests of other folders.
+//! The caller passes it, so that tests can fix it. Messages show paths relative to the working
+//! directory. The root of the manifests is searched upwards: if a subfolder is named, `undrift.yaml` and
+//! the manifests of other folders are still read.
 
 use std::{
     io::ErrorKind,
@@ -15,11 +15,11 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use super::config::{FILE, MISNAMED};
 use crate::secret::AllowedVariables;
 
-/// The working directory, the date, and what manifests may name.
+/// The environment of loading.
 #[derive(Clone, Debug)]
 pub struct LoadEnvironment {
-    /// The working directory. Relative paths are relative to the directory of the process.
-    pub folder: PathBuf,
+    /// The working directory. Only used to show paths: relative paths are resolved by the process.
+    pub working_folder: PathBuf,
     /// Today, in UTC.
     pub today: Date,
     /// The environment variables that manifests may name.
@@ -28,16 +28,16 @@ pub struct LoadEnvironment {
 
 impl LoadEnvironment {
     /// The working directory of this process, and today.
-    pub fn of_process() -> Self {
+    pub fn for_process() -> Self {
         let folder = std::env::current_dir().unwrap_or_default();
         let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-        Self { folder, today, allowed: AllowedVariables::default() }
+        Self { working_folder: folder, today, allowed: AllowedVariables::default() }
     }
 
     /// `path` relative to the working directory, with `/` between its parts.
     pub(super) fn display_path(&self, path: &Path) -> String {
-        let inner = path.strip_prefix(&self.folder).unwrap_or(path);
-        join_components(inner.components().filter(|part| *part != Component::CurDir))
+        let inner = path.strip_prefix(&self.working_folder).unwrap_or(path);
+        join_components(inner.components().filter(|component| *component != Component::CurDir))
     }
 }
 
@@ -46,17 +46,17 @@ impl LoadEnvironment {
 pub(super) struct Root {
     /// The folder.
     pub(super) folder: PathBuf,
-    /// Whether it has an `undrift.yaml`. Then everything below it belongs together.
+    /// Whether it has an `undrift.yaml`. If so, all manifests below it belong together.
     pub(super) is_configured: bool,
     naming: FileNaming,
 }
 
-/// How messages name files below the root.
+/// The form of file names in messages.
 #[derive(Clone, Debug)]
 enum FileNaming {
-    /// By the name of the root, which is the named folder.
+    /// The root is the named folder: names start with this name of it.
     ByRootName(String),
-    /// Relative to this folder, because the root is above.
+    /// The root is above the named folder: names are relative to this working directory.
     RelativeTo(PathBuf),
 }
 
@@ -72,9 +72,9 @@ impl Root {
             if may_exist(&folder.join(FILE)) || may_exist(&folder.join(MISNAMED)) {
                 root.is_configured = true;
                 if folder != real_folder {
-                    let working_folder = environment.folder.canonicalize();
+                    let working_folder = environment.working_folder.canonicalize();
                     root.naming = FileNaming::RelativeTo(
-                        working_folder.unwrap_or_else(|_| environment.folder.clone()),
+                        working_folder.unwrap_or_else(|_| environment.working_folder.clone()),
                     );
                     folder.clone_into(&mut root.folder);
                 }
@@ -103,7 +103,7 @@ impl Root {
     }
 }
 
-/// `path` relative to `folder`. Only goes upwards from folders that are deeper than the common one.
+/// `path` relative to `folder`, with `..` for each folder to leave.
 fn relative_path(folder: &Path, path: &Path) -> String {
     if let Ok(inner) = path.strip_prefix(folder) {
         return join_components(inner.components());
@@ -118,8 +118,8 @@ fn relative_path(folder: &Path, path: &Path) -> String {
     join_components(parent_steps.chain(path.components().skip(shared_count)))
 }
 
-fn join_components<'p>(parts: impl Iterator<Item = Component<'p>>) -> String {
-    let path: PathBuf = parts.collect();
+fn join_components<'p>(components: impl Iterator<Item = Component<'p>>) -> String {
+    let path: PathBuf = components.collect();
     let text = path.to_string_lossy().replace(MAIN_SEPARATOR, "/");
     if text.is_empty() { ".".to_owned() } else { text }
 }

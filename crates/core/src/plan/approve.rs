@@ -1,10 +1,10 @@
 //! Decides which part of a plan may run. No other module decides that.
 //!
-//! A problem, a refusal or an unreadable scope concerns one group or project. That one is left out
-//! and named, and the rest may run: among thousands of projects one is always broken. If too many
-//! are left out, the cause is probably common to all, and nothing runs. A section that the service
-//! withholds ([`Withheld`](crate::cause::Withheld)) is left out alone: no other step needs it but
-//! the one that archives the project.
+//! A problem, a refusal or an unreadable scope affects one group or project. The run skips and
+//! reports it, and applies the others: among thousands of projects one is always broken. If too many
+//! are skipped, they probably have a common cause, and nothing runs. If the service withholds a
+//! section ([`Withheld`](crate::cause::Withheld)), only that section is skipped, unless a step
+//! archives the project.
 
 use std::{
     borrow::Cow,
@@ -16,14 +16,14 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, connect::Graph, extend_to_closure, saved::PlanComparison};
+use super::{Plan, connect::StepGraph, extend_to_closure, saved::PlanComparison};
 use crate::{
     address::{Address, Selector, is_literal},
     catalogue,
     desired::{Acknowledgement, Guard, Moves},
     diagnostic::{Diagnostic, SourceLocation},
     diff::{Action, GuardRefusal, Step},
-    live::Live,
+    live::LiveContainer,
     origin::Origin,
     text::{count, escape},
 };
@@ -40,23 +40,23 @@ fn are_too_many_skipped(skipped: usize, total: usize) -> bool {
 /// The path of a refusal for the run as a whole.
 pub(super) const WHOLE_RUN: &str = "**";
 
-/// How much of a plan may be left out.
+/// The conditions under which a part of a plan may run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Policy<'s> {
-    /// Whether nothing is applied if any container is skipped.
+pub struct ApprovalPolicy<'s> {
+    /// Block the whole run if any container is skipped.
     pub all_or_nothing: bool,
     /// The comparison with a saved plan, if only the saved steps may run.
-    pub saved: Option<&'s PlanComparison>,
+    pub comparison: Option<&'s PlanComparison>,
 }
 
-/// A plan from which everything that may not run was removed. Only [`Plan::approve`] makes one, and
-/// apply accepts nothing else.
+/// The part of a plan that may run. Only [`Plan::approve`] creates it, and apply accepts nothing
+/// else.
 #[derive(Debug)]
 pub struct Approved<'p> {
     plan: &'p Plan,
     skipped_paths: BTreeSet<Arc<str>>,
-    /// The links between the steps, once they are needed.
-    links: OnceLock<Graph>,
+    /// The dependencies between all steps, computed on first use.
+    graph: OnceLock<StepGraph>,
 }
 
 impl Approved<'_> {
@@ -65,22 +65,23 @@ impl Approved<'_> {
         self.plan.steps.iter().filter(|step| !self.skipped_paths.contains(&step.address.path))
     }
 
-    /// Whether `target`, a step of the same container or the earlier steps of a section, comes after
-    /// the step at `address`, directly or through others.
+    /// True if `target` comes after the step at `address`, directly or through other steps. `target` is
+    /// a step of the same container, or a section: then it means all earlier steps of the section.
     pub fn comes_after(&self, target: &Address, address: &Address) -> bool {
         let steps = &self.plan.steps;
-        let first = steps.partition_point(|step| step.address.path < address.path);
-        let of_container =
-            steps[first..].iter().take_while(|step| step.address.path == address.path);
-        let Some(position) = of_container.clone().position(|step| step.address == *address) else {
+        let start = steps.partition_point(|step| step.address.path < address.path);
+        let container_steps =
+            steps[start..].iter().take_while(|step| step.address.path == address.path);
+        let Some(position) = container_steps.clone().position(|step| step.address == *address)
+        else {
             return false;
         };
-        let links = self.links.get_or_init(|| Graph::from_steps(steps));
-        let followers = links.followers(first + position);
-        of_container.enumerate().any(|(at, step)| {
+        let graph = self.graph.get_or_init(|| StepGraph::from_steps(steps));
+        let followers = graph.followers(start + position);
+        container_steps.enumerate().any(|(at, step)| {
             let is_earlier = at < position && step.address.section == target.section;
             let is_target = step.address == *target || (is_earlier && target.entry.is_none());
-            is_target && followers.contains(&(first + at))
+            is_target && followers.contains(&(start + at))
         })
     }
 
@@ -90,7 +91,7 @@ impl Approved<'_> {
     }
 
     /// The live state of the container at `path` when the plan was made.
-    pub fn live(&self, path: &str) -> Option<&Live> {
+    pub fn live(&self, path: &str) -> Option<&LiveContainer> {
         self.plan.live(path)
     }
 
@@ -104,12 +105,12 @@ impl Approved<'_> {
     }
 }
 
-/// A group or project that is not applied.
+/// A group or project that the run skips.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LeftOut {
+pub struct SkippedContainer {
     /// The group or project.
     pub address: Address,
-    /// How many of its steps are not carried out.
+    /// The number of its steps, none of which runs.
     pub steps: usize,
 }
 
@@ -153,21 +154,21 @@ impl Plan {
         let excesses: Vec<_> =
             valid.iter().map(|ack| excess_reason(ack, &refusals, &valid)).collect();
         for refusal in refusals {
-            let mut granted = None;
+            let mut covering_ack = None;
             for (at, ack) in valid.iter().copied().enumerate() {
                 if !applies_to(ack, &refusal, &valid) {
                     continue;
                 }
                 // An excess is reported once.
-                let is_new = !std::mem::replace(&mut used[at], true);
+                let is_first_match = !std::mem::replace(&mut used[at], true);
                 match (&excesses[at], rename_conflict(ack, &refusal, moves)) {
-                    (Some(why), _) if is_new => warnings.push(warning(ack, why)),
+                    (Some(why), _) if is_first_match => warnings.push(warning(ack, why)),
                     (Some(_), _) => {}
                     (None, Some(why)) => warnings.push(warning(ack, &why)),
-                    (None, None) => granted = granted.or(Some(ack)),
+                    (None, None) => covering_ack = covering_ack.or(Some(ack)),
                 }
             }
-            match granted {
+            match covering_ack {
                 Some(ack) => self.acknowledged.push(Acknowledged {
                     refusal,
                     reason: ack.reason.clone(),
@@ -208,20 +209,23 @@ impl Plan {
             .any(|refusal| &*refusal.address.path == WHOLE_RUN || refusal.guard == Guard::Reach)
     }
 
-    /// Decides what may run: all containers without a problem, a refusal or an unreadable scope.
+    /// Decides which steps may run: those of containers without a problem, a refusal or an unread scope.
     ///
     /// # Errors
     /// Why nothing may run.
-    pub fn approve(&self, policy: Policy<'_>) -> Result<(Approved<'_>, Vec<LeftOut>), Blocked> {
+    pub fn approve(
+        &self,
+        policy: ApprovalPolicy<'_>,
+    ) -> Result<(Approved<'_>, Vec<SkippedContainer>), Blocked> {
         let mut broken = self.broken_containers();
         if self.is_refused() {
             return Err(Blocked("a guard refuses the whole run".into()));
         }
         let container_count = self.projects + self.groups;
-        // Containers outside the saved plan are left out too, but are no sign of a common cause.
-        let not_saved = self.not_in_saved(policy.saved);
+        // Containers outside the saved plan are skipped too, but do not suggest a common cause.
+        let unsaved_paths = self.unsaved_paths(policy.comparison);
         if policy.all_or_nothing {
-            broken.extend(not_saved.iter().cloned());
+            broken.extend(unsaved_paths.iter().cloned());
         }
         let describe_broken = || match self.groups {
             0 => format!(
@@ -247,20 +251,20 @@ impl Plan {
                 MAX_LEFT_OUT_SHARE * 100.0
             )));
         }
-        broken.extend(not_saved);
-        // Steps that depend on a step of a broken container are left out too.
+        broken.extend(unsaved_paths);
+        // Containers with steps that depend on a skipped container are skipped too.
         extend_to_closure(&mut broken, |broken| {
-            let whole = self.steps.iter().filter(|step| !broken.contains(&step.address.path));
-            let dependants = whole
+            let other_steps = self.steps.iter().filter(|step| !broken.contains(&step.address.path));
+            let dependants = other_steps
                 .filter(|step| step.after.iter().any(|edge| broken.contains(&edge.address.path)));
             dependants.map(|step| step.address.path.clone()).collect()
         });
         let skipped = broken.iter().map(|path| {
             let steps = self.steps.iter().filter(|step| step.address.path == *path).count();
-            LeftOut { address: Address::container(path.clone()), steps }
+            SkippedContainer { address: Address::container(path.clone()), steps }
         });
         let skipped = skipped.collect();
-        Ok((Approved { plan: self, skipped_paths: broken, links: OnceLock::new() }, skipped))
+        Ok((Approved { plan: self, skipped_paths: broken, graph: OnceLock::new() }, skipped))
     }
 }
 
@@ -273,13 +277,15 @@ impl Plan {
         affected_paths.chain(self.unread_containers()).cloned().collect()
     }
 
-    /// The containers that are left out because something in them could not be read.
+    /// The containers that are skipped because something in them could not be read.
     pub fn unread_containers(&self) -> BTreeSet<&Arc<str>> {
-        let closing = self.steps.iter().filter(|step| step.closes_container());
-        let closing: BTreeSet<_> = closing.map(|step| &step.address.path).collect();
+        let archiving_steps = self.steps.iter().filter(|step| step.archives_container());
+        let archived_paths: BTreeSet<_> = archiving_steps.map(|step| &step.address.path).collect();
         self.incomplete
             .iter()
-            .filter(|scope| !scope.is_withheld_section() || closing.contains(&scope.address.path))
+            .filter(|scope| {
+                !scope.is_withheld_section() || archived_paths.contains(&scope.address.path)
+            })
             .map(|scope| &scope.address.path)
             .collect()
     }
@@ -289,11 +295,11 @@ impl Plan {
         are_too_many_skipped(self.broken_containers().len(), self.projects + self.groups)
     }
 
-    /// The containers with steps that differ from the `saved` plan.
-    fn not_in_saved(&self, saved: Option<&PlanComparison>) -> BTreeSet<Arc<str>> {
+    /// The containers with steps that the `saved` plan does not contain.
+    fn unsaved_paths(&self, saved: Option<&PlanComparison>) -> BTreeSet<Arc<str>> {
         let paths = self.steps.iter().map(|step| &step.address.path);
         paths
-            .filter(|path| saved.is_some_and(|saved| !saved.agreed.contains(*path)))
+            .filter(|path| saved.is_some_and(|saved| !saved.agreed_paths.contains(*path)))
             .cloned()
             .collect()
     }
@@ -306,11 +312,13 @@ fn names_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     }
     match &*refusal.address.path {
         WHOLE_RUN => ack.selector.pattern() == WHOLE_RUN,
-        // A glob within a glob: `acme/*` differs from `acme/**`.
+        // The address is a glob too, so compare the texts: `acme/*` differs from `acme/**`.
         glob if refusal.guard == Guard::Reach => {
-            let (at, glob) = (ack.selector.pattern().to_lowercase(), glob.to_lowercase());
-            let above = at.strip_suffix("**").filter(|start| is_literal(start));
-            at == WHOLE_RUN || at == glob || above.is_some_and(|start| glob.starts_with(start))
+            let (pattern, glob) = (ack.selector.pattern().to_lowercase(), glob.to_lowercase());
+            let above = pattern.strip_suffix("**").filter(|start| is_literal(start));
+            pattern == WHOLE_RUN
+                || pattern == glob
+                || above.is_some_and(|start| glob.starts_with(start))
         }
         path if refusal.guard == Guard::Deletion => {
             ack.selector.pattern().to_lowercase() == path.to_lowercase()
@@ -331,8 +339,8 @@ fn under_new_name<'a>(
     }
 }
 
-/// True if an acknowledgement applies to a refusal, given all that are `valid`. One with a number
-/// leaves refusals to others that name them.
+/// True if an acknowledgement applies to a refusal, given all `valid` ones. One with `at_most` does
+/// not apply if another one names the refusal exactly.
 fn applies_to(ack: &Acknowledgement, refusal: &GuardRefusal, valid: &[&Acknowledgement]) -> bool {
     names_refusal(ack, refusal)
         && (ack.max_objects.is_none()
@@ -340,7 +348,7 @@ fn applies_to(ack: &Acknowledgement, refusal: &GuardRefusal, valid: &[&Acknowled
             || !valid.iter().any(|other| names_exactly(other, refusal)))
 }
 
-/// True if an acknowledgement is for one refusal alone, with its address as printed.
+/// True if an acknowledgement has the address of this refusal, as printed.
 fn names_exactly(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     ack.guard == refusal.guard
         && ack.selector.pattern().to_lowercase() == refusal.address.to_string().to_lowercase()
@@ -353,17 +361,20 @@ fn excess_reason(
     valid: &[&Acknowledgement],
 ) -> Option<String> {
     let max_objects = ack.max_objects?;
-    let matching: Vec<_> =
+    let matching_refusals: Vec<_> =
         refusals.iter().filter(|refusal| applies_to(ack, refusal, valid)).collect();
-    // A refusal of the whole run is about the same objects again.
+    // A refusal of the whole run counts the objects of the single refusals again.
     let (whole_run, single_refusals): (Vec<&GuardRefusal>, Vec<&GuardRefusal>) =
-        matching.iter().partition(|refusal| &*refusal.address.path == WHOLE_RUN);
+        matching_refusals.iter().partition(|refusal| &*refusal.address.path == WHOLE_RUN);
     let whole_run_objects = whole_run.iter().map(|refusal| refusal.objects).max();
     let single_objects: usize = single_refusals.iter().map(|refusal| refusal.objects).sum();
     let objects = single_objects.max(whole_run_objects.unwrap_or(0));
-    let matching_text = match matching[..] {
+    let matching_text = match matching_refusals[..] {
         [one] => format!("`{}` has {objects}", one.address),
-        _ => format!("the {} refusals that it matches have {objects} together", matching.len()),
+        _ => format!(
+            "the {} refusals that it matches have {objects} together",
+            matching_refusals.len()
+        ),
     };
     let is_over = objects > max_objects;
     is_over.then(|| {
@@ -372,11 +383,11 @@ fn excess_reason(
 }
 
 /// Returns the reason if a glob matches the refusal at its new path but not at a former one:
-/// otherwise a branch could choose its acknowledgements by a rename. A path without a wildcard
-/// always counts.
+/// otherwise a branch could gain an acknowledgement by a rename. A path without a wildcard always
+/// counts.
 fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves) -> Option<String> {
     let path = &refusal.address.path;
-    let written = ack.selector.pattern().split('#').next().unwrap_or_default();
+    let pattern_path = ack.selector.pattern().split('#').next().unwrap_or_default();
     let is_exact =
         ack.selector.pattern().to_lowercase() == refusal.address.to_string().to_lowercase();
     let mut entries = moves.former_entries(&refusal.address).iter();
@@ -386,7 +397,7 @@ fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves)
             refusal.address, refusal.acknowledgement
         ));
     }
-    if refusal.guard == Guard::Reach || written.to_lowercase() == path.to_lowercase() {
+    if refusal.guard == Guard::Reach || pattern_path.to_lowercase() == path.to_lowercase() {
         return None;
     }
     let uncovered_path = match moves.former_paths(path) {
@@ -408,7 +419,7 @@ fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves)
 fn warning(ack: &Acknowledgement, message: &str) -> Diagnostic {
     let warning = Diagnostic::warning("acknowledgement", message.to_owned());
     match &ack.origin {
-        Some(origin) => warning.at_place(SourceLocation::from(origin)),
+        Some(origin) => warning.at_location(SourceLocation::from(origin)),
         None => warning,
     }
 }

@@ -1,4 +1,4 @@
-//! Sections that something declared closes: a feature that is off, or that this run switches off.
+//! Sections that a declared switch closes: their feature is off, or this run switches it off.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,14 @@ use crate::{
     kind::{Capability, Effect},
 };
 
-/// The capabilities that declared switches keep from a container, each with whether this run turns its
-/// switch on.
+/// The capabilities that a container lacks now and that a declared switch controls; `true` if the
+/// declaration turns the switch on.
 pub(super) type Switches = BTreeMap<Capability, bool>;
 
-/// The declared switch that decides about a section closed while all settings in `set` are off.
-pub(super) fn switch_effect(
-    set: &[&'static str],
+/// The declared switch that decides about a section that is closed while all of these `features` are
+/// off.
+pub(super) fn deciding_switch(
+    features: &[&'static str],
     switches: &Switches,
     is_off: impl Fn(&str) -> bool,
 ) -> Option<(Capability, bool)> {
@@ -24,12 +25,13 @@ pub(super) fn switch_effect(
         let feature = Capability::Feature(name);
         Some((feature, *switches.get(&feature)?))
     };
-    let opens = set.iter().filter_map(switch_of).find(|(_, opens)| *opens);
-    // The others may be off without a declaration.
-    opens.or_else(|| {
-        set.iter()
+    let opening_switch = features.iter().filter_map(switch_of).find(|(_, opens)| *opens);
+    // It stays closed only if every other feature is declared off, or is off now.
+    opening_switch.or_else(|| {
+        features
+            .iter()
             .find_map(switch_of)
-            .filter(|_| set.iter().all(|n| switch_of(n).is_some() || is_off(n)))
+            .filter(|_| features.iter().all(|n| switch_of(n).is_some() || is_off(n)))
     })
 }
 
@@ -39,7 +41,7 @@ impl ContainerPlanner<'_> {
         self.context.facts.disabled_settings.contains(name)
     }
 
-    /// Leaves out a section, because something that it needs is declared to be off.
+    /// Adds a note for a section that is not compared, because a capability that it needs is declared off.
     pub(super) fn close_section(
         &self,
         section: &DeclaredSection,
@@ -50,37 +52,42 @@ impl ContainerPlanner<'_> {
         let note =
             Note::new(&self.section_address(section), Reason::Closed { why }, &section.origin);
         plan.findings.notes.push(note);
-        plan.closed_sections.insert(section.section.section);
+        plan.closed_sections.insert(section.kind.section);
     }
 
-    /// Turns what could not be compared into notes if it names entries of a section that a declared
-    /// switch closes.
-    pub(super) fn close_unread_of_closed(&self, plan: &mut ContainerPlan) {
+    /// Turns unread parts into notes if their reason is that of a closed section: they name its entries.
+    pub(super) fn note_unread_in_closed(&self, plan: &mut ContainerPlan) {
         let closed_entries =
             plan.closed_sections.iter().filter_map(|name| self.context.live.sections.get(name));
-        let reasons: Vec<_> = closed_entries.filter_map(|found| found.entries().err()).collect();
-        let shut =
+        let reasons: Vec<_> =
+            closed_entries.filter_map(|entries| entries.entries().err()).collect();
+        let closed_scopes =
             plan.findings.incomplete.extract_if(.., |scope| reasons.contains(&&scope.reason));
-        plan.findings.notes.extend(shut.map(|scope| {
+        plan.findings.notes.extend(closed_scopes.map(|scope| {
             let why = scope.reason.message.to_string();
             Note::new(&scope.address, Reason::Closed { why }, &self.declared.origin)
         }));
     }
 
-    /// Closes the sections of which an earlier step of this run switches the feature off.
-    pub(super) fn close_switched_off(&self, plan: &mut ContainerPlan) {
+    /// Closes the sections whose feature an earlier step of this run switches off.
+    pub(super) fn close_disabled_sections(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         if !effects.any(|effect| {
             matches!(
                 effect,
-                Effect::Capability { what: Capability::Feature(_), before: true, after: false }
+                Effect::Capability {
+                    capability: Capability::Feature(_),
+                    before: true,
+                    after: false
+                }
             )
         }) {
             return;
         }
         let (scope, caller) = (self.declared.scope, &self.settings.caller);
         let steps = &mut plan.findings.steps;
-        let closed = order::remove_closed(scope, caller, steps, |name| self.is_feature_off(name));
+        let closed =
+            order::drop_closed_sections(scope, caller, steps, |name| self.is_feature_off(name));
         for (name, feature) in closed {
             let is_in = |address: &Address| address.section.is_some_and(|section| section == name);
             plan.findings.refusals.retain(|refusal| !is_in(&refusal.address));
@@ -90,16 +97,17 @@ impl ContainerPlanner<'_> {
                 self.close_section(section, feature, plan);
             }
         }
-        self.close_with_named_sections(plan);
+        self.drop_steps_naming_closed(plan);
     }
 
-    /// Leaves out the steps that name an entry of a closed section.
-    pub(super) fn close_with_named_sections(&self, plan: &mut ContainerPlan) {
+    /// Replaces steps that name an entry of a closed section by notes.
+    pub(super) fn drop_steps_naming_closed(&self, plan: &mut ContainerPlan) {
         let closed =
             plan.closed_sections.iter().map(|name| format!("{}/", self.address.section(name)));
-        let closed: Vec<_> = closed.collect();
+        let closed_prefixes: Vec<_> = closed.collect();
         let steps = plan.findings.steps.extract_if(.., |step| {
-            step.waits_for().any(|named| closed.iter().any(|section| named.starts_with(section)))
+            step.waits_for()
+                .any(|address| closed_prefixes.iter().any(|section| address.starts_with(section)))
         });
         plan.findings.notes.extend(steps.map(|step| {
             let why = "it names objects of a feature that is off".to_owned();
@@ -107,11 +115,13 @@ impl ContainerPlanner<'_> {
         }));
     }
 
-    /// What the declared switches keep from the container.
+    /// The switches that the container declares for capabilities that it lacks now.
     pub(super) fn declared_switches(&self) -> Switches {
-        self.own_effects()
+        self.target_effects()
             .filter_map(|(_, effect)| match effect {
-                Effect::Capability { what, before: false, after } => Some((what, after)),
+                Effect::Capability { capability: what, before: false, after } => {
+                    Some((what, after))
+                }
                 _ => None,
             })
             .collect()

@@ -1,10 +1,10 @@
-//! The plan of one container: chooses what to compare, section by section.
+//! Plans one container, section by section.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
     ContainerPlan, PlanSettings,
-    closed::{Switches, switch_effect},
+    closed::{Switches, deciding_switch},
     guard, order,
 };
 use crate::{
@@ -18,10 +18,11 @@ use crate::{
     },
     field::Scope,
     kind::{
-        Capability, Effect, Facts, ImportState, LiveNamespace, Names, NamespaceOwner, Shape, Target,
+        Capability, ContainerFacts, Effect, ImportState, LiveNamespace, Names, NamespaceOwner,
+        Shape, Target,
     },
     level::OWNER,
-    live::{Live, LiveEntries, Presence, entry_ids},
+    live::{LiveContainer, LiveEntries, Presence, entry_ids},
     release::DetectedRelease,
     text::escape,
     value::Json,
@@ -29,21 +30,25 @@ use crate::{
 
 /// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
 /// plan is not complete: answer them and call again.
-pub fn plan_container(declared: &Container, live: &Live, settings: &PlanSettings) -> ContainerPlan {
+pub fn plan_container(
+    declared: &Container,
+    live: &LiveContainer,
+    settings: &PlanSettings,
+) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
     let (address, names) = (declared.address(), collect_names(declared, live, settings));
-    let empty_facts = Facts { is_empty: true, ..Facts::default() };
-    let new =
+    let empty_facts = ContainerFacts { is_empty: true, ..ContainerFacts::default() };
+    let new_target =
         |namespace| Target { namespace, ..Target::new(declared.scope, declared.path.clone()) };
     let (target, facts) = match &live.presence {
-        Presence::Here(target, facts) => (Cow::Borrowed(target), facts),
+        Presence::Existing(target, facts) => (Cow::Borrowed(target), facts),
         Presence::Missing(target) => (Cow::Borrowed(target), &empty_facts),
-        Presence::NoNamespace(group) => {
+        Presence::MissingNamespace(group) => {
             let id = settings.created.id(Scope::Group, group);
             let created = id.map(|id| LiveNamespace { id, owner: NamespaceOwner::Group });
-            (Cow::Owned(new(created)), &empty_facts)
+            (Cow::Owned(new_target(created)), &empty_facts)
         }
-        _ => (Cow::Owned(new(None)), &empty_facts),
+        _ => (Cow::Owned(new_target(None)), &empty_facts),
     };
     let context = DiffContext {
         sections: &declared.sections,
@@ -74,20 +79,24 @@ pub fn plan_container(declared: &Container, live: &Live, settings: &PlanSettings
     plan
 }
 
-/// The ids of the users, groups and other objects that the declarations name.
-fn collect_names(declared: &Container, live: &Live, settings: &PlanSettings) -> Names {
+/// The ids of the users, groups and other objects that entries name.
+fn collect_names(declared: &Container, live: &LiveContainer, settings: &PlanSettings) -> Names {
     let mut names = live.names.with_created(&settings.created).with_caller(settings.caller.id);
     for section in catalogue::sections(declared.scope) {
-        let Some(found) = live.sections.get(section.section) else { continue };
-        // Rules have the ids of members and of groups that it is shared with.
-        if let (Ok(entries), Some((_, named))) = (found.entries(), subject_field(section)) {
-            for (id, entry) in entries.iter().filter_map(|one| Some((one.id()?, one))) {
-                names.insert_name(named, id, &section.name(entry.fields.raw()));
+        let Some(live_entries) = live.sections.get(section.section) else { continue };
+        // Members and shares show the ids of the users and groups that rules name.
+        if let (Ok(entries), Some((_, object_type))) =
+            (live_entries.entries(), subject_field(section))
+        {
+            for (id, entry) in
+                entries.iter().filter_map(|live_entry| Some((live_entry.id()?, live_entry)))
+            {
+                names.insert_name(object_type, id, &section.entry_name(entry.fields.raw()));
             }
         }
-        // Those that this run created have ids by now.
+        // Entries that this run created have ids by now.
         if section.called_by.is_some() && names.entries(section.section).is_some() {
-            names.insert_entries(section.section, entry_ids(section, declared, found));
+            names.insert_entries(section.section, entry_ids(section, declared, live_entries));
         }
     }
     names
@@ -104,17 +113,17 @@ pub(super) struct ContainerPlanner<'a> {
 impl ContainerPlanner<'_> {
     /// The address of a section.
     pub(super) fn section_address(&self, section: &DeclaredSection) -> Address {
-        self.address.section(section.section.section)
+        self.address.section(section.kind.section)
     }
 
-    /// Compares a section. Held differences are only watched.
+    /// Compares a section. Held differences are watched.
     pub(super) fn compare_section(
         &self,
         section: &DeclaredSection,
         live_entries: &LiveEntries,
     ) -> Result<Findings, Cause> {
-        let mut findings = diff::section(section, live_entries, self.context)?;
-        self.settings.holds.watch_held(section.section, &mut findings, &self.settings.moves);
+        let mut findings = diff::compare_section(section, live_entries, self.context)?;
+        self.settings.holds.watch_held(section.kind, &mut findings, &self.settings.moves);
         Ok(findings)
     }
 
@@ -125,7 +134,7 @@ impl ContainerPlanner<'_> {
         condition: &'static str,
     ) -> Findings {
         let mut findings = diff::plan_possible(section, condition, self.context);
-        self.settings.holds.watch_held(section.section, &mut findings, &self.settings.moves);
+        self.settings.holds.watch_held(section.kind, &mut findings, &self.settings.moves);
         findings
     }
 
@@ -137,21 +146,23 @@ impl ContainerPlanner<'_> {
     /// Plans a container that exists.
     pub(super) fn plan_existing(&self, plan: &mut ContainerPlan) {
         let facts = self.context.facts;
-        if self.declared.lifecycle.is_absent().is_some() {
+        if self.declared.lifecycle.absent_origin().is_some() {
             return self.plan_deletion(plan);
         }
-        if let Some(arrival) = &facts.import_state {
-            return self.plan_arrival(arrival, plan);
+        if let Some(import_state) = &facts.import_state {
+            return self.plan_import(import_state, plan);
         }
         let switches = self.declared_switches();
         let writable = switches.get(&Capability::Writable).copied();
-        // An undeclared container is never unarchived.
-        let is_closed = facts.is_archived && writable != Some(false);
-        if self.declared.including_glob.is_some() && (facts.deletion_mark.is_some() || is_closed) {
-            return plan.close_vanished(self.declared);
+        // A container that only a rule includes is never unarchived.
+        let stays_archived = facts.is_archived && writable != Some(false);
+        if self.declared.including_glob.is_some()
+            && (facts.deletion_mark.is_some() || stays_archived)
+        {
+            return plan.stop_as_vanished(self.declared);
         }
         if let Err(problem) = self.plan_restoration(plan) {
-            return plan.close(*problem);
+            return plan.stop_with_problem(*problem);
         }
         self.note_unlisted_projects(plan);
         // Restoring also unarchives, if the deletion mark had archived it.
@@ -160,13 +171,13 @@ impl ContainerPlanner<'_> {
         let former = self.context.target.former.as_ref();
         if facts.is_archived && writable != Some(true) {
             return match former {
-                Some(former) => plan.close(self.archived_problem(&former.path)),
+                Some(former) => plan.stop_with_problem(self.archived_problem(&former.path)),
                 None => self.plan_archived(writable == Some(false), plan),
             };
         }
         match former.map(|former| self.move_step(former)).transpose() {
             Ok(step) => plan.findings.steps.extend(step),
-            Err(problem) => return plan.close(*problem),
+            Err(problem) => return plan.stop_with_problem(*problem),
         }
         for section in self.ordered_sections() {
             self.plan_section(section, (&switches, facts.is_archived), plan);
@@ -195,25 +206,26 @@ impl ContainerPlanner<'_> {
         plan: &mut ContainerPlan,
     ) {
         let not_read = LiveEntries::Unreadable(Cause::new("not read"));
-        let found = self.context.live.sections.get(section.section.section).unwrap_or(&not_read);
-        let mut findings = match self.compare_section(section, found) {
+        let live_entries =
+            self.context.live.sections.get(section.kind.section).unwrap_or(&not_read);
+        let mut findings = match self.compare_section(section, live_entries) {
             Ok(findings) => findings,
             Err(reason) => return self.plan_unread(section, reason, switch_state, plan),
         };
-        self.drop_with_parents(section, &mut findings, &plan.findings.steps);
-        if let (Shape::List, Ok(entries)) = (section.section.shape, found.entries()) {
+        self.drop_removed_children(section, &mut findings, &plan.findings.steps);
+        if let (Shape::List, Ok(entries)) = (section.kind.shape, live_entries.entries()) {
             let (at, steps, limits) =
                 (self.section_address(section), &findings.steps, &self.settings.limits);
             let refusal =
                 guard::refuse_removals(&at, &section.origin, entries.len(), steps, limits);
             plan.findings.refusals.extend(refusal);
         }
-        plan.compared_sections.insert(section.section.section);
+        plan.compared_sections.insert(section.kind.section);
         plan.findings.extend(findings);
     }
 
-    /// Plans a section that could not be read for `reason`: a switch that this run turns on, a
-    /// switch that stays off, or another reason.
+    /// Plans a section that could not be read for `reason`: possible steps if this run turns its switch
+    /// on, a note if the switch stays off, and otherwise an unread section.
     fn plan_unread(
         &self,
         section: &DeclaredSection,
@@ -221,19 +233,19 @@ impl ContainerPlanner<'_> {
         (switches, is_archived): (&Switches, bool),
         plan: &mut ContainerPlan,
     ) {
-        let sets = section.section.scoped_kind.closed_by.iter();
-        let mut lacked: Vec<_> = sets
-            .filter_map(|set| switch_effect(set, switches, |name| self.is_feature_off(name)))
+        let switch_sets = section.kind.scoped_kind.closed_by.iter();
+        let mut deciding_switches: Vec<_> = switch_sets
+            .filter_map(|set| deciding_switch(set, switches, |name| self.is_feature_off(name)))
             .collect();
-        lacked.extend(is_archived.then_some((Capability::Writable, true)));
-        // A switch that stays off cannot be compensated by one that is turned on.
-        let closed = lacked.iter().find(|(_, opens)| !opens);
-        match closed.or(lacked.first()) {
+        deciding_switches.extend(is_archived.then_some((Capability::Writable, true)));
+        // If one needed switch stays off, the section stays closed, even if another one is turned on.
+        let closed = deciding_switches.iter().find(|(_, opens)| !opens);
+        match closed.or(deciding_switches.first()) {
             Some((_, true)) => {
                 let condition = "if it differs once it can be read";
                 plan.findings.extend(self.plan_possible_section(section, condition));
             }
-            Some((needed, false)) => self.close_section(section, *needed, plan),
+            Some((capability, false)) => self.close_section(section, *capability, plan),
             None if self.has_copied_parents(section, &plan.findings.steps) => {
                 let why =
                     format!("until the copies of its parents are removed: {}", reason.message);
@@ -242,48 +254,48 @@ impl ContainerPlanner<'_> {
                     Reason::Waits { why },
                     &section.origin,
                 );
-                let fields: BTreeSet<_> = section.names().map(str::to_owned).collect();
+                let fields: BTreeSet<_> = section.field_names().map(str::to_owned).collect();
                 plan.findings.notes.push(Note { fields: fields.into_iter().collect(), ..note });
             }
             None => plan.add_incomplete(self.section_address(section), reason),
         }
     }
 
-    /// True if `steps` remove copies of the parents of a section. A section that cannot be read
-    /// must not prevent that.
+    /// True if `steps` remove copies of the parents of a section. The unread section must not prevent
+    /// that.
     fn has_copied_parents(&self, section: &DeclaredSection, steps: &[Step]) -> bool {
-        let parent = section.section.scoped_kind.parent.map(|parent| parent.section);
+        let parent = section.kind.scoped_kind.parent.map(|parent| parent.section);
         parent.is_some() && steps.iter().any(|s| s.is_copy && s.address.section == parent)
     }
 
-    /// Considers all steps together, and sorts them.
+    /// Runs the checks that need all steps of the container, and orders the steps.
     fn finish_plan(&self, plan: &mut ContainerPlan) {
         self.hold_children(plan);
-        self.close_switched_off(plan);
-        self.close_unread_of_closed(plan);
+        self.close_disabled_sections(plan);
+        self.note_unread_in_closed(plan);
         self.refuse_low_access(plan);
-        self.refuse_named_leavers(plan);
+        self.refuse_lost_access(plan);
         self.repair_grants(plan);
         self.mark_outsiders(plan);
         self.mark_contents(plan);
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);
-        let refused = guard::check_steps(&plan.findings.steps, self.declared, self.context);
-        plan.findings.extend(refused);
+        let guard_findings = guard::check_steps(&plan.findings.steps, self.declared, self.context);
+        plan.findings.extend(guard_findings);
         let (scope, caller) = (self.declared.scope, &self.settings.caller);
         order::order_steps(scope, caller, &mut plan.findings.steps);
     }
 
-    /// Drops the removals of entries whose parent is removed, and reports entries that are declared
-    /// below one.
-    fn drop_with_parents(
+    /// Drops removals of entries whose parent is removed too, and reports declared entries with a removed
+    /// parent.
+    fn drop_removed_children(
         &self,
         section: &DeclaredSection,
         findings: &mut Findings,
         steps: &[Step],
     ) {
-        let Some(parent) = section.section.scoped_kind.parent else { return };
+        let Some(parent) = section.kind.scoped_kind.parent else { return };
         let Some(parent_kind) = catalogue::section(self.declared.scope, parent.section) else {
             return;
         };
@@ -296,7 +308,7 @@ impl ContainerPlanner<'_> {
             })
             .filter_map(Step::live_entry);
         let removed_parents: BTreeSet<_> =
-            live.map(|live| parent_kind.name(live.fields.raw())).collect();
+            live.map(|live| parent_kind.entry_name(live.fields.raw())).collect();
         if removed_parents.is_empty() {
             return;
         }
@@ -305,9 +317,9 @@ impl ContainerPlanner<'_> {
                 step.live_entry().and_then(|live| live.fields.raw().get(parent.field));
             !parent_name.and_then(Json::as_str).is_some_and(|name| removed_parents.contains(name))
         });
-        for entry in section.present() {
+        for entry in section.present_entries() {
             let parent_field = entry.fields.get(parent.field);
-            let parent_name = parent_field.as_ref().and_then(|named| named.value.text());
+            let parent_name = parent_field.as_ref().and_then(|field| field.value.text());
             if let Some(name) = parent_name.filter(|name| removed_parents.contains(*name)) {
                 let words = words![noun = parent_kind.noun, name = escape(name)];
                 let address = section.address_of(entry, self.address);
@@ -321,7 +333,7 @@ impl ContainerPlanner<'_> {
     /// Lets new entries wait for a parent that waits itself.
     pub(super) fn hold_children(&self, plan: &mut ContainerPlan) {
         for section in self.ordered_sections() {
-            let Some(parent) = section.section.scoped_kind.parent else { continue };
+            let Some(parent) = section.kind.scoped_kind.parent else { continue };
             let Some(kind) = catalogue::section(self.declared.scope, parent.section) else {
                 continue;
             };
@@ -340,7 +352,7 @@ impl ContainerPlanner<'_> {
                 continue;
             }
             steps.iter().for_each(|step| _ = waiting.remove(&step.address));
-            for entry in section.present() {
+            for entry in section.present_entries() {
                 let parent_field = entry.fields.get(parent.field);
                 let name = parent_field.as_ref().and_then(|named| named.value.text());
                 let is_waiting = name.is_some_and(|name| {
@@ -352,7 +364,7 @@ impl ContainerPlanner<'_> {
                 if is_waiting && steps.extract_if(.., is_new).next().is_some() {
                     let why = format!("until the service has the {}", kind.noun);
                     let mut fields: Vec<_> = entry.fields.keys().map(str::to_owned).collect();
-                    fields.retain(|name| !section.section.identity.contains(&&**name));
+                    fields.retain(|name| !section.kind.identity.contains(&&**name));
                     let note = Note::new(&address, Reason::Waits { why }, &entry.origin);
                     plan.findings.notes.push(Note { fields, ..note });
                 }
@@ -365,8 +377,8 @@ impl ContainerPlanner<'_> {
         let notes = plan.findings.steps.iter().flat_map(|step| {
             step.effects.iter().filter_map(|effect| match effect {
                 Effect::SideEffect(what) => {
-                    let besides = Reason::Besides { what: what.clone() };
-                    Some(Note::new(&step.address, besides, &step.origin))
+                    let reason = Reason::Besides { what: what.clone() };
+                    Some(Note::new(&step.address, reason, &step.origin))
                 }
                 _ => None,
             })
@@ -374,35 +386,36 @@ impl ContainerPlanner<'_> {
         plan.findings.notes.extend(notes);
     }
 
-    /// Plans a container whose contents have not arrived: nothing is written into it before.
-    fn plan_arrival(&self, arrival: &ImportState, plan: &mut ContainerPlan) {
-        plan.import_state = Some(arrival.clone());
-        match arrival {
+    /// Plans nothing for a container whose contents are still being imported, or whose import failed.
+    fn plan_import(&self, import_state: &ImportState, plan: &mut ContainerPlan) {
+        plan.import_state = Some(import_state.clone());
+        match import_state {
             ImportState::Running => {
-                let running = Cause::new("its contents are still being imported").transient();
+                let running = Cause::new("its contents are still being imported").mark_transient();
                 let reason = running.help("run again when they are there");
-                plan.close_unread(self.address.clone(), reason);
+                plan.stop_as_unread(self.address.clone(), reason);
             }
-            ImportState::Failed(why) => plan.close(self.import_problem(why.as_deref())),
+            ImportState::Failed(why) => plan.stop_with_problem(self.import_problem(why.as_deref())),
         }
     }
 
     /// Plans a container that is archived and stays archived.
     fn plan_archived(&self, is_as_declared: bool, plan: &mut ContainerPlan) {
-        plan.closed_cause = Some(Cause::new("the project is archived"));
-        let opens = Effect::provides(Capability::Writable);
-        let held_shut = self.ordered_sections().find(|section| {
-            self.is_held(section) && self.declared_effects(section).contains(&opens)
+        plan.not_compared_cause = Some(Cause::new("the project is archived"));
+        let unarchives = Effect::provides(Capability::Writable);
+        let held_section = self.ordered_sections().find(|section| {
+            self.is_held(section) && self.declared_effects(section).contains(&unarchives)
         });
-        let by_hand = Reason::ArchivedByHand;
-        plan.findings.notes.push(match held_shut {
-            Some(section) => Note::new(&self.section_address(section), by_hand, &section.origin),
-            None if !is_as_declared => Note::new(self.address, by_hand, &self.declared.origin),
+        let reason = Reason::ArchivedByHand;
+        plan.findings.notes.push(match held_section {
+            Some(section) => Note::new(&self.section_address(section), reason, &section.origin),
+            None if !is_as_declared => Note::new(self.address, reason, &self.declared.origin),
             None => {
-                // Nothing else of it could be read than that it is archived.
-                let shuts = Effect::lacks(Capability::Writable);
-                let archiving = self.own_effects().filter(|(_, effect)| *effect == shuts);
-                plan.compared_sections.extend(archiving.map(|(name, _)| name));
+                // Only the sections that archive it were compared; nothing else was read.
+                let archives = Effect::lacks(Capability::Writable);
+                let archiving_effects =
+                    self.target_effects().filter(|(_, effect)| *effect == archives);
+                plan.compared_sections.extend(archiving_effects.map(|(name, _)| name));
                 Note::new(self.address, Reason::Archived, &self.declared.origin)
             }
         });
@@ -410,18 +423,18 @@ impl ContainerPlanner<'_> {
 
     /// The declared sections, in the order of their kinds.
     pub(super) fn ordered_sections(&self) -> impl Iterator<Item = &DeclaredSection> {
-        let names = catalogue::sections(self.declared.scope).map(|of| of.section);
+        let names = catalogue::sections(self.declared.scope).map(|section| section.section);
         names.filter_map(|name| self.declared.section(name))
     }
 
-    /// The effects of the container's own declared values, whether they differ or not. A held value
-    /// counts as it is live.
-    pub(super) fn own_effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
+    /// The effects of the declared values, even of those that do not differ. For a held section, the
+    /// effects of the live values.
+    pub(super) fn target_effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
         self.ordered_sections().flat_map(|section| {
-            let name = section.section.section;
+            let name = section.kind.section;
             let effects = match self.context.live.sections.get(name) {
-                Some(LiveEntries::One(Some(live))) if self.is_held(section) => {
-                    section.section.rules().effects(None, live.fields.raw(), live.fields.raw())
+                Some(LiveEntries::Single(Some(live))) if self.is_held(section) => {
+                    section.kind.rules().effects(None, live.fields.raw(), live.fields.raw())
                 }
                 _ => self.declared_effects(section),
             };
@@ -430,8 +443,8 @@ impl ContainerPlanner<'_> {
     }
 
     fn declared_effects(&self, section: &DeclaredSection) -> Vec<Effect> {
-        match self.context.live.sections.get(section.section.section) {
-            Some(LiveEntries::One(Some(live))) => section.effects_on(live),
+        match self.context.live.sections.get(section.kind.section) {
+            Some(LiveEntries::Single(Some(live))) => section.effects_on(live),
             _ => Vec::new(),
         }
     }

@@ -1,16 +1,16 @@
-//! The plan of a container that does not exist: its creation comes first, all other steps after it.
+//! Plans a container that does not exist: first its creation, then all other steps.
 
 use std::collections::BTreeMap;
 
 use super::{ContainerPlan, container::ContainerPlanner, guard, order};
 use crate::{
     catalogue::{self, constraints},
-    desired::{CreationPolicy, Declared, DeclaredSection, DesiredEntry},
+    desired::{CreationPolicy, DeclaredEntry, DeclaredFields, DeclaredSection},
     diff::{self, Action, DiffContext, Note, Problem, Reason, Step, Support},
     field::Scope,
     kind::{
-        Capability, Effect, Facts, FieldSelection, PlannedCall, Section, Shape, calls::CallPurpose,
-        forms,
+        Capability, ContainerFacts, Effect, FieldSelection, PlannedCall, Section, Shape,
+        calls::CallPurpose, forms,
     },
     live::{ExtraFact, LiveEntries},
     origin::Sourced,
@@ -22,29 +22,29 @@ impl ContainerPlanner<'_> {
     pub(super) fn plan_missing(&self, plan: &mut ContainerPlan) {
         match &self.declared.create {
             CreationPolicy::Allowed(create) => self.plan_creation(create, plan),
-            CreationPolicy::Unselected { .. } => plan.close(self.missing_problem(true)),
-            CreationPolicy::Forbidden => plan.close(self.missing_problem(false)),
+            CreationPolicy::Unselected { .. } => plan.stop_with_problem(self.missing_problem(true)),
+            CreationPolicy::Forbidden => plan.stop_with_problem(self.missing_problem(false)),
         }
     }
 
-    /// Its creation comes first, with the sections that the same request sets; everything else
-    /// comes after it.
-    fn plan_creation(&self, create: &Declared, plan: &mut ContainerPlan) {
+    /// Plans the creation, with the sections that the same request sets, and then everything else.
+    fn plan_creation(&self, create: &DeclaredFields, plan: &mut ContainerPlan) {
         match self.creation_step(create, plan) {
             Ok(step) => plan.findings.steps.push(step),
-            Err(problem) => return plan.close(*problem),
+            Err(problem) => return plan.stop_with_problem(*problem),
         }
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
-        let facts = &Facts { is_empty, ..self.context.facts.clone() };
-        let inside = ContainerPlanner { context: DiffContext { facts, ..self.context }, ..*self };
+        let facts = &ContainerFacts { is_empty, ..self.context.facts.clone() };
+        let content_planner =
+            ContainerPlanner { context: DiffContext { facts, ..self.context }, ..*self };
         if !is_empty {
-            inside.plan_later_fields(plan);
+            content_planner.plan_later_fields(plan);
         }
         for section in
-            self.ordered_sections().filter(|section| !section.section.comes_with_container())
+            self.ordered_sections().filter(|section| !section.kind.is_created_with_container())
         {
-            let mut sets = section.section.scoped_kind.closed_by.iter();
-            let closed_set = sets.find(|set| {
+            let mut switch_sets = section.kind.scoped_kind.closed_by.iter();
+            let closed_set = switch_sets.find(|set| {
                 let mut features = set.iter().map(|name| Capability::Feature(name));
                 features.all(|off| plan.steps.iter().any(|step| step.removes_capability(off)))
             });
@@ -53,25 +53,26 @@ impl ContainerPlanner<'_> {
                 continue;
             }
             // The section is empty, but ids of the users that it names may be unknown.
-            let found = self
+            let live_entries = self
                 .context
                 .live
                 .sections
-                .get(section.section.section)
-                .unwrap_or(&LiveEntries::Fresh);
-            let may_be_filled = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
-            if may_be_filled && found.entries().is_ok() {
+                .get(section.kind.section)
+                .unwrap_or(&LiveEntries::NoContainer);
+            let may_be_filled =
+                plan.steps.iter().any(|step| step.effects.contains(&Effect::AddsContents));
+            if may_be_filled && live_entries.entries().is_ok() {
                 let condition = "unless the source of the project already has it";
                 plan.findings.extend(self.plan_possible_section(section, condition));
                 continue;
             }
-            match inside.compare_section(section, found) {
+            match content_planner.compare_section(section, live_entries) {
                 Ok(findings) => plan.findings.extend(findings),
                 Err(reason) => plan.add_incomplete(self.section_address(section), reason),
             }
         }
         self.hold_children(plan);
-        self.close_with_named_sections(plan);
+        self.drop_steps_naming_closed(plan);
         self.refuse_low_access(plan);
         self.mark_outsiders(plan);
         plan.user_rules = self.user_rules();
@@ -84,7 +85,7 @@ impl ContainerPlanner<'_> {
     /// become notes.
     fn creation_step(
         &self,
-        create: &Declared,
+        create: &DeclaredFields,
         plan: &mut ContainerPlan,
     ) -> Result<Step, Box<Problem>> {
         let (container_kind, _) = catalogue::container(self.declared.scope);
@@ -92,14 +93,16 @@ impl ContainerPlanner<'_> {
         let mut notes = Vec::new();
         for (name, (section, field)) in &fields {
             let limit = self.group_limit(*section, name, field, plan)?;
-            let closes = constraints::constraints_over("create", None).any(|row| {
-                let by = field.value.plain().filter(|_| row.by.field == *name);
-                by.is_some_and(|by| row.forbids(by, Scope::Project))
+            let forbids_projects = constraints::constraints_over("create", None).any(|row| {
+                let value = field.value.plain().filter(|_| row.by.field == *name);
+                value.is_some_and(|value| row.forbids(value, Scope::Project))
             });
-            let is_needed_open = self.declared.lifecycle.may_get_projects && closes;
-            let until = is_needed_open.then(|| "until the projects in it exist".to_owned());
+            let must_stay_open = self.declared.lifecycle.may_get_projects && forbids_projects;
+            let wait_reason = must_stay_open.then(|| "until the projects in it exist".to_owned());
             notes.extend(
-                until.or(limit).map(|reason| self.waiting_note(*section, name, field, reason)),
+                wait_reason
+                    .or(limit)
+                    .map(|reason| self.waiting_note(*section, name, field, reason)),
             );
         }
         for note in &notes {
@@ -130,27 +133,35 @@ impl ContainerPlanner<'_> {
         {
             return Err(Box::new(problem));
         }
-        let after = forms::plain_fields(&values);
-        let effects_of = |section: Section| section.rules().effects(None, &Object::new(), &after);
+        Ok(Step { effects: self.creation_effects(container_kind, &values), ..step })
+    }
+
+    /// The effects of the creating request with these `values`. Of the sections that it sets, those of
+    /// visibility and of features that are on in a new container.
+    fn creation_effects(&self, container_kind: Section, values: &Fields) -> Vec<Effect> {
+        let plain_values = forms::plain_fields(values);
+        let effects_of =
+            |section: Section| section.rules().effects(None, &Object::new(), &plain_values);
         let section_effects =
-            self.sections_in_create().flat_map(|section| effects_of(section.section));
-        let effects = std::iter::once(Effect::provides(Capability::Exists))
+            self.sections_in_create().flat_map(|section| effects_of(section.kind));
+        std::iter::once(Effect::provides(Capability::Exists))
             .chain(section_effects.filter(|effect| match effect {
-                Effect::Capability { what: Capability::Feature(_), before, .. } => *before,
+                Effect::Capability { capability: Capability::Feature(_), before, .. } => *before,
                 effect => matches!(effect, Effect::Visibility { .. }),
             }))
             .chain(self.preceding_moves())
-            .chain(effects_of(container_kind));
-        Ok(Step { effects: effects.collect(), ..step })
+            .chain(effects_of(container_kind))
+            .collect()
     }
 
     /// True if a field names an entry that cannot exist before the container does.
     fn names_new_entry(&self, section: Section, name: &str, value: &Value) -> bool {
         let field = section.field(name);
-        let followed = field.relations.follows.and_then(|of| self.declared.section(of));
+        let followed_section =
+            field.relations.follows.and_then(|section_name| self.declared.section(section_name));
         let is_default = value.plain() == field.default.service.as_ref();
-        followed.is_some_and(|followed| {
-            followed.present().any(|entry| !is_default && value.text() == Some(&*entry.key))
+        followed_section.is_some_and(|followed| {
+            followed.present_entries().any(|entry| !is_default && value.text() == Some(&*entry.key))
         })
     }
 
@@ -158,19 +169,19 @@ impl ContainerPlanner<'_> {
     /// the container has the defaults of the service.
     fn plan_later_fields(&self, plan: &mut ContainerPlan) {
         for section in self.sections_in_create() {
-            let kind = section.section;
+            let kind = section.kind;
             for entry in &section.entries {
                 let is_later = |(name, field): &(&str, Sourced<Value>)| {
                     self.names_new_entry(kind, name, &field.value)
                 };
-                let fields: Declared = entry.fields.iter().filter(is_later).collect();
+                let fields: DeclaredFields = entry.fields.iter().filter(is_later).collect();
                 let default = |name: &str| kind.field(name).default.service.clone();
                 let raw =
                     fields.keys().map(|name| (name.to_owned(), default(name).into())).collect();
                 let live = kind.read(&raw, FieldSelection::All);
-                let entry = DesiredEntry { fields, ..entry.clone() };
+                let entry = DeclaredEntry { fields, ..entry.clone() };
                 let declared = DeclaredSection::with_entries(kind, &section.origin, vec![entry]);
-                let live = LiveEntries::One(Some(live.into()));
+                let live = LiveEntries::Single(Some(live.into()));
                 plan.findings.extend(self.compare_section(&declared, &live).unwrap_or_default());
             }
         }
@@ -178,28 +189,28 @@ impl ContainerPlanner<'_> {
 
     /// The sections that the creating request sets too.
     fn sections_in_create(&self) -> impl Iterator<Item = &DeclaredSection> {
-        self.ordered_sections().filter(|section| section.section.comes_with_container())
+        self.ordered_sections().filter(|section| section.kind.is_created_with_container())
     }
 
-    /// All fields of the creating request: those of `create`, and those of sections set with it.
+    /// All fields of the create request: the fields of `create`, and of the sections that it also sets.
     fn creation_fields<'f>(
         &'f self,
-        create: &'f Declared,
+        create: &'f DeclaredFields,
     ) -> BTreeMap<&'f str, (Section, Sourced<Value>)> {
         let (container_kind, _) = catalogue::container(self.declared.scope);
         let create_fields = create.iter().map(|(name, field)| (name, (container_kind, field)));
-        let along = self.sections_in_create().flat_map(|section| {
+        let section_fields = self.sections_in_create().flat_map(|section| {
             section.entries.iter().flat_map(move |entry| {
                 let resolved_values =
-                    forms::resolve_conditions(section.section, &entry.values(), &Object::new());
+                    forms::resolve_conditions(section.kind, &entry.values(), &Object::new());
                 let mut resolved_values = resolved_values.unwrap_or_default();
                 entry.fields.iter().map(move |(name, field)| {
                     let value = resolved_values.remove(name).unwrap_or(field.value);
-                    (name, (section.section, Sourced { value, ..field }))
+                    (name, (section.kind, Sourced { value, ..field }))
                 })
             })
         });
-        create_fields.chain(along).collect()
+        create_fields.chain(section_fields).collect()
     }
 
     /// Refuses fields that the service's release lacks, and values that the group above prevents;
@@ -212,18 +223,21 @@ impl ContainerPlanner<'_> {
         plan: &mut ContainerPlan,
     ) -> Result<Option<String>, Box<Problem>> {
         let context = self.context;
-        let of_section = self.address.section(section.section);
+        let section_address = self.address.section(section.section);
         let (limit, at) = match diff::release_support(section, name, &field.value, context.release)
         {
             Support::Unsupported(limit) if section.shape == Shape::Container => {
                 (Some(limit), self.address)
             }
-            Support::Unsupported(limit) => (Some(limit), &of_section),
+            Support::Unsupported(limit) => (Some(limit), &section_address),
             support => {
                 if support == Support::UnknownRelease {
-                    plan.findings.add_question(ExtraFact::Release);
+                    plan.findings.add_missing_fact(ExtraFact::Release);
                 }
-                (context.group_limit(section, name, &field.value, &mut plan.findings), &of_section)
+                (
+                    context.group_limit(section, name, &field.value, &mut plan.findings),
+                    &section_address,
+                )
             }
         };
         match limit.map(|limit| limit.into_problem(at, &field.origin)) {
@@ -245,7 +259,7 @@ impl ContainerPlanner<'_> {
         Note { fields: vec![name.to_owned()], ..note }
     }
 
-    /// The requests that create it, with the service's own names for hosts of imports.
+    /// The requests that create it. Neutral names of import hosts are replaced by those of the service.
     fn creation_calls(
         &self,
         values: &Fields,
@@ -258,7 +272,7 @@ impl ContainerPlanner<'_> {
             })?;
         for (neutral, name) in &self.settings.hosts {
             for call in &mut calls {
-                call.request = call.request.clone().rename(neutral, name);
+                call.request = call.request.clone().rename_segment(neutral, name);
             }
         }
         Ok(calls)

@@ -1,7 +1,7 @@
 //! The size of a plan, and an estimate of how long apply takes if the service limits requests.
 //!
-//! Without a limit no estimate is possible or needed, because answers take milliseconds. With one,
-//! the limit decides: the user's, or that of a single operation.
+//! Without a limit no estimate is needed, because responses take milliseconds. Otherwise the limit
+//! decides: that of all requests, or that of a single operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ impl Counts {
             update: count(Action::Update),
             delete: count(Action::Delete),
             calls: steps
-                .map(|step| step.calls.iter().filter(|call| !call.is_spare()).count())
+                .map(|step| step.calls.iter().filter(|call| !call.is_fallback()).count())
                 .sum(),
             projects: paths.len(),
         }
@@ -54,10 +54,9 @@ pub struct Estimate {
     pub requests: u64,
     /// The time in seconds, rounded to whole minutes.
     pub seconds: u64,
-    /// The limit per minute of what takes longest.
+    /// The limit per minute that decides the time.
     pub a_minute: u64,
-    /// The operation that takes longest because of its own limit; `None` if all requests together
-    /// take longest.
+    /// The operation whose own limit decides the time; `None` if the limit of all requests decides.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
     pub operation: Option<&'static str>,
 }
@@ -67,20 +66,20 @@ impl Plan {
     /// below one minute, or without a limit.
     #[must_use]
     pub fn with_estimate(mut self, per_minute: Option<u64>) -> Self {
-        self.estimate = per_minute.and_then(|a_minute| self.estimate(a_minute));
+        self.estimate = per_minute.and_then(|limit| self.estimate(limit));
         self
     }
 
     fn estimate(&self, per_minute: u64) -> Option<Estimate> {
         let mut calls: BTreeMap<_, (u64, u64)> = BTreeMap::new();
         let mut read_back = BTreeSet::new();
-        let (mut requests, mut rows) = (0, BTreeMap::new());
+        let (mut requests, mut operation_rows) = (0, BTreeMap::new());
         for step in &self.steps {
-            for call in step.calls.iter().filter(|call| !call.is_spare()) {
+            for call in step.calls.iter().filter(|call| !call.is_fallback()) {
                 requests += 1;
-                let Some(operation) = rows
+                let Some(operation) = operation_rows
                     .entry(call.operation)
-                    .or_insert_with(|| operations::find(call.operation).map(AnyOp::row))
+                    .or_insert_with(|| operations::find_operation(call.operation).map(AnyOp::row))
                 else {
                     continue;
                 };
@@ -93,13 +92,15 @@ impl Plan {
             }
         }
         requests += read_back.len() as u64;
-        let limited = calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
-        let estimates =
-            limited.chain([(None, requests, per_minute)]).map(|(operation, count, limit)| {
+        let limited_operations =
+            calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
+        let estimates = limited_operations.chain([(None, requests, per_minute)]).map(
+            |(operation, count, limit)| {
                 let seconds = 60 * count_minutes(count, limit);
                 Estimate { requests, seconds, a_minute: limit, operation }
-            });
-        // Among equals, all requests together come last and win.
+            },
+        );
+        // Among equal times, `max_by_key` returns the last: all requests together.
         estimates.max_by_key(|estimate| estimate.seconds).filter(|estimate| estimate.seconds > 0)
     }
 }

@@ -1,10 +1,9 @@
-//! Holds: a run does not change what somebody changed by hand in an emergency, until a day.
+//! Holds: until a given day, runs do not change an object that somebody changed by hand in an emergency.
 //!
-//! A hold is a watch with an end: differences are compared and shown, but not written. They are
-//! known, so they count as differences only with `--strict`. Holds come from the environment of a
-//! run, never from a manifest, and last [`MAX_HOLD_DAYS`] days at most: lasting values belong into a
-//! manifest. A branch cannot rename its way out of a hold: it also holds what is declared to have
-//! had its path.
+//! A hold is a watch with an end: differences are compared and shown, but not written. They count as
+//! differences only with `--strict`. Holds come from the environment of a run, never from a manifest, and
+//! last at most [`MAX_HOLD_DAYS`] days: lasting values belong in a manifest. A branch cannot escape a hold
+//! by a rename: a hold also covers objects whose declared former path it matches.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +14,13 @@ use crate::{
     address::{Address, Selector},
     desired::{Container, Moves},
     diagnostic::Diagnostic,
-    diff::{Action, Findings, Held, Step},
+    diff::{Action, Findings, HeldObject, Step},
     kind::Section,
     text::{count, escape},
 };
 
-/// How many days a hold may last: a week including a weekend, so that nobody has to work at night
-/// for it, and not longer, so that nobody forgets it.
+/// The maximum duration of a hold: a week, so that nobody must write the manifest at night or at the
+/// weekend; not longer, so that nobody forgets the hold.
 const MAX_HOLD_DAYS: i32 = 7;
 
 /// The code of diagnostics about holds.
@@ -43,25 +42,26 @@ pub struct Holds(Vec<Hold>);
 
 impl Hold {
     /// Parses `ADDRESS@YYYY-MM-DD`; the address may be a glob.
-    fn parse(written: &str, today: Date) -> Result<Self, String> {
-        let shown = escape(written);
-        let (at, day) = written.rsplit_once('@').unwrap_or((written, ""));
-        // Accept only days: other formats of the date parser would be accidents.
+    fn parse(hold_text: &str, today: Date) -> Result<Self, String> {
+        let shown_text = escape(hold_text);
+        let (address_text, day) = hold_text.rsplit_once('@').unwrap_or((hold_text, ""));
+        // Accept only `YYYY-MM-DD`: the date parser also accepts times and other formats.
         let until = day.parse::<Date>().ok().filter(|date| date.to_string() == day);
-        let Some(until) = until.filter(|_| !at.is_empty()) else {
+        let Some(until) = until.filter(|_| !address_text.is_empty()) else {
             return Err(format!(
-                "`{shown}` has no end; write ADDRESS@YYYY-MM-DD, with the last day on which it holds"
+                "`{shown_text}` has no end; write ADDRESS@YYYY-MM-DD, with the last day on which it holds"
             ));
         };
-        let at = Selector::parse(at).map_err(|reason| format!("`{shown}`: {reason}"))?;
+        let selector =
+            Selector::parse(address_text).map_err(|reason| format!("`{shown_text}`: {reason}"))?;
         let last = today.saturating_add(Span::new().days(MAX_HOLD_DAYS));
         if until > last {
             return Err(format!(
-                "`{shown}` is too long; a hold ends within {}, by {last}; put lasting values into a manifest",
+                "`{shown_text}` is too long; a hold ends within {}, by {last}; put lasting values into a manifest",
                 count(MAX_HOLD_DAYS, "day")
             ));
         }
-        Ok(Self { text: written.to_owned(), selector: at, until })
+        Ok(Self { text: hold_text.to_owned(), selector, until })
     }
 
     /// True if this hold covers the object at `address`, also under a former path from `moves`.
@@ -71,21 +71,21 @@ impl Hold {
 }
 
 impl Holds {
-    /// Parses holds, and returns warnings for expired ones, which have no effect. If expiry were an
-    /// error, every run would fail the day after.
+    /// Parses holds, and returns warnings for expired ones, which have no effect. An expired hold is no
+    /// error: otherwise every run would fail on the day after its end.
     ///
     /// # Errors
-    /// What is wrong with one of them, as text.
+    /// If one of them is not valid; the error is a message.
     pub fn parse<'w>(
-        written: impl IntoIterator<Item = &'w str>,
+        hold_texts: impl IntoIterator<Item = &'w str>,
         today: Date,
     ) -> Result<(Self, Vec<Diagnostic>), String> {
         let (mut holds, mut warnings) = (Vec::new(), Vec::new());
-        for written in written {
-            let hold = Hold::parse(written, today)?;
+        for hold_text in hold_texts {
+            let hold = Hold::parse(hold_text, today)?;
             if hold.until < today {
                 let message =
-                    format!("the hold `{}` has expired and has no effect", escape(written));
+                    format!("the hold `{}` has expired and has no effect", escape(hold_text));
                 warnings.push(warning(&message, "remove it"));
             } else {
                 holds.push(hold);
@@ -99,29 +99,29 @@ impl Holds {
         self.0.iter().filter(|hold| hold.matches(address, moves)).map(|hold| hold.until).max()
     }
 
-    /// Turns held steps of one section into watched ones. A hold also covers the entry that replaces a
-    /// held one.
+    /// Turns held steps of one section into watched ones. If entries exclude each other, a hold on one
+    /// covers the others: the run must not replace a held entry.
     pub(super) fn watch_held(&self, section: Section, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
         }
-        let exchanged = |step: &Step| {
+        let exclusive_group = |step: &Step| {
             let name = step.address.entry.as_deref().filter(|_| step.action != Action::Update)?;
             section.exclusive_group(name)
         };
         let steps = std::mem::take(&mut findings.steps);
-        let mut exchanges: BTreeMap<&str, Option<Date>> = BTreeMap::new();
+        let mut group_holds: BTreeMap<&str, Option<Date>> = BTreeMap::new();
         for step in &steps {
-            if let Some(what) = exchanged(step) {
-                let until = exchanges.entry(what).or_default();
+            if let Some(group) = exclusive_group(step) {
+                let until = group_holds.entry(group).or_default();
                 *until = (*until).max(self.held_until(&step.address, moves));
             }
         }
         for step in steps {
-            let own_until = self.held_until(&step.address, moves);
-            let until = exchanged(&step).and_then(|what| exchanges[what]).max(own_until);
-            if let Some(until) = until.filter(|_| until > own_until) {
-                findings.held.push(Held { address: step.address.clone(), until });
+            let step_until = self.held_until(&step.address, moves);
+            let until = exclusive_group(&step).and_then(|group| group_holds[group]).max(step_until);
+            if let Some(until) = until.filter(|_| until > step_until) {
+                findings.held.push(HeldObject { address: step.address.clone(), until });
             }
             let target_steps =
                 if until.is_some() { &mut findings.watched } else { &mut findings.steps };
@@ -135,13 +135,14 @@ impl Holds {
             return;
         }
         let mut held = std::mem::take(&mut findings.held);
-        let found = findings.watched.iter().map(|step| &step.address);
-        let found = found.chain(findings.notes.iter().map(|note| &note.address)).cloned();
-        for address in declared.addresses().chain(found) {
+        let live_addresses = findings.watched.iter().map(|step| &step.address);
+        let live_addresses =
+            live_addresses.chain(findings.notes.iter().map(|note| &note.address)).cloned();
+        for address in declared.addresses().chain(live_addresses) {
             if let Some(until) = self.held_until(&address, moves)
                 && !held.iter().any(|held| held.covers(&address))
             {
-                held.push(Held { address, until });
+                held.push(HeldObject { address, until });
             }
         }
         findings.held = held;

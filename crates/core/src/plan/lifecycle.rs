@@ -1,5 +1,5 @@
-//! Plans changes of a container as a whole: move, deletion, restoration; and notes undeclared
-//! projects in a group.
+//! Plans the move, deletion and restoration of a container, and notes for undeclared projects in a
+//! group.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::{
     diff::{self, Action, FieldChange, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
-        CallContext, Capability, Effect, Former, LiveNamespace, NamespaceOwner, PlannedCall,
-        Target,
+        CallContext, Capability, Effect, FormerLocation, LiveNamespace, NamespaceOwner,
+        PlannedCall, Target,
         calls::{CallPurpose, Lifecycle},
     },
     origin::Origin,
@@ -21,7 +21,7 @@ use crate::{
 
 impl ContainerPlanner<'_> {
     /// Moves the container to its declared path.
-    pub(super) fn move_step(&self, former: &Former) -> Result<Step, Box<Problem>> {
+    pub(super) fn move_step(&self, former: &FormerLocation) -> Result<Step, Box<Problem>> {
         let mut target = self.context.target.clone();
         if let Some(group) = group_of(&target.path)
             && former.is_transferred
@@ -34,39 +34,40 @@ impl ContainerPlanner<'_> {
         }
         let origin = &self.declared.origin;
         let mut changes = vec![self.new_change("path", &former.path, &self.declared.path, origin)];
-        let former = &Former { name: self.freed_name(former), ..former.clone() };
+        let former = &FormerLocation { name: self.freed_name(former), ..former.clone() };
         if let (Some(old), Some(new)) = (&self.context.facts.name, &former.name) {
             changes.push(self.new_change("name", old, new, origin));
         }
         let step =
             self.container_step(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
-        let transfers = Effect::Transfers { from: former.path.clone() };
+        let transfers = Effect::Transfers { former_path: former.path.clone() };
         let effects = std::iter::once(Effect::provides(Capability::InPlace))
             .chain(former.is_transferred.then_some(transfers))
             .chain(self.preceding_moves());
         Ok(Step { effects: effects.collect(), ..step })
     }
 
-    /// The name to set with the new path. A name is unique in its group, and a container created at
-    /// the former path gets the name that equals that path. A declared name is a step of its own.
-    fn freed_name(&self, former: &Former) -> Option<String> {
+    /// The name to set with the new path, if the old name must become free: a container that takes the
+    /// former path gets a name equal to its path, and names are unique in a group. If a name is declared,
+    /// a settings step sets it.
+    fn freed_name(&self, former: &FormerLocation) -> Option<String> {
         let [former_name, name] = [&*former.path, &*self.declared.path]
             .map(|path| path.rsplit('/').next().unwrap_or_default());
-        let is_in_the_way = former.is_renamed
+        let blocks_new_path = former.is_renamed
             && !former.is_transferred
             && self.context.facts.name.as_deref() == Some(former_name)
             && self.settings.moves.takes_matching_name(&former.path)
             && !self.declared.declares_name();
-        is_in_the_way.then(|| name.to_owned())
+        blocks_new_path.then(|| name.to_owned())
     }
 
-    /// The moves that must come before a step that gives the container its path.
+    /// The moves of other containers that must come before the step that creates or moves this one.
     pub(super) fn preceding_moves(&self) -> impl Iterator<Item = Effect> {
-        let paths = self.context.target.moves_after.iter().cloned();
+        let paths = self.context.target.blocking_paths.iter().cloned();
         paths.map(|path| Effect::follows(Address::container(path)))
     }
 
-    /// Restores it; it was marked for deletion `since` a day.
+    /// The step that restores the container, marked for deletion on the day `since`.
     pub(super) fn restore_step(&self, since: Option<&str>) -> Result<Step, Box<Problem>> {
         let marked = since.map_or_else(String::new, |day| format!(" since {day}"));
         let marked = format!("marked for deletion{marked}");
@@ -78,12 +79,12 @@ impl ContainerPlanner<'_> {
         Ok(Step { effects: vec![Effect::provides(Capability::Exists)], ..step })
     }
 
-    /// Plans a container that is declared absent and exists.
+    /// Plans the deletion of a container that exists and is declared absent.
     pub(super) fn plan_deletion(&self, plan: &mut ContainerPlan) {
         let Some(origin) = self
             .declared
             .lifecycle
-            .is_absent()
+            .absent_origin()
             .filter(|_| self.context.facts.deletion_mark.is_none())
         else {
             return;
@@ -95,7 +96,7 @@ impl ContainerPlanner<'_> {
                 plan.findings.refusals.push(guard::refuse_deletion(&step));
                 plan.findings.steps.push(step);
             }
-            Err(problem) => plan.close(*problem),
+            Err(problem) => plan.stop_with_problem(*problem),
         }
     }
 
@@ -103,7 +104,7 @@ impl ContainerPlanner<'_> {
     pub(super) fn note_unlisted_projects(&self, plan: &mut ContainerPlan) {
         let Some(policy) = &self.declared.lifecycle.unlisted_projects else { return };
         let unread = Err(Cause::new("not read"));
-        let projects = match self.context.live.projects.as_ref().unwrap_or(&unread) {
+        let projects = match self.context.live.projects_below.as_ref().unwrap_or(&unread) {
             Ok(projects) => projects,
             Err(reason) => {
                 return plan.add_incomplete(self.address.section(PROJECTS_KEY), reason.clone());
@@ -120,9 +121,9 @@ impl ContainerPlanner<'_> {
                     .any(|selector| selector.matches(&address))
         });
         plan.findings.notes.extend(undeclared.map(|project| {
-            let is_archived = project.facts.is_archived.then_some("archived");
-            let marked = project.facts.deletion_mark.as_ref().map(|_| "marked for deletion");
-            let state = marked.or(is_archived);
+            let archived_text = project.facts.is_archived.then_some("archived");
+            let marked_text = project.facts.deletion_mark.as_ref().map(|_| "marked for deletion");
+            let state = marked_text.or(archived_text);
             let reason = match policy.value {
                 Unlisted::Fail => Reason::UndeclaredFails { state },
                 _ => Reason::Undeclared { state },
@@ -136,7 +137,7 @@ impl ContainerPlanner<'_> {
         FieldChange::new(field, before, after, Some(origin.clone()))
     }
 
-    /// The step for one change of the container itself.
+    /// The step that moves, restores or deletes the container.
     fn container_step(
         &self,
         lifecycle: Lifecycle<'_>,
@@ -144,13 +145,13 @@ impl ContainerPlanner<'_> {
         origin: &Origin,
         changes: Vec<FieldChange>,
     ) -> Result<Step, Box<Problem>> {
-        let sends =
+        let planned_calls =
             self.container_calls(CallPurpose::Container(lifecycle), target, |_| origin.clone())?;
         let (scope, address) = (self.declared.scope, self.address.clone());
-        Ok(Step::new(scope, address, Action::Update, origin.clone(), changes, sends))
+        Ok(Step::new(scope, address, Action::Update, origin.clone(), changes, planned_calls))
     }
 
-    /// The calls that do `purpose` to the container itself. `field_origin` returns the origin of a
+    /// The calls for the container itself, for this `purpose`. `field_origin` returns the origin of a
     /// field.
     pub(super) fn container_calls(
         &self,
@@ -160,8 +161,8 @@ impl ContainerPlanner<'_> {
     ) -> Result<Vec<PlannedCall>, Box<Problem>> {
         let (section, _) = catalogue::container(self.declared.scope);
         let call_context = CallContext { target, ..self.context.call_context(section, purpose) };
-        section.rules().calls(&call_context).map_err(|unable| {
-            let problem = diff::problem_without_calls(unable, self.address, field_origin);
+        section.rules().calls(&call_context).map_err(|no_calls| {
+            let problem = diff::problem_without_calls(no_calls, self.address, field_origin);
             Box::new(problem.unwrap_or_else(|| self.missing_problem(false)))
         })
     }

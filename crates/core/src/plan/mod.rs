@@ -1,10 +1,10 @@
-//! The plan: what apply will do, and notes about what it will not do.
+//! The plan: the steps of apply, and notes about differences that it does not change.
 //!
-//! In: the declaration ([`Container`]), the live state ([`Live`]), and [`PlanSettings`]. Out: a
-//! [`ContainerPlan`] for each container, combined into one [`Plan`]. This module reads and writes
-//! nothing. It asks for further facts as [`ExtraFact`](crate::live::ExtraFact)s and is called again.
-//! A plan leaves no choice to apply: steps are calls, edges are reasons. Only [`Plan::approve`]
-//! decides what may run.
+//! Input: the declaration ([`Container`]), the live state ([`LiveContainer`]), and [`PlanSettings`]. Output: a
+//! [`ContainerPlan`] for each container, combined into one [`Plan`]. This module sends no requests. If
+//! it needs more facts, the result names them as [`ExtraFact`](crate::live::ExtraFact)s; read them and
+//! plan again. A plan leaves no choice to apply: each step contains its calls, each edge its reason.
+//! Only [`Plan::approve`] decides what may run.
 
 mod approve;
 mod base;
@@ -21,6 +21,7 @@ mod order;
 mod presence;
 mod reach;
 pub mod saved;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -34,31 +35,30 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
+pub use approve::{Acknowledged, ApprovalPolicy, Approved, Blocked, SkippedContainer};
 pub use base::{Adopted, Base, BaseComparison, BranchPart, DriftPolicy, Outline, excluded_steps};
 pub use container::plan_container;
 pub use estimate::{Counts, Estimate};
 pub use grants::{Grantee, access_loser, grantees};
 pub use guard::Limits;
 pub use hold::Holds;
-pub use reach::{Extent, Limited};
+pub use reach::{AppliedLimit, Extent};
+pub use settings::PlanSettings;
 
 use grants::UserRule;
 use reach::IncludedContainers;
 
 use crate::{
-    address::{Address, Selector},
+    address::Address,
     cause::Cause,
-    desired::{Container, Desired, Exception, GroupDeclarations, Moves, Roster},
+    desired::{Container, ExclusionReason, Roster},
     diff::{
         Action, Findings, Incomplete, KeptLive, Note, Problem, Reason, Shown, Step, StepInterner,
     },
     field::Scope,
-    kind::{CreatedContainers, ImportState},
-    live::{Caller, Live},
+    kind::ImportState,
+    live::LiveContainer,
     planted::Bug,
-    release::Release,
-    secret::Secrets,
     text,
     value::Json,
 };
@@ -67,67 +67,8 @@ use crate::{
 /// rarely changes more groups and projects than this in a minute.
 const MAX_KEPT_LIVE: usize = 10_000;
 
-/// The maximum number of containers whose steps keep their requests, so that apply need not plan them again.
-const MAX_WITH_REQUESTS: usize = 2_000;
-
-/// The inputs of a plan in addition to declarations and live state.
-#[derive(Clone, Debug)]
-pub struct PlanSettings {
-    /// The token's user.
-    pub caller: Caller,
-    /// The values of the secret references that are set.
-    pub secrets: Arc<Secrets>,
-    /// The release of the service, if the service does not show it.
-    pub release: Option<Release>,
-    /// The missing groups that the run creates.
-    pub created: CreatedContainers,
-    /// The declared paths, with the former ones.
-    pub moves: Arc<Moves>,
-    /// The declarations of the groups in the run.
-    pub groups: GroupDeclarations,
-    /// The objects whose write-only fields are sent again.
-    pub resend: Vec<Selector>,
-    /// The holds.
-    pub holds: Holds,
-    /// The limits of guards.
-    pub limits: Limits,
-    /// The service's names for hosts that have a neutral word in the reference, as (word, name).
-    pub hosts: Vec<(&'static str, String)>,
-    /// Whether the live state comes from a snapshot. A snapshot does not redirect former paths.
-    pub is_offline: bool,
-}
-
-impl PlanSettings {
-    /// The settings for a run of `desired` by `caller`, without options.
-    pub fn for_run(caller: Caller, secrets: Arc<Secrets>, desired: &Desired) -> Self {
-        Self {
-            caller,
-            secrets,
-            release: None,
-            created: desired.creatable(),
-            moves: Arc::clone(&desired.moves),
-            groups: GroupDeclarations::from_containers(&desired.containers),
-            resend: Vec::new(),
-            holds: Holds::default(),
-            limits: Limits::default(),
-            hosts: Vec::new(),
-            is_offline: false,
-        }
-    }
-
-    /// The settings for the plan after the run. That plan does not resend anything, because the run did.
-    #[must_use]
-    pub fn after_run(self) -> Self {
-        let mut settings = Self { resend: Vec::new(), ..self };
-        settings.groups.is_applied = true;
-        settings
-    }
-
-    /// The last day on which the object at `address` is held, if it is.
-    fn held_until(&self, address: &Address) -> Option<Date> {
-        self.holds.held_until(address, &self.moves)
-    }
-}
+/// The maximum number of containers whose steps keep their requests, so that apply does not plan them again.
+const MAX_KEEPING_REQUESTS: usize = 2_000;
 
 /// The whole plan.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -144,12 +85,12 @@ pub struct Plan {
     pub projects: usize,
     /// How many groups were read, declared or included by a rule.
     pub groups: usize,
-    /// How many containers match a rule but stay out, by reason.
+    /// The number of containers that match a rule but are not included, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub exceptions: BTreeMap<Exception, usize>,
-    /// What `--limit` left out.
+    pub exceptions: BTreeMap<ExclusionReason, usize>,
+    /// The effect of `--limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limited: Option<Limited>,
+    pub limited: Option<AppliedLimit>,
     /// The estimated time of apply, if the service limits requests and it is more than a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
@@ -158,28 +99,28 @@ pub struct Plan {
     pub base: Option<BaseComparison>,
     /// The number of guard refusals that are not shown, because nothing will be written.
     #[serde(skip)]
-    pub guarded: usize,
+    pub hidden_refusal_count: usize,
     /// The rules that name users, by username.
     #[serde(skip)]
     user_rules: HashMap<String, Vec<UserRule>>,
     /// The containers that rules included.
     #[serde(skip)]
-    brought_in: IncludedContainers,
-    /// Whether an `undeclared: include` rule matches nothing.
+    included: IncludedContainers,
+    /// True if an `undeclared: include` rule matches nothing.
     #[serde(skip)]
     has_idle_rules: bool,
     /// The live states of the first containers with steps, so that apply need not read them again.
     #[serde(skip)]
-    live: BTreeMap<Arc<str>, KeptLive<Live>>,
-    /// The plan of each container, if [`Self::with_container_plans`] asked for them.
+    live: BTreeMap<Arc<str>, KeptLive<LiveContainer>>,
+    /// The plan of each container, if kept: see [`Self::with_container_plans`].
     #[serde(skip)]
-    remembered: Option<BTreeMap<Arc<str>, ContainerPlan>>,
-    /// Whether steps drop their requests, apart from the first ones.
+    container_plans: Option<BTreeMap<Arc<str>, ContainerPlan>>,
+    /// True if only the first containers keep the requests of their steps.
     #[serde(skip)]
     drops_requests: bool,
     /// Values that many steps share, each stored once.
     #[serde(skip)]
-    shared: StepInterner,
+    interner: StepInterner,
 }
 
 impl Deref for Plan {
@@ -203,10 +144,10 @@ impl Plan {
         Self { findings, projects, ..Self::default() }
     }
 
-    /// A plan without steps, with the unread parts and the exceptions of `roster`.
+    /// A plan without steps, with the unread groups and the exceptions of `roster`.
     pub fn from_roster(roster: Roster) -> Self {
         let mut plan = Self::default();
-        for exception in roster.members.iter().filter_map(|member| member.exception) {
+        for exception in roster.members.iter().filter_map(|member| member.exclusion) {
             *plan.exceptions.entry(exception).or_default() += 1;
         }
         plan.has_idle_rules = !roster.idle_rules.is_empty();
@@ -218,10 +159,10 @@ impl Plan {
         plan
     }
 
-    /// A plan that remembers each container's plan.
+    /// A plan that keeps the plan of each container.
     #[must_use]
     pub fn with_container_plans(self) -> Self {
-        Self { remembered: Some(BTreeMap::new()), ..self }
+        Self { container_plans: Some(BTreeMap::new()), ..self }
     }
 
     /// A plan that keeps the requests of its first steps only: enough for apply, not for saving or
@@ -231,10 +172,10 @@ impl Plan {
         Self { drops_requests: true, ..self }
     }
 
-    /// The reason why a missing step does not prove that it was applied; see
-    /// [`ContainerPlan::unconfirmed_cause`]. The plan must be one that [remembers](Self::with_container_plans).
+    /// The reason why this plan's lack of `step` does not prove that it was applied; see
+    /// [`ContainerPlan::unconfirmed_cause`]. Needs [`Self::with_container_plans`].
     pub fn unconfirmed_cause(&self, step: &Step) -> Option<Cause> {
-        match self.remembered.as_ref().and_then(|plans| plans.get(&step.address.path)) {
+        match self.container_plans.as_ref().and_then(|plans| plans.get(&step.address.path)) {
             Some(plan) => plan.unconfirmed_cause(step),
             None => Some(Cause::new("not read")),
         }
@@ -242,62 +183,62 @@ impl Plan {
 
     /// Counts an included container without reading it.
     pub fn count_included(&mut self, container: &Container) {
-        self.brought_in.add(container);
+        self.included.add(container);
     }
 
     /// Adds the plan of one more container, and its live state.
-    pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: Live) {
-        let keeps_requests = self.live.len() < MAX_WITH_REQUESTS;
+    pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: LiveContainer) {
+        let keeps_requests = self.live.len() < MAX_KEEPING_REQUESTS;
         for step in &mut plan.findings.steps {
             if self.drops_requests && !keeps_requests {
                 step.drop_requests();
             }
-            step.shrink(&mut self.shared);
+            step.shrink(&mut self.interner);
         }
         for step in &mut plan.findings.watched {
             if self.drops_requests {
                 step.drop_requests();
             }
-            step.shrink(&mut self.shared);
+            step.shrink(&mut self.interner);
         }
         match container.scope {
             Scope::Group => self.groups += 1,
             Scope::Project => self.projects += 1,
         }
-        self.brought_in.add(container);
+        self.included.add(container);
         if !plan.steps.is_empty() && self.live.len() < MAX_KEPT_LIVE {
             self.live.insert(container.path.clone(), KeptLive(Box::new(live)));
         }
         for (user, rule) in std::mem::take(&mut plan.user_rules) {
             self.user_rules.entry(user).or_default().push(rule);
         }
-        if let Some(remembered) = &mut self.remembered {
-            remembered.insert(container.path.clone(), plan.clone());
+        if let Some(container_plans) = &mut self.container_plans {
+            container_plans.insert(container.path.clone(), plan.clone());
         }
         self.findings.extend(plan.findings);
     }
 
-    /// Joins the plans of several runs, each of which covered other groups and projects.
+    /// Joins the plans of several runs, each for different groups and projects.
     #[must_use]
-    pub fn join(parts: impl IntoIterator<Item = Self>) -> Self {
+    pub fn join(plans: impl IntoIterator<Item = Self>) -> Self {
         let mut joined = Self::default();
-        for part in parts {
-            joined.findings.extend(part.findings);
-            joined.acknowledged.extend(part.acknowledged);
-            joined.projects += part.projects;
-            joined.groups += part.groups;
-            for (exception, number) in part.exceptions {
-                *joined.exceptions.entry(exception).or_default() += number;
+        for plan in plans {
+            joined.findings.extend(plan.findings);
+            joined.acknowledged.extend(plan.acknowledged);
+            joined.projects += plan.projects;
+            joined.groups += plan.groups;
+            for (exception, count) in plan.exceptions {
+                *joined.exceptions.entry(exception).or_default() += count;
             }
-            joined.limited = match (joined.limited, part.limited) {
-                (Some(joined_limit), Some(part_limit)) => Some(Limited {
+            joined.limited = match (joined.limited, plan.limited) {
+                (Some(joined_limit), Some(part_limit)) => Some(AppliedLimit {
                     to: joined_limit.to + part_limit.to,
                     left_out: joined_limit.left_out + part_limit.left_out,
                 }),
                 (one, other) => one.or(other),
             };
-            match (&mut joined.base, part.base) {
-                (Some(all), Some(part)) => all.extend(part),
+            match (&mut joined.base, plan.base) {
+                (Some(comparison), Some(part)) => comparison.extend(part),
                 (base, part) => *base = base.take().or(part),
             }
         }
@@ -308,23 +249,23 @@ impl Plan {
     /// `extent`, and adds the findings that concern several containers.
     #[must_use]
     pub fn into_sorted(mut self, extent: &Extent) -> Self {
-        self.shared = StepInterner::default();
-        // The order of a container's steps respects the edges; the sort is stable. It needs no
-        // second copy of them.
+        self.interner = StepInterner::default();
+        // The order of a container's steps respects the edges, and the sort is stable. Caching the keys
+        // avoids a copy of the steps.
         self.findings.steps.sort_by_cached_key(|step| step.address.path.clone());
-        self.findings.problems.extend(connect::connect(&mut self.findings.steps));
+        self.findings.problems.extend(connect::add_edges(&mut self.findings.steps));
         let rules = std::mem::take(&mut self.user_rules);
         self.findings.notes.extend(connect::note_lost_access(&self.findings.steps, &rules));
         if let Some(max_containers) = extent.limit {
             self.keep_first(max_containers.get());
         }
         let steps = self.findings.steps.iter();
-        let counted: Vec<_> =
+        let counted_steps: Vec<_> =
             steps.filter(|step| !(extent.ignores_drift && step.is_drift())).collect();
-        let reach = self.brought_in.refusals(&counted, &extent.reach);
+        let reach_refusals = self.included.refusals(&counted_steps, &extent.reach);
         self.findings
             .refusals
-            .extend(guard::refuse_many_removals(&counted).into_iter().chain(reach));
+            .extend(guard::refuse_many_removals(&counted_steps).into_iter().chain(reach_refusals));
         self.sort_findings()
     }
 
@@ -356,11 +297,11 @@ impl Plan {
         self.notes.iter().filter(|note| note.reason.is_unlisted()).count()
     }
 
-    /// True if something differs from its declaration, also if apply does not change it.
-    pub fn differs(&self, strict: Strictness) -> bool {
-        let is_declared = strict == Strictness::Declared;
+    /// True if something differs from its declaration, including differences that apply does not change.
+    pub fn differs(&self, strictness: Strictness) -> bool {
+        let only_declared = strictness == Strictness::Declared;
         let watched = self.watched.iter().map(|step| &step.address);
-        let noted = self.notes.iter().filter(|note| match strict {
+        let noted_differences = self.notes.iter().filter(|note| match strictness {
             Strictness::Declared => note.reason.is_difference(),
             Strictness::Unlisted => note.reason.is_strict_difference(),
             Strictness::Unverified => {
@@ -369,11 +310,11 @@ impl Plan {
         });
         let has_excluded = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
         has_excluded
-            || (self.has_idle_rules && !is_declared)
+            || (self.has_idle_rules && !only_declared)
             || !self.steps.is_empty()
             || !watched
-                .chain(noted.map(|note| &note.address))
-                .all(|address| is_declared && self.held_until(address).is_some())
+                .chain(noted_differences.map(|note| &note.address))
+                .all(|address| only_declared && self.held_until(address).is_some())
     }
 
     /// The groups and projects with a difference that `apply` does not change.
@@ -386,21 +327,21 @@ impl Plan {
     /// The last day on which the object at `address` is held, if it is. The plan must be
     /// [`into_sorted`](Self::into_sorted).
     pub fn held_until(&self, address: &Address) -> Option<Date> {
-        // A container sorts before its parts. Each has few holds, but there may be many containers.
+        // Holds are sorted by address: find the container's by binary search, and check each of them.
         let first_position = self.held.partition_point(|held| held.address.path < address.path);
-        let mut of_container = self.held[first_position..].iter();
-        let of_container =
-            of_container.by_ref().take_while(|held| held.address.path == address.path);
-        of_container.filter(|held| held.covers(address)).map(|held| held.until).max()
+        let mut later_holds = self.held[first_position..].iter();
+        let container_holds =
+            later_holds.by_ref().take_while(|held| held.address.path == address.path);
+        container_holds.filter(|held| held.covers(address)).map(|held| held.until).max()
     }
 
-    /// The watched differences: those without a hold, and those with one.
+    /// The steps for watched objects, and those for held ones.
     pub fn watched_and_held(&self) -> (Vec<&Step>, Vec<&Step>) {
         self.watched.iter().partition(|step| self.held_until(&step.address).is_none())
     }
 
     /// The live state of the container at `path`, if it is kept.
-    pub fn live(&self, path: &str) -> Option<&Live> {
+    pub fn live(&self, path: &str) -> Option<&LiveContainer> {
         self.live.get(path).map(|state| &*state.0)
     }
 }
@@ -411,11 +352,11 @@ fn extend_to_closure(
     find_more: impl Fn(&BTreeSet<Arc<str>>) -> Vec<Arc<str>>,
 ) {
     loop {
-        let found = find_more(paths);
-        if found.is_empty() {
+        let new_paths = find_more(paths);
+        if new_paths.is_empty() {
             return;
         }
-        paths.extend(found);
+        paths.extend(new_paths);
     }
 }
 
@@ -435,12 +376,12 @@ pub enum Strictness {
 pub struct ContainerPlan {
     /// The results.
     pub findings: Findings,
-    /// The sections whose declarations and live state were both complete and were compared.
+    /// The sections that were compared: declaration and live state were both complete.
     compared_sections: BTreeSet<&'static str>,
     /// The sections that a declared switch closes.
     closed_sections: BTreeSet<&'static str>,
     /// The reason if nothing of the container was compared.
-    closed_cause: Option<Cause>,
+    not_compared_cause: Option<Cause>,
     /// The state of the import, if the contents have not arrived.
     import_state: Option<ImportState>,
     /// The rules that name users, by username.
@@ -456,23 +397,26 @@ impl Deref for ContainerPlan {
 }
 
 impl ContainerPlan {
-    /// Returns why the absence of `step`, a step of another plan, does not prove that it was applied: its
-    /// object was not read completely or has moved, or a field that the step changes was not returned.
-    /// `None` means that the step has nothing left to do.
+    /// The reason why this plan's lack of `step`, a step of another plan, does not prove that it was
+    /// applied: its object was not read completely or has moved, or the service did not return a field
+    /// that the step changes. `None` means that the step has nothing left to do.
     pub fn unconfirmed_cause(&self, step: &Step) -> Option<Cause> {
         if Bug::UnreadIsDone.is_planted() {
             return None;
         }
         let address = &step.address;
         if !self.has_compared(step) {
-            let mut of_section = self.incomplete.iter().filter(|scope| {
+            let mut section_scopes = self.incomplete.iter().filter(|scope| {
                 scope.address.section == address.section && scope.address.entry.is_none()
             });
-            let whole = self.closed_cause.as_ref().or_else(|| Some(&of_section.next()?.reason));
-            return whole.cloned().or_else(|| address.section.map(|_| Cause::new("not read")));
+            let section_cause =
+                self.not_compared_cause.as_ref().or_else(|| Some(&section_scopes.next()?.reason));
+            return section_cause
+                .cloned()
+                .or_else(|| address.section.map(|_| Cause::new("not read")));
         }
-        if let Some(ambiguous) = self.incomplete.iter().find(|scope| scope.address == *address) {
-            return Some(ambiguous.reason.clone());
+        if let Some(entry_scope) = self.incomplete.iter().find(|scope| scope.address == *address) {
+            return Some(entry_scope.reason.clone());
         }
         if let Some(problem_at_address) =
             self.problems.iter().find(|problem| problem.address == *address)
@@ -491,10 +435,10 @@ impl ContainerPlan {
         step.address.section.is_some_and(|section| self.compared_sections.contains(section))
     }
 
-    /// Why nothing of the container was compared, if so: it does not exist, has moved, or is
-    /// archived.
-    pub const fn closed_cause(&self) -> Option<&Cause> {
-        self.closed_cause.as_ref()
+    /// The reason if nothing of the container was compared, for example because it does not exist, has
+    /// moved, or is archived.
+    pub const fn not_compared_cause(&self) -> Option<&Cause> {
+        self.not_compared_cause.as_ref()
     }
 
     /// The state of the import, if the contents have not arrived.
@@ -507,8 +451,7 @@ impl ContainerPlan {
         self.closed_sections.contains(section)
     }
 
-    /// The fields of the update `step`, of another plan, for which this plan cannot tell whether they
-    /// were changed.
+    /// The fields of `step`, an update of another plan, that this plan cannot verify.
     pub fn unverifiable_fields(&self, step: &Step) -> Vec<&str> {
         if step.action == Action::Update {
             self.noted_fields(step, &Reason::CannotVerify)
@@ -517,8 +460,8 @@ impl ContainerPlan {
         }
     }
 
-    /// The fields of `step` for which this plan notes `reason`. Without those that were unset before:
-    /// for them it is enough to see that they are set now.
+    /// The fields of `step` for which this plan notes `reason`, without those that were unset before: for
+    /// them it is enough that they are set now.
     fn noted_fields(&self, step: &Step, reason: &Reason) -> Vec<&str> {
         let notes =
             self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
@@ -527,16 +470,16 @@ impl ContainerPlan {
         fields.filter(|field| step.change(field).is_some_and(|c| *c.before != unset)).collect()
     }
 
-    /// Plans nothing: a rule included the container, and it no longer exists.
-    fn close_vanished(&mut self, declared: &Container) {
-        self.closed_cause = Some(Cause::new("it was deleted or archived during this run"));
+    /// Plans nothing: a rule included the container, and it was deleted or archived since.
+    fn stop_as_vanished(&mut self, declared: &Container) {
+        self.not_compared_cause = Some(Cause::new("it was deleted or archived during this run"));
         let note = Note::new(&declared.address(), Reason::Vanished, &declared.origin);
         self.findings.notes.push(note);
     }
 
     /// Plans nothing for the container, because `address` could not be read for `reason`.
-    fn close_unread(&mut self, address: Address, reason: Cause) {
-        self.closed_cause = Some(reason.clone());
+    fn stop_as_unread(&mut self, address: Address, reason: Cause) {
+        self.not_compared_cause = Some(reason.clone());
         self.add_incomplete(address, reason);
     }
 
@@ -546,8 +489,8 @@ impl ContainerPlan {
     }
 
     /// Plans nothing, because of `problem`.
-    fn close(&mut self, problem: Problem) {
-        self.closed_cause = Some(Cause::new(problem.message.clone()));
+    fn stop_with_problem(&mut self, problem: Problem) {
+        self.not_compared_cause = Some(Cause::new(problem.message.clone()));
         self.findings.problems.push(problem);
     }
 }

@@ -1,12 +1,12 @@
-//! Plans a container by whether it exists, and where. If it is not where it is declared, reports why
-//! nothing of it is planned.
+//! Chooses how to plan a container: it exists, is missing, or is at another path. Reports problems if
+//! nothing can be planned.
 
 use super::{ContainerPlan, container::ContainerPlanner};
 use crate::{
     cause::Cause,
     diff::{
         Problem,
-        texts::{self, ProblemTexts, Words, words},
+        texts::{self, PlaceholderValues, ProblemTexts, words},
     },
     kind::find_marked_group,
     live::Presence,
@@ -17,81 +17,89 @@ use crate::{
 impl ContainerPlanner<'_> {
     /// Plans the container.
     pub(super) fn plan_by_presence(&self, plan: &mut ContainerPlan) {
-        let is_unwanted = self.declared.lifecycle.is_absent().is_some();
+        let is_declared_absent = self.declared.lifecycle.absent_origin().is_some();
         match &self.context.live.presence {
-            Presence::Here(..) => self.plan_existing(plan),
-            Presence::Missing(_) if is_unwanted => {}
+            Presence::Existing(..) => self.plan_existing(plan),
+            Presence::Missing(_) if is_declared_absent => {}
             // Only an administrator sees every group and user.
-            Presence::NoNamespace(_) if is_unwanted && self.settings.caller.is_administrator => {}
-            Presence::NoNamespace(group) if is_unwanted => {
+            Presence::MissingNamespace(_)
+                if is_declared_absent && self.settings.caller.is_administrator => {}
+            Presence::MissingNamespace(group) if is_declared_absent => {
                 let reason = Cause::new(self.namespace_problem(group).message);
-                plan.close_unread(self.address.clone(), reason);
+                plan.stop_as_unread(self.address.clone(), reason);
             }
-            Presence::Missing(_) | Presence::NoNamespace(_) | Presence::Moved { .. }
+            Presence::Missing(_) | Presence::MissingNamespace(_) | Presence::Redirected { .. }
                 if self.declared.including_glob.is_some() =>
             {
-                plan.close_vanished(self.declared);
+                plan.stop_as_vanished(self.declared);
             }
-            // Everything in a group that this run creates is missing too.
-            Presence::NoNamespace(group) if self.context.target.namespace.is_none() => {
-                plan.close(self.namespace_problem(group));
+            // In a group that this run creates, everything is missing.
+            Presence::MissingNamespace(group) if self.context.target.namespace.is_none() => {
+                plan.stop_with_problem(self.namespace_problem(group));
             }
-            Presence::Missing(_) | Presence::NoNamespace(_) => self.plan_missing(plan),
-            Presence::Moved { to } => plan.close(self.moved_problem(to.as_deref())),
-            Presence::Twice { at, other } => {
+            Presence::Missing(_) | Presence::MissingNamespace(_) => self.plan_missing(plan),
+            Presence::Redirected { new_path: to } => {
+                plan.stop_with_problem(self.moved_problem(to.as_deref()));
+            }
+            Presence::Ambiguous { at, other_path: other } => {
                 let words = words![at = escape(at), other = escape(other)];
-                plan.close(self.former_problem(texts::TWICE, words));
+                plan.stop_with_problem(self.former_problem(texts::TWICE, words));
             }
-            Presence::Halfway { from, at } => {
+            Presence::PartlyMoved { former_path: from, at } => {
                 let words = words![from = escape(from), at = escape(at)];
-                plan.close(self.former_problem(texts::HALFWAY, words));
+                plan.stop_with_problem(self.former_problem(texts::HALFWAY, words));
             }
             Presence::Unreadable(reason) => {
-                plan.close_unread(self.address.clone(), reason.clone());
+                plan.stop_as_unread(self.address.clone(), reason.clone());
             }
         }
     }
 
     /// A problem of the container as a whole. The texts may name its noun.
-    fn problem(&self, texts: ProblemTexts, words: Words<'_>) -> Problem {
+    fn problem(&self, texts: ProblemTexts, words: PlaceholderValues<'_>) -> Problem {
         let noun = words![noun = self.declared.scope.noun()];
         Problem::from_texts(texts, &[words, noun].concat(), self.address, &self.declared.origin)
     }
 
     /// As [`Self::problem`], with texts that have one code for groups and one for projects.
-    fn problem_with_scoped_code(&self, texts: [&'static str; 4], words: Words<'_>) -> Problem {
+    fn problem_with_scoped_code(
+        &self,
+        texts: [&'static str; 4],
+        words: PlaceholderValues<'_>,
+    ) -> Problem {
         let [group_code, project_code, message, help] = texts;
         self.problem([self.declared.scope.choose(group_code, project_code), message, help], words)
     }
 
-    /// A problem with its former paths.
-    fn former_problem(&self, texts: ProblemTexts, words: Words<'_>) -> Problem {
+    /// A problem with the container's former paths.
+    fn former_problem(&self, texts: ProblemTexts, words: PlaceholderValues<'_>) -> Problem {
         Problem { origin: self.former_origin().clone(), ..self.problem(texts, words) }
     }
 
-    /// Where its former path is declared.
+    /// The place of its first declared former path.
     pub(super) fn former_origin(&self) -> &Origin {
-        let former = self.declared.lifecycle.previously.first();
+        let former = self.declared.lifecycle.former_paths.first();
         former.map_or(&self.declared.origin, |former| &former.origin)
     }
 
-    /// It does not exist. `is_unselected`: the run would create it if it selected all of it.
+    /// The problem that the container does not exist. `is_unselected`: the run would create it if it
+    /// selected the whole container.
     pub(super) fn missing_problem(&self, is_unselected: bool) -> Problem {
-        let texts = if is_unselected {
+        let problem_texts = if is_unselected {
             texts::MISSING_UNSELECTED
         } else if self.settings.is_offline {
             texts::MISSING_OFFLINE
         } else {
             texts::MISSING
         };
-        // Nothing above a top-level group shows whether it is only hidden.
-        let is_of_top = !self.address.path.contains('/');
-        let or_hidden = if is_of_top { ", or the token cannot see it" } else { "" };
-        self.problem_with_scoped_code(texts, &[("or_hidden", &or_hidden)])
+        // No parent group shows whether a top-level group exists: it may only be hidden.
+        let is_top_level = !self.address.path.contains('/');
+        let or_hidden = if is_top_level { ", or the token cannot see it" } else { "" };
+        self.problem_with_scoped_code(problem_texts, &[("or_hidden", &or_hidden)])
     }
 
-    /// Nothing exists at `namespace`, the path of its group or user. In a snapshot, that group may
-    /// exist under another path: creating it would make a second one.
+    /// The problem that no group or user exists at `namespace`. In a snapshot, the group may exist under
+    /// a former path.
     pub(super) fn namespace_problem(&self, namespace: &str) -> Problem {
         let is_offline = self.settings.is_offline;
         let texts =
@@ -111,12 +119,12 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// It is archived at the path `from`, so it cannot be moved.
+    /// The problem that the container is archived at the path `from`, so it cannot be moved.
     pub(super) fn archived_problem(&self, from: &str) -> Problem {
         self.problem(texts::ARCHIVED, &[("from", &escape(from))])
     }
 
-    /// It is marked for deletion, and may not be restored.
+    /// The problem that the container is marked for deletion, and this run cannot restore it.
     pub(super) fn deleting_problem(&self, since: Option<&str>) -> Problem {
         let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
         self.problem_with_scoped_code(texts::DELETING, &[("since", &since)])

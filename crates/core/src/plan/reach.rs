@@ -1,8 +1,8 @@
-//! The extent of a run: the part of a plan within `--limit`, and how much of it changes containers
+//! The extent of a run: the part of a plan within `--limit`, and guards for changes of containers
 //! without a document.
 //!
-//! The limit is applied before guards count. So a large change can be made in several runs, each of
-//! which passes the guards.
+//! The limit is applied before guards count, so a large change can be split into several runs that each
+//! pass the guards.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ pub struct Extent {
     pub limit: Option<NonZeroUsize>,
     /// How many containers that only a rule includes may change.
     pub reach: Limits,
-    /// Whether drift from before a branch is only shown, and so not counted by guards.
+    /// True if drift from before a branch is only shown, so that guards do not count it.
     pub ignores_drift: bool,
 }
 
@@ -38,44 +38,50 @@ impl Default for Extent {
     }
 }
 
-/// What a limit left out.
+/// The effect of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Limited {
+pub struct AppliedLimit {
     /// The limit.
     pub to: usize,
     /// How many further groups and projects have steps.
     pub left_out: usize,
 }
 
-/// The containers that rules included.
+/// The containers without a document that rules include.
 #[derive(Debug, Default)]
 pub(super) struct IncludedContainers {
     /// The glob that included each container, by path.
     glob_by_path: BTreeMap<Arc<str>, Arc<str>>,
-    /// By glob: the place of its rule, and how many containers it included.
+    /// The place of each rule, and the number of containers that it includes, by glob.
     rules_by_glob: BTreeMap<Arc<str>, (Origin, usize)>,
 }
 
 impl IncludedContainers {
     pub(super) fn add(&mut self, container: &Container) {
-        let Some(by) = &container.including_glob else { return };
-        self.glob_by_path.insert(container.path.clone(), by.clone());
-        let (_, all) =
-            self.rules_by_glob.entry(by.clone()).or_insert_with(|| (container.origin.clone(), 0));
-        *all += 1;
+        let Some(glob) = &container.including_glob else { return };
+        self.glob_by_path.insert(container.path.clone(), glob.clone());
+        let (_, included_count) =
+            self.rules_by_glob.entry(glob.clone()).or_insert_with(|| (container.origin.clone(), 0));
+        *included_count += 1;
     }
 
     /// Refusals for steps that change too many included containers.
     pub(super) fn refusals(&self, steps: &[&Step], limits: &Limits) -> Vec<GuardRefusal> {
         let paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
-        let mut changed: BTreeMap<_, usize> = BTreeMap::new();
-        for by in paths.into_iter().filter_map(|path| self.glob_by_path.get(path)) {
-            *changed.entry(by).or_default() += 1;
+        let mut changed_counts: BTreeMap<_, usize> = BTreeMap::new();
+        for changed_glob in paths.into_iter().filter_map(|path| self.glob_by_path.get(path)) {
+            *changed_counts.entry(changed_glob).or_default() += 1;
         }
         self.rules_by_glob
             .iter()
-            .filter_map(|(by, (origin, all))| {
-                guard::refuse_reach(by, origin, *all, changed.get(by).copied()?, limits)
+            .filter_map(|(glob, (origin, included_count))| {
+                guard::refuse_reach(
+                    glob,
+                    origin,
+                    *included_count,
+                    changed_counts.get(glob).copied()?,
+                    limits,
+                )
             })
             .collect()
     }
@@ -89,17 +95,17 @@ impl Plan {
             self.findings.steps.iter().map(|step| step.address.path.clone()).collect();
         paths.dedup();
         let mut selected: BTreeSet<Arc<str>> = paths.iter().take(max_containers).cloned().collect();
-        // And those that they depend on.
+        // Add the containers that they depend on.
         extend_to_closure(&mut selected, |selected| {
             let steps =
                 self.findings.steps.iter().filter(|step| selected.contains(&step.address.path));
-            let needed = steps.flat_map(|step| &step.after).map(|edge| &edge.address.path);
-            needed.filter(|path| !selected.contains(*path)).cloned().collect()
+            let needed_paths = steps.flat_map(|step| &step.after).map(|edge| &edge.address.path);
+            needed_paths.filter(|path| !selected.contains(*path)).cloned().collect()
         });
         let is_selected = |path: &Arc<str>| selected.contains(path);
         let skipped: BTreeSet<Arc<str>> =
             paths.into_iter().filter(|path| !is_selected(path)).collect();
-        self.limited = Some(Limited { to: max_containers, left_out: skipped.len() });
+        self.limited = Some(AppliedLimit { to: max_containers, left_out: skipped.len() });
         self.live.retain(|path, _| is_selected(path));
         let findings = &mut self.findings;
         findings.steps.retain(|step| is_selected(&step.address.path));

@@ -1,10 +1,10 @@
-//! Many globs over paths. With thousands of globs and paths, not every pair can be tried.
+//! Matches paths against many globs. With thousands of both, not every combination can be tried.
 
 use std::collections::HashMap;
 
 use super::{Glob, literal_length};
 
-/// Numbers of globs, by the beginning and end of the paths that they match.
+/// Maps the beginning and the end of paths to the numbers of the globs that may match them.
 #[derive(Clone, Debug, Default)]
 pub struct GlobIndex(HashMap<String, HashMap<String, Vec<usize>>>);
 
@@ -23,11 +23,11 @@ impl GlobIndex {
     /// The numbers of the globs that may match the lower-case `path`, in order.
     pub fn candidates(&self, path: &str) -> Vec<usize> {
         let slashes = path.match_indices('/').map(|(at, _)| at);
-        let suffixes = slashes.clone().map(|at| &path[at + 1..]).chain([path, ""]);
+        let endings = slashes.clone().map(|at| &path[at + 1..]).chain([path, ""]);
         let beginnings = slashes.chain([path.len()]).map(|end| &path[..end]).chain([""]);
-        let by_end = beginnings.filter_map(|beginning| self.0.get(beginning));
-        let mut numbers: Vec<usize> = by_end
-            .flat_map(|by_end| suffixes.clone().filter_map(|end| by_end.get(end)))
+        let maps_by_end = beginnings.filter_map(|beginning| self.0.get(beginning));
+        let mut numbers: Vec<usize> = maps_by_end
+            .flat_map(|numbers_by_end| endings.clone().filter_map(|end| numbers_by_end.get(end)))
             .flatten()
             .copied()
             .collect();
@@ -37,20 +37,20 @@ impl GlobIndex {
     }
 }
 
-/// The path parts of `glob` before its first wildcard and after its last. Every path that it
-/// matches begins with the former and ends with the latter, as whole parts. A glob without
-/// wildcards is all beginning.
+/// Returns the whole path segments of `glob` before its first wildcard and after its last one.
+/// Every matching path begins with the former and ends with the latter. A glob without wildcards is
+/// all beginning.
 fn literal_parts(glob: &str) -> (&str, &str) {
-    let first = literal_length(glob);
-    if first == glob.len() {
+    let first_wildcard = literal_length(glob);
+    if first_wildcard == glob.len() {
         return (glob, "");
     }
-    let last = glob.rfind(super::SPECIAL_CHARACTERS).unwrap_or(first);
-    let beginning = glob[..first].rfind('/').map_or("", |end| &glob[..end]);
-    (beginning, glob[last..].find('/').map_or("", |at| &glob[last + at + 1..]))
+    let last_wildcard = glob.rfind(super::SPECIAL_CHARACTERS).unwrap_or(first_wildcard);
+    let beginning = glob[..first_wildcard].rfind('/').map_or("", |end| &glob[..end]);
+    (beginning, glob[last_wildcard..].find('/').map_or("", |at| &glob[last_wildcard + at + 1..]))
 }
 
-/// Globs over paths.
+/// Globs for paths, with an index.
 #[derive(Clone, Debug, Default)]
 pub struct Globs {
     globs: Vec<Glob>,
@@ -123,10 +123,10 @@ mod tests {
             pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 1..7),
             path in "[ab]{1,2}(/[ab]{1,2}){0,3}",
         ) {
-            let written = pieces.concat();
-            if let Ok(glob) = Glob::for_paths(&written) {
+            let pattern = pieces.concat();
+            if let Ok(glob) = Glob::for_paths(&pattern) {
                 let globs = Globs::from_iter([glob.clone()]);
-                prop_assert_eq!(globs.matches(&path), glob.matches(&path), "{} {}", written, path);
+                prop_assert_eq!(globs.matches(&path), glob.matches(&path), "{} {}", pattern, path);
             }
         }
     }
@@ -135,10 +135,10 @@ mod tests {
     fn only_globs_that_begin_and_end_like_the_path_are_tried() {
         for shape in ["acme/p{}", "acme/p{}/**", "*/p{}", "**/p{}/x", "acme/*/p{}"] {
             let globs: Vec<_> = (0..100).map(|i| shape.replace("{}", &i.to_string())).collect();
-            let mut ends = GlobIndex::default();
-            globs.iter().enumerate().for_each(|(at, glob)| ends.insert(at, glob));
+            let mut index = GlobIndex::default();
+            globs.iter().enumerate().for_each(|(at, glob)| index.insert(at, glob));
             let path = globs[7].replace("**", "y").replace('*', "z");
-            assert_eq!(ends.candidates(&path), [7], "{shape}");
+            assert_eq!(index.candidates(&path), [7], "{shape}");
         }
     }
 }

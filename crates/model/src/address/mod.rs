@@ -1,9 +1,9 @@
 //! Addresses of managed objects, and the globs that select them.
 //!
 //! An [`Address`] is `PATH#SECTION/ENTRY`: `acme/shop`, `acme/shop#settings`,
-//! `acme/shop#variables/TOKEN@prod%2F*`. The entry part is percent-encoded and never holds a
-//! credential. A [`Selector`] is a glob over the path, optionally `#` and one over the section and
-//! entry: `*` stays within a path segment, `**` crosses them.
+//! `acme/shop#variables/TOKEN@prod%2F*`. The entry is percent-encoded and never contains a
+//! credential. A [`Selector`] is a glob for the path, optionally followed by `#` and a glob for the
+//! section and entry: `*` stays within a path segment, `**` crosses segments.
 
 mod globs;
 
@@ -109,20 +109,26 @@ impl Selector {
     /// Reads `GLOB` or `GLOB#GLOB`.
     ///
     /// # Errors
-    /// What is wrong with the glob.
-    pub fn parse(written: &str) -> Result<Self, String> {
-        let (path, rest) =
-            written.split_once('#').map_or((written, None), |(path, rest)| (path, Some(rest)));
-        if rest == Some("") {
+    /// Why the glob is invalid.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (path, object_pattern) =
+            text.split_once('#').map_or((text, None), |(path, rest)| (path, Some(rest)));
+        if object_pattern == Some("") {
             return Err("it has nothing after `#`".into());
         }
         if path.is_empty() {
             return Err("a selector starts with a path, such as `acme/**` or `**#variables`".into());
         }
-        let path = glob(&path.to_lowercase())?;
-        let section =
-            rest.map(|rest| glob(rest.split('/').next().unwrap_or_default())).transpose()?;
-        Ok(Self { pattern: written.to_owned(), path, object: rest.map(glob).transpose()?, section })
+        let path = compile_path_glob(&path.to_lowercase())?;
+        let section = object_pattern
+            .map(|rest| compile_path_glob(rest.split('/').next().unwrap_or_default()))
+            .transpose()?;
+        Ok(Self {
+            pattern: text.to_owned(),
+            path,
+            object: object_pattern.map(compile_path_glob).transpose()?,
+            section,
+        })
     }
 
     /// The original text.
@@ -130,25 +136,25 @@ impl Selector {
         &self.pattern
     }
 
-    /// The part for paths.
+    /// The pattern for paths.
     pub fn path_pattern(&self) -> &str {
         self.pattern.split('#').next().unwrap_or_default()
     }
 
-    /// True if it has a part for entries.
+    /// True if it has a pattern for entries.
     pub fn selects_entries(&self) -> bool {
-        self.pattern.split_once('#').is_some_and(|(_, rest)| rest.contains('/'))
+        self.pattern.split_once('#').is_some_and(|(_, object_pattern)| object_pattern.contains('/'))
     }
 
-    /// True if the project at `path` may contain something selected. Paths are case-insensitive.
-    pub fn touches(&self, path: &str) -> bool {
+    /// True if the project at `path` may contain a selected object. Paths are case-insensitive.
+    pub fn matches_path(&self, path: &str) -> bool {
         steps::step();
         self.path.is_match(path.to_lowercase())
     }
 
-    /// True if something in the section of `address` may be selected.
-    pub fn touches_section(&self, address: &Address) -> bool {
-        self.touches(&address.path)
+    /// True if the section of `address` may contain a selected object.
+    pub fn matches_section(&self, address: &Address) -> bool {
+        self.matches_path(&address.path)
             && self
                 .section
                 .as_ref()
@@ -157,17 +163,19 @@ impl Selector {
 
     /// True if `address`, or the section or project that contains it, is selected.
     pub fn matches(&self, address: &Address) -> bool {
-        if !self.touches(&address.path) {
+        if !self.matches_path(&address.path) {
             return false;
         }
-        let Some(rest) = &self.object else { return true };
+        let Some(object_glob) = &self.object else { return true };
         let Some(section) = address.section else { return false };
-        let written = address.to_string();
-        let written = written.split_once('#').map_or("", |(_, written)| written);
+        let address_text = address.to_string();
+        let object_text = address_text.split_once('#').map_or("", |(_, written)| written);
         // An entry can be selected in the form of an address and in the form of a plan.
-        let is_selected_as_shown =
-            address.entry.as_ref().is_some_and(|entry| rest.is_match(format!("{section}/{entry}")));
-        rest.is_match(section) || rest.is_match(written) || is_selected_as_shown
+        let is_selected_as_shown = address
+            .entry
+            .as_ref()
+            .is_some_and(|entry| object_glob.is_match(format!("{section}/{entry}")));
+        object_glob.is_match(section) || object_glob.is_match(object_text) || is_selected_as_shown
     }
 }
 
@@ -180,7 +188,7 @@ pub struct Glob {
 
 #[derive(Clone, Debug)]
 enum Matcher {
-    Name(String),
+    Exact(String),
     Glob(GlobMatcher),
 }
 
@@ -188,26 +196,26 @@ impl Glob {
     /// A case-insensitive glob for full paths: `*` stays within a segment, `**` crosses segments.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub fn for_paths(written: &str) -> Result<Self, String> {
-        let matcher = Matcher::Glob(glob(&written.to_lowercase())?);
-        Ok(Self { pattern: written.to_owned(), matcher })
+    /// Why the glob is invalid.
+    pub fn for_paths(text: &str) -> Result<Self, String> {
+        let matcher = Matcher::Glob(compile_path_glob(&text.to_lowercase())?);
+        Ok(Self { pattern: text.to_owned(), matcher })
     }
 
     /// A glob for the names of entries, in which `*` matches any text.
     ///
     /// # Errors
-    /// What is wrong with it.
-    pub fn for_names(written: &str) -> Result<Self, String> {
-        let matcher = Matcher::Glob(compile(written, false)?);
-        Ok(Self { pattern: written.to_owned(), matcher })
+    /// Why the glob is invalid.
+    pub fn for_names(text: &str) -> Result<Self, String> {
+        let matcher = Matcher::Glob(compile_glob(text, false)?);
+        Ok(Self { pattern: text.to_owned(), matcher })
     }
 
     /// The glob that only matches the entry called `name`.
     pub fn exact(name: &str) -> Self {
         // Within brackets, the backslash is not an escape character.
-        let written = globset::escape(name).replace('\\', r"\\");
-        Self { pattern: written, matcher: Matcher::Name(name.to_owned()) }
+        let pattern = globset::escape(name).replace('\\', r"\\");
+        Self { pattern, matcher: Matcher::Exact(name.to_owned()) }
     }
 
     /// The original text.
@@ -224,7 +232,7 @@ impl Glob {
     pub fn matches(&self, text: &str) -> bool {
         steps::step();
         match &self.matcher {
-            Matcher::Name(name) => name == text,
+            Matcher::Exact(name) => name == text,
             Matcher::Glob(glob) => glob.is_match(text),
         }
     }
@@ -244,8 +252,8 @@ pub fn is_literal(glob: &str) -> bool {
 }
 
 /// A glob for paths.
-fn glob(text: &str) -> Result<GlobMatcher, String> {
-    compile(text, true)
+fn compile_path_glob(text: &str) -> Result<GlobMatcher, String> {
+    compile_glob(text, true)
 }
 
 /// The maximum length of a glob in bytes.
@@ -255,7 +263,7 @@ const MAX_GLOB_DEPTH: usize = 8;
 /// The maximum number of texts that the `{a,b}` of a glob expand to.
 const MAX_GLOB_CHOICES: usize = 1000;
 
-/// Why a glob matches no path.
+/// Why a glob cannot match any path.
 fn path_glob_fault(text: &str) -> Option<String> {
     Some(match text {
         _ if text.starts_with(['/', '!']) => format!("it starts with `{}`", &text[..1]),
@@ -272,13 +280,13 @@ fn path_glob_fault(text: &str) -> Option<String> {
 
 /// The only function that compiles globs. It enforces limits, because the glob compiler panics if a
 /// glob is too large, and expanding choices needs memory.
-fn compile(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, String> {
+fn compile_glob(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, String> {
     steps::step();
     if text.len() > MAX_GLOB_BYTES {
         return Err(format!("it is longer than {MAX_GLOB_BYTES} bytes"));
     }
-    if let Some(why) = path_glob_fault(text).filter(|_| stays_in_segment) {
-        return Err(why);
+    if let Some(fault) = path_glob_fault(text).filter(|_| stays_in_segment) {
+        return Err(fault);
     }
     let (depth, choices) = brace_size(text);
     if depth > MAX_GLOB_DEPTH {
@@ -298,10 +306,10 @@ fn compile(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, String> {
 /// The nesting of braces in a glob, and the number of texts that they expand to, as upper bounds:
 /// escaped braces count too.
 fn brace_size(glob: &str) -> (usize, usize) {
-    // The number of texts of the earlier choices and of the current choice in the innermost open
-    // brace. The stack has the same for the outer ones.
+    // For the innermost open brace: the number of texts of the earlier choices, and of the current
+    // choice. The stack has these numbers for the outer braces.
     let (mut earlier_choices, mut choices) = (0_usize, 1_usize);
-    let (mut outer_counts, mut deepest) = (Vec::new(), 0);
+    let (mut outer_counts, mut max_depth) = (Vec::new(), 0);
     let unclosed = glob.bytes().filter(|byte| *byte == b'{').map(|_| b'}');
     for byte in glob.bytes().chain(unclosed) {
         match byte {
@@ -310,22 +318,22 @@ fn brace_size(glob: &str) -> (usize, usize) {
                     std::mem::take(&mut earlier_choices),
                     std::mem::replace(&mut choices, 1),
                 ));
-                deepest = deepest.max(outer_counts.len());
+                max_depth = max_depth.max(outer_counts.len());
             }
             b',' if !outer_counts.is_empty() => {
                 earlier_choices =
                     earlier_choices.saturating_add(std::mem::replace(&mut choices, 1));
             }
             b'}' => {
-                if let Some((outer, text)) = outer_counts.pop() {
-                    choices = text.saturating_mul(earlier_choices.saturating_add(choices));
-                    earlier_choices = outer;
+                if let Some((outer_earlier, outer_choices)) = outer_counts.pop() {
+                    choices = outer_choices.saturating_mul(earlier_choices.saturating_add(choices));
+                    earlier_choices = outer_earlier;
                 }
             }
             _ => {}
         }
     }
-    (deepest, choices)
+    (max_depth, choices)
 }
 
 #[cfg(test)]
@@ -380,7 +388,7 @@ mod tests {
     #[test]
     fn globs_have_limits() {
         let nested = |depth: usize| "{a,".repeat(depth) + "b" + &"}".repeat(depth);
-        for (glob, why) in [
+        for (glob, message) in [
             (nested(8), None),
             (nested(9), Some("within each other")),
             (nested(250), Some("within each other")),
@@ -401,12 +409,16 @@ mod tests {
             ("?".repeat(4097), Some("longer than 4096 bytes")),
         ] {
             let shown: String = glob.chars().take(20).collect();
-            for read in [Glob::for_paths, Glob::for_names] {
-                let found = read(&glob).map(|_| ()).err();
-                assert_eq!(found.is_some(), why.is_some(), "{shown}: {found:?}");
-                assert!(found.unwrap_or_default().contains(why.unwrap_or_default()), "{shown}");
+            for parse in [Glob::for_paths, Glob::for_names] {
+                let error = parse(&glob).map(|_| ()).err();
+                assert_eq!(error.is_some(), message.is_some(), "{shown}: {error:?}");
+                assert!(error.unwrap_or_default().contains(message.unwrap_or_default()), "{shown}");
             }
-            assert_eq!(Selector::parse(&format!("a#{glob}")).is_err(), why.is_some(), "{shown}");
+            assert_eq!(
+                Selector::parse(&format!("a#{glob}")).is_err(),
+                message.is_some(),
+                "{shown}"
+            );
         }
         let long = "{a,b}[*]".repeat(1000);
         assert!(Glob::exact(&long).matches(&long) && !Glob::exact(&long).matches("a"));

@@ -14,10 +14,10 @@ use super::prelude::*;
 /// The type of the rule for any approver.
 pub const ANY_APPROVER: &str = "any_approver";
 
-/// The type of a rule that counts only if a report is bad.
+/// The type of a rule that applies only if a report shows a problem.
 const REPORT: &str = "report_approver";
 
-/// The only name of a rule about coverage.
+/// The only valid name of a rule for code coverage.
 const COVERAGE_NAME: &str = "Coverage-Check";
 
 /// The note shown if a rule for all protected branches gets a list of branches.
@@ -40,8 +40,8 @@ impl KindRules for ApprovalRules {
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         // Groups that the caller cannot see are missing in the list.
         let shows_all_groups = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
-        // A rule for all protected branches shows all of them in this list, although none of them is set
-        // in the rule.
+        // A rule for all protected branches shows all of them in this list, although the rule
+        // itself has no list.
         if spec.name == BRANCHES_FIELD && is_true(raw, ALL_PROTECTED_FIELD) {
             return Some(Json::Array(Vec::new()));
         }
@@ -53,7 +53,7 @@ impl KindRules for ApprovalRules {
         if field("rule_type").is_some_and(|kind| *kind == ANY_APPROVER) {
             // No name contains a NUL.
             identity.keys = vec![format!("\0{ANY_APPROVER}")];
-            identity.former.clear();
+            identity.former_keys.clear();
         }
         identity
     }
@@ -89,7 +89,7 @@ impl KindRules for ApprovalRules {
         let users = users.map(|user| Effect::needs_access(NamedObject::User, Id::Known(user)));
         let weakness_texts = weaknesses(before, after).into_iter();
         let weakness_effects =
-            weakness_texts.map(|how| Effect::Risk(Risk::Weakens, how.to_owned()));
+            weakness_texts.map(|text| Effect::Risk(Risk::Weakens, text.to_owned()));
         weakness_effects.chain(users).collect()
     }
 
@@ -138,8 +138,8 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     if is_nobody(old) {
         return weaknesses_found;
     }
-    let mut lists = old.into_iter().zip(new).filter_map(|(old, new)| old.zip(new));
-    if lists.any(|(old, new)| new.iter().any(|approver| !old.contains(approver))) {
+    let mut list_pairs = old.into_iter().zip(new).filter_map(|(old, new)| old.zip(new));
+    if list_pairs.any(|(old, new)| new.iter().any(|approver| !old.contains(approver))) {
         weaknesses_found.push("let more people approve");
     }
     if is_nobody(new) {
@@ -203,7 +203,7 @@ mod tests {
         cause::Cause,
         kind::{
             Id, Names,
-            testing::{act, fields, live, object, section, target, update},
+            testing::{fields, live_entry, object, requests_for, section, target, update},
         },
         operation::{APPROVAL_RULE_CREATE, APPROVAL_RULE_UPDATE},
         release::DetectedRelease,
@@ -230,7 +230,7 @@ mod tests {
         let body = json!({"name": "Security", "approvals_required": 2, "user_ids": [5], "group_ids": [6], "rule_type": "regular"});
         let declared = fields(declared);
         assert_eq!(
-            act(section("approval_rules"), &names(), CallPurpose::Create(&declared)),
+            requests_for(section("approval_rules"), &names(), CallPurpose::Create(&declared)),
             [APPROVAL_RULE_CREATE.request().arg("id", 7).fields(fields(body))]
         );
     }
@@ -243,7 +243,7 @@ mod tests {
             json!({"user_ids": [5], "group_ids": [6], "applies_to_all_protected_branches": true});
         let request = APPROVAL_RULE_UPDATE.request().arg("id", 7).arg("approval_rule_id", 9);
         let request = request.fields(fields(json!({"approvals_required": 3})));
-        assert_eq!(edit, [request.repeating(object(repeated))]);
+        assert_eq!(edit, [request.with_repeated_values(object(repeated))]);
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
         let section = section("approval_rules");
         let ids = |live: Json, declared: Json, names: &Names| {
             let (declared, target) = (fields(declared), target());
-            let live = crate::kind::testing::live(section, live);
+            let live = crate::kind::testing::live_entry(section, live);
             let purpose = CallPurpose::Change(&declared, &live, &["protected_branches"]);
             let context = CallContext {
                 section,
@@ -273,10 +273,11 @@ mod tests {
             ids(raw(), declared.clone(), &names),
             Err(NoCalls::DependsOnEntries("protected_branches".to_owned()))
         );
-        let known = [("main", Id::Known(4)), ("new", Id::OfStep("acme/shop#x/new".into()))];
-        let known: BTreeMap<_, _> = known.map(|(name, id)| (name.to_owned(), Some(id))).into();
-        names.insert_entries("protected_branches", Ok(known));
-        let sent = json!([4, Id::OfStep("acme/shop#x/new".into()).to_json()]);
+        let entry_ids = [("main", Id::Known(4)), ("new", Id::Pending("acme/shop#x/new".into()))];
+        let entry_ids: BTreeMap<_, _> =
+            entry_ids.map(|(name, id)| (name.to_owned(), Some(id))).into();
+        names.insert_entries("protected_branches", Ok(entry_ids));
+        let sent = json!([4, Id::Pending("acme/shop#x/new".into()).to_json()]);
         assert_eq!(ids(raw(), declared, &names), Ok([Some(sent), Some(json!(false))]));
         let other = json!({"name": "Security", "protected_branches": ["other"]});
         assert!(matches!(
@@ -312,22 +313,22 @@ mod tests {
 
     #[test]
     fn a_rule_protects_less_if_more_people_may_approve_or_nobody() {
-        let of = |users: &[u64], groups: &[u64], required: u64| {
+        let rule = |users: &[u64], groups: &[u64], required: u64| {
             object(json!({"users": users, "groups": groups, "approvals_required": required}))
         };
-        for (before, after, want) in [
-            (of(&[1], &[], 1), of(&[1, 2], &[], 1), &["let more people approve"][..]),
-            (of(&[1], &[], 1), of(&[2], &[], 1), &["let more people approve"]),
-            (of(&[1], &[], 1), of(&[1], &[7], 1), &["let more people approve"]),
-            (of(&[1, 2], &[7], 1), of(&[1], &[], 1), &[]),
-            (of(&[1], &[7], 1), of(&[], &[], 1), &["leave nobody who may approve"]),
-            (of(&[1], &[], 0), of(&[1, 2], &[], 0), &[]),
-            (of(&[], &[], 1), of(&[1], &[], 1), &[]),
-            (of(&[1], &[], 1), Object::new(), &["remove the approval rule"]),
-            (of(&[1], &[], 0), Object::new(), &[]),
-            (Object::new(), of(&[1, 2], &[], 1), &[]),
+        for (before, after, expected) in [
+            (rule(&[1], &[], 1), rule(&[1, 2], &[], 1), &["let more people approve"][..]),
+            (rule(&[1], &[], 1), rule(&[2], &[], 1), &["let more people approve"]),
+            (rule(&[1], &[], 1), rule(&[1], &[7], 1), &["let more people approve"]),
+            (rule(&[1, 2], &[7], 1), rule(&[1], &[], 1), &[]),
+            (rule(&[1], &[7], 1), rule(&[], &[], 1), &["leave nobody who may approve"]),
+            (rule(&[1], &[], 0), rule(&[1, 2], &[], 0), &[]),
+            (rule(&[], &[], 1), rule(&[1], &[], 1), &[]),
+            (rule(&[1], &[], 1), Object::new(), &["remove the approval rule"]),
+            (rule(&[1], &[], 0), Object::new(), &[]),
+            (Object::new(), rule(&[1, 2], &[], 1), &[]),
         ] {
-            assert_eq!(weaknesses(&before, &after), want, "{before:?} {after:?}");
+            assert_eq!(weaknesses(&before, &after), expected, "{before:?} {after:?}");
         }
     }
 
@@ -348,7 +349,8 @@ mod tests {
     fn hidden_groups_leave_the_list_of_groups_unknown() {
         let mut hidden = raw();
         hidden["contains_hidden_groups"] = true.into();
-        let groups = |raw| live(section("approval_rules"), raw).fields.raw().get("groups").cloned();
+        let groups =
+            |raw| live_entry(section("approval_rules"), raw).fields.raw().get("groups").cloned();
         assert_eq!(groups(raw()), Some(json!([6])));
         assert_eq!(groups(hidden), None);
     }

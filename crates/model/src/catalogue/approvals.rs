@@ -1,5 +1,6 @@
-//! How merge requests of a project are approved. Approvers are in [`super::approval_rules`]. It is
-//! one object that always exists; the service changes it by POST.
+//! The settings for merge request approvals of a project. The approvers are in
+//! [`super::approval_rules`]. The settings are one object that always exists; the service changes
+//! it by POST.
 
 use super::prelude::*;
 
@@ -7,10 +8,12 @@ pub(super) struct ApprovalSettings;
 
 impl KindRules for ApprovalSettings {
     fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
-        let (resets, removes) = ("reset_approvals_on_push", "selective_code_owner_removals");
-        if declared.is_on(resets) && declared.is_on(removes) {
+        let (reset_field, removal_field) =
+            ("reset_approvals_on_push", "selective_code_owner_removals");
+        if declared.is_on(reset_field) && declared.is_on(removal_field) {
             report(
-                EntryFault::for_field(texts::APPROVALS_CONFLICT, removes).with_other_field(resets),
+                EntryFault::for_field(texts::APPROVALS_CONFLICT, removal_field)
+                    .with_other_field(reset_field),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Whether a project is archived: read-only and hidden from lists (reference 2, 4.4).
+//! The archived state of a project. An archived project is read-only and hidden from lists.
 
 use crate::operation;
 
@@ -42,16 +42,16 @@ mod tests {
     #[test]
     fn separate_operations_archive_and_unarchive() {
         let (on, off) = (fields(json!({"archived": true})), fields(json!({"archived": false})));
-        let turn = |op: Op<Write>| op.request().arg("id", 7);
+        let request = |op: Op<Write>| op.request().arg("id", 7);
         assert_eq!(
             update(section("archived"), &on, json!({"archived": false}), &["archived"]),
-            [turn(PROJECT_ARCHIVE)]
+            [request(PROJECT_ARCHIVE)]
         );
         assert_eq!(
             update(section("archived"), &off, json!({"archived": true}), &["archived"]),
-            [turn(PROJECT_UNARCHIVE)]
+            [request(PROJECT_UNARCHIVE)]
         );
-        assert_eq!(create(section("archived"), &on), [turn(PROJECT_ARCHIVE)]);
+        assert_eq!(create(section("archived"), &on), [request(PROJECT_ARCHIVE)]);
         assert_eq!(create(section("archived"), &off), []);
         assert_eq!(remove(section("archived"), json!({"archived": true})), []);
     }

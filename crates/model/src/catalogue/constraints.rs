@@ -1,8 +1,9 @@
-//! The effects of a group setting on containers below the group: the table of `constraints.yaml`.
+//! The effects of a group setting on the groups and projects below it: the table of
+//! `constraints.yaml`.
 //!
-//! `check` compares both sides if both are declared. A plan compares the declared side with the
-//! live one, and orders two steps of which one decides over the other. At its end, a run reads again
-//! what a later step may have undone.
+//! `check` compares both values if both are declared. A plan compares the declared value with the
+//! live one. If one step's setting decides over another step's, the plan orders the two. At its
+//! end, a run reads values again that a later step may have changed.
 
 use std::sync::LazyLock;
 
@@ -10,29 +11,30 @@ use serde::Deserialize;
 
 use crate::{field::Scope, value::Json, yaml};
 
-/// A setting that decides about another one, or about the creation of entries, below its group.
+/// A group setting that decides over another setting, or over the creation of entries, below the
+/// group.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constraint {
     /// The setting that decides.
     pub by: GroupSetting,
-    /// What it decides about.
+    /// The setting or the creation that it decides over.
     pub over: ConstrainedField,
-    /// What the service does.
+    /// How the service enforces the setting.
     pub how: ConstraintEffect,
-    /// The values that contradict each other.
+    /// The combinations of values that contradict each other.
     #[serde(default)]
     when: Vec<ConstraintCase>,
-    /// The values that a change of the group gives what is below.
+    /// The values that a change of the group sets below it.
     #[serde(default)]
     gives: Vec<ConstraintCase>,
-    /// Whether it counts in each group above, not only in the nearest one that decides.
+    /// Whether it applies in each group above, not only in the nearest one with the setting.
     #[serde(default)]
     pub every: bool,
-    /// Whether it counts in groups too, the deciding one included.
+    /// Whether it also applies in groups, including the group that has the setting.
     #[serde(default)]
     pub groups: bool,
-    /// Whether it counts only for entries that name a group of another top-level group.
+    /// Whether it applies only to entries that name a group of another top-level group.
     #[serde(default)]
     pub outside: bool,
     /// The effect, as text after the name of the setting.
@@ -43,7 +45,7 @@ pub struct Constraint {
     pub code: String,
 }
 
-/// A field of a section of which a group has one entry.
+/// A field of a section that has only one entry in each group.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSetting {
@@ -59,7 +61,7 @@ pub struct GroupSetting {
 pub struct ConstrainedField {
     /// The section.
     pub section: String,
-    /// The field, unless it is about creations.
+    /// The field; `None` for the creation of entries.
     pub field: Option<String>,
 }
 
@@ -77,12 +79,12 @@ pub enum ConstraintEffect {
     Forbids,
 }
 
-/// Values of both sides.
+/// A combination of values of both settings.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConstraintCase {
     by: Vec<Json>,
-    /// Any, if it is empty.
+    /// Any value if the list is empty.
     #[serde(default)]
     over: Vec<Json>,
 }
@@ -90,8 +92,8 @@ struct ConstraintCase {
 static CONSTRAINTS: LazyLock<Vec<Constraint>> =
     LazyLock::new(|| yaml::built_in!("catalogue/tables/constraints"));
 
-/// The key of the settings of all groups above, by path in lower case, in the object of a group.
-pub const SETTINGS_ABOVE: &str = "settings of groups above";
+/// The key, in the object of a group, of the settings of all groups above, by path in lower case.
+pub const SETTINGS_ABOVE_KEY: &str = "settings of groups above";
 
 /// All constraints.
 pub fn all_constraints() -> impl Iterator<Item = &'static Constraint> {
@@ -103,39 +105,40 @@ pub fn constraints_over<'n>(
     section: &'n str,
     name: Option<&'n str>,
 ) -> impl Iterator<Item = &'static Constraint> + use<'n> {
-    all_constraints()
-        .filter(move |row| row.over.section == section && row.over.field.as_deref() == name)
+    all_constraints().filter(move |constraint| {
+        constraint.over.section == section && constraint.over.field.as_deref() == name
+    })
 }
 
 impl Constraint {
-    /// The key of the paths of the groups that have the setting, from the nearest on, in the object of a
-    /// group. No field of a response has blanks in its name.
+    /// The key, in the object of a group, of the paths of the groups above that have the setting,
+    /// nearest first. It contains blanks, so no field of a response has the same name.
     pub fn deciding_groups_key(&self) -> String {
         format!("{} decided by", self.by.field)
     }
 
-    /// True if the group's value `by` contradicts the value `over`.
-    pub fn contradicts(&self, by: &Json, over: &Json) -> bool {
-        self.when
-            .iter()
-            .any(|case| case.by.contains(by) && (case.over.is_empty() || case.over.contains(over)))
+    /// True if the group's value contradicts `value`.
+    pub fn contradicts(&self, group_value: &Json, value: &Json) -> bool {
+        self.when.iter().any(|case| {
+            case.by.contains(group_value) && (case.over.is_empty() || case.over.contains(value))
+        })
     }
 
-    /// The value that a change of the group to `by` gives the field below.
-    pub fn value_below<'j>(&'j self, by: &'j Json) -> Option<&'j Json> {
-        let given = self.gives.iter().find(|case| case.by.contains(by));
-        given
-            .and_then(|case| case.over.first())
-            .or_else(|| (self.how == ConstraintEffect::Sets && self.gives.is_empty()).then_some(by))
+    /// The value of the field below after the group changes to `group_value`.
+    pub fn value_below<'j>(&'j self, group_value: &'j Json) -> Option<&'j Json> {
+        let matching_case = self.gives.iter().find(|case| case.by.contains(group_value));
+        matching_case.and_then(|case| case.over.first()).or_else(|| {
+            (self.how == ConstraintEffect::Sets && self.gives.is_empty()).then_some(group_value)
+        })
     }
 
-    /// The value that a change of the group to `by` gives the same setting in the groups below it.
-    pub fn value_between<'j>(&self, by: &'j Json) -> Option<&'j Json> {
+    /// The value of the same setting in the groups below after the group changes to `group_value`.
+    pub fn value_in_subgroups<'j>(&self, group_value: &'j Json) -> Option<&'j Json> {
         let mut rows = constraints_over(&self.by.section, Some(&self.by.field));
-        rows.find(|row| row.by == self.by)?.value_below(by)
+        rows.find(|row| row.by == self.by)?.value_below(group_value)
     }
 
-    /// True if the setting of a group decides about the same setting of new groups below it.
+    /// True if new groups below get the value of the setting from their group.
     pub fn is_handed_down(&self) -> bool {
         let mut rows = constraints_over(&self.by.section, Some(&self.by.field));
         rows.any(|row| {
@@ -143,17 +146,18 @@ impl Constraint {
         })
     }
 
-    /// True if the group's value `by` forbids creations in a container of `scope`.
-    pub fn forbids(&self, by: &Json, scope: Scope) -> bool {
+    /// True if the group's value forbids creations in a container of `scope`.
+    pub fn forbids(&self, group_value: &Json, scope: Scope) -> bool {
         (self.groups || scope == Scope::Project)
             && self.how == ConstraintEffect::Forbids
-            && self.contradicts(by, &Json::Null)
+            && self.contradicts(group_value, &Json::Null)
     }
 
-    /// True if it counts for the entry `name` of the container at `path`.
+    /// True if it applies to the entry `name` of the container at `path`.
     pub fn applies_to(&self, path: &str, name: &str) -> bool {
-        let [top, other] = [path, name].map(|path| path.split('/').next().unwrap_or_default());
-        !self.outside || !top.eq_ignore_ascii_case(other)
+        let [container_root, entry_root] =
+            [path, name].map(|path| path.split('/').next().unwrap_or_default());
+        !self.outside || !container_root.eq_ignore_ascii_case(entry_root)
     }
 }
 
@@ -166,26 +170,27 @@ mod tests {
 
     #[test]
     fn a_setting_above_limits_the_one_below() {
-        let (shut, open) = ("disabled_and_unoverridable", "disabled_and_overridable");
+        let (locked, open) = ("disabled_and_unoverridable", "disabled_and_overridable");
         let of = "settings";
-        for (name, own, above, expected) in [
+        for (name, project_value, group_value, expected) in [
             ("visibility", json!("public"), json!("private"), true),
             ("visibility", json!("internal"), json!("internal"), false),
             ("visibility", json!("public"), json!(null), false),
             ("show_diff_preview_in_email", json!(true), json!(false), true),
             ("show_diff_preview_in_email", json!(false), json!(false), false),
-            ("shared_runners_enabled", json!(true), json!(shut), true),
+            ("shared_runners_enabled", json!(true), json!(locked), true),
             ("shared_runners_enabled", json!(true), json!(open), false),
-            ("shared_runners_enabled", json!(false), json!(shut), false),
+            ("shared_runners_enabled", json!(false), json!(locked), false),
             ("shared_runners_setting", json!("enabled"), json!(open), true),
             ("shared_runners_setting", json!(open), json!(open), false),
-            ("shared_runners_setting", json!(open), json!(shut), true),
-            ("shared_runners_setting", json!(shut), json!(shut), false),
+            ("shared_runners_setting", json!(open), json!(locked), true),
+            ("shared_runners_setting", json!(locked), json!(locked), false),
             // This setting of a project does not depend on the group.
             ("lfs_enabled", json!(true), json!(false), false),
         ] {
-            let found = constraints_over(of, Some(name)).any(|row| row.contradicts(&above, &own));
-            assert_eq!(found, expected, "{name} {own} {above}");
+            let found = constraints_over(of, Some(name))
+                .any(|row| row.contradicts(&group_value, &project_value));
+            assert_eq!(found, expected, "{name} {project_value} {group_value}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Finds copies: live entries without differences. Two concurrent runs, or a resent create request
-//! whose first response was lost, leave copies.
+//! Finds copies: live entries with the same identity and the same values. They are created by two
+//! concurrent runs, or by a create request that was resent because its response was lost.
 
 use std::cmp::Reverse;
 
@@ -13,13 +13,13 @@ use crate::{
     value::{self, Json, Object},
 };
 
-/// The maximum time between the creation of an entry and of its copy, in seconds: a create whose
-/// response was lost, and the same request resent.
-const COPY_WITHIN_SECONDS: i64 = 15 * 60;
+/// The maximum time in seconds between the creation of an entry and of its copy, if the copy is
+/// from a resent request.
+const MAX_COPY_GAP_SECONDS: i64 = 15 * 60;
 
 /// Fields that the service computes from the time of the request, from other fields, or from later
 /// use.
-pub const COMPUTED: [&str; 9] = [
+pub const COMPUTED_FIELDS: [&str; 9] = [
     "id",
     "created_at",
     "updated_at",
@@ -42,23 +42,28 @@ pub struct Copies<'l> {
 impl<'l> Copies<'l> {
     /// Checks that `entries`, which have the same identity, are copies. There must be at least one.
     ///
-    /// Keeps the entry with the most child entries ([`child_sections`]), among these the oldest. If
-    /// the service hides a credential that is set only at creation, keeps the newest entry instead,
-    /// which has the current credential.
+    /// Keeps the entry with the most child entries ([`child_sections`]); of several such entries, the
+    /// oldest. If the service hides a credential that is set only at creation, keeps the newest entry
+    /// instead: it has the current credential.
     ///
     /// # Errors
-    /// How the entries differ, as the end of a sentence.
+    /// The difference between the entries, as the end of a sentence such as `differ in ...`.
     pub fn find(section: Section, entries: &[&'l LiveEntry]) -> Result<Self, String> {
         let mut copies = entries.to_vec();
         if let [only] = copies[..] {
             return Ok(Self { kept: only, copies: Vec::new() });
         }
-        let child_names: Vec<_> = child_sections(section).map(|(part, _)| part.section).collect();
-        copies.sort_by_key(|entry| (Reverse(count_child_rows(&child_names, entry)), entry.id()));
+        let child_section_names: Vec<_> =
+            child_sections(section).map(|(child, _)| child.section).collect();
+        copies.sort_by_key(|entry| {
+            (Reverse(count_children(&child_section_names, entry)), entry.id())
+        });
         let hidden =
             copies.first().map_or(HiddenValues::Nothing, |first| hidden_values(section, first));
         for other in copies.iter().skip(1) {
-            if let Some(difference) = find_difference(hidden, &child_names, copies[0], other) {
+            if let Some(difference) =
+                find_difference(hidden, &child_section_names, copies[0], other)
+            {
                 return Err(difference);
             }
         }
@@ -71,9 +76,9 @@ impl<'l> Copies<'l> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HiddenValues {
     Nothing,
-    /// Only fields that can be set when the entry is created, and not later.
+    /// Only fields that are set at creation and cannot be changed later.
     OnlyAtCreation,
-    More,
+    Changeable,
 }
 
 /// The sections whose entries are children of entries of `section`.
@@ -84,26 +89,26 @@ pub fn child_sections(section: Section) -> impl Iterator<Item = (Section, &'stat
 }
 
 /// The number of child entries of `entry` in the given sections; 0 if they were not read.
-fn count_child_rows(child_names: &[&str], entry: &LiveEntry) -> usize {
-    let Some(whole) = &entry.whole_object else { return 0 };
-    let rows = child_names.iter().filter_map(|part| whole.raw().get(*part)?.as_array());
+fn count_children(child_section_names: &[&str], entry: &LiveEntry) -> usize {
+    let Some(object) = &entry.whole_object else { return 0 };
+    let rows = child_section_names.iter().filter_map(|name| object.raw().get(*name)?.as_array());
     rows.map(Vec::len).sum()
 }
 
 /// True if `first` has all child entries that `other` has in the section `name`.
-fn includes_children(name: &str, first: &Object, other: &Object) -> bool {
-    match (first.get(name), other.get(name)) {
-        (Some(Json::Array(all)), Some(Json::Array(some))) => {
-            some.iter().all(|row| all.contains(row))
+fn includes_children(section_name: &str, first: &Object, other: &Object) -> bool {
+    match (first.get(section_name), other.get(section_name)) {
+        (Some(Json::Array(first_rows)), Some(Json::Array(other_rows))) => {
+            other_rows.iter().all(|row| first_rows.contains(row))
         }
         (first, other) => first == other,
     }
 }
 
-/// How `other` differs from `first`, as the end of a sentence; `None` if it is a copy.
+/// The difference between `first` and `other`, as the end of a sentence; `None` if they are copies.
 fn find_difference(
     hidden: HiddenValues,
-    parts: &[&str],
+    child_names: &[&str],
     first: &LiveEntry,
     other: &LiveEntry,
 ) -> Option<String> {
@@ -115,11 +120,11 @@ fn find_difference(
     let mut names = first_fields
         .keys()
         .chain(other_fields.keys())
-        .filter(|name| !COMPUTED.contains(&name.as_str()));
+        .filter(|name| !COMPUTED_FIELDS.contains(&name.as_str()));
     if let Some(name) = names.find(|name| {
-        let is_part =
-            parts.contains(&name.as_str()) && includes_children(name, first_fields, other_fields);
-        !is_part && first_fields.get(*name) != other_fields.get(*name)
+        let has_all_children = child_names.contains(&name.as_str())
+            && includes_children(name, first_fields, other_fields);
+        !has_all_children && first_fields.get(*name) != other_fields.get(*name)
     }) {
         return Some(format!("differ in `{}`", text::escape(name)));
     }
@@ -127,39 +132,39 @@ fn find_difference(
         (HiddenValues::Nothing, ..) => None,
         (_, Some(first_time), Some(other_time)) => {
             let is_close_in_time =
-                (first_time.as_second() - other_time.as_second()).abs() <= COPY_WITHIN_SECONDS;
+                (first_time.as_second() - other_time.as_second()).abs() <= MAX_COPY_GAP_SECONDS;
             (!is_close_in_time).then(|| "were created more than 15 minutes apart".to_owned())
         }
         (HiddenValues::OnlyAtCreation, ..) => None,
-        (HiddenValues::More, ..) => Some("do not show when they were created".to_owned()),
+        (HiddenValues::Changeable, ..) => Some("do not show when they were created".to_owned()),
     }
 }
 
-/// What the service does not show of an entry: write-only fields, credentials in URLs, and child
-/// entries.
+/// Which kind of values the service hides in an entry: write-only fields, credentials in URLs, and
+/// child entries.
 fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
-    let Some(whole) = entry.whole_object.as_ref().map(LiveFields::raw) else {
-        return HiddenValues::More;
+    let Some(live_object) = entry.whole_object.as_ref().map(LiveFields::raw) else {
+        return HiddenValues::Changeable;
     };
     let specs = section.specs();
     if child_sections(section).next().is_some()
-        || whole
+        || live_object
             .iter()
             .any(|(name, value)| is_masked(value) && section.table().by_live_name(name).is_none())
     {
-        return HiddenValues::More;
+        return HiddenValues::Changeable;
     }
-    let hidden = specs.iter().filter(|spec| is_hidden(spec, whole));
-    hidden.fold(HiddenValues::Nothing, |all, spec| match (all, spec.field.accepted) {
+    let hidden = specs.iter().filter(|spec| is_hidden(spec, live_object));
+    hidden.fold(HiddenValues::Nothing, |earlier, spec| match (earlier, spec.field.accepted) {
         (HiddenValues::Nothing | HiddenValues::OnlyAtCreation, Accepted::OnCreate) => {
             HiddenValues::OnlyAtCreation
         }
-        _ => HiddenValues::More,
+        _ => HiddenValues::Changeable,
     })
 }
 
-fn is_hidden(spec: &Spec, whole: &Object) -> bool {
-    let value = spec.field.live_name().and_then(|name| whole.get(name));
+fn is_hidden(spec: &Spec, live_object: &Object) -> bool {
+    let value = spec.field.live_name().and_then(|name| live_object.get(name));
     match spec.field.read {
         Readback::Never => true,
         Readback::IfPresent => value.is_none_or(is_masked),
@@ -171,6 +176,6 @@ fn is_masked(value: &Json) -> bool {
     value.as_str().is_some_and(|text| text.contains("***")) || is_withheld(value)
 }
 
-fn creation_time(whole: &Object) -> Option<Timestamp> {
-    value::text(whole, "created_at")?.parse().ok()
+fn creation_time(live_object: &Object) -> Option<Timestamp> {
+    value::text(live_object, "created_at")?.parse().ok()
 }

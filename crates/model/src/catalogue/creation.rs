@@ -2,7 +2,7 @@
 //! accepts, a PUT with those that only an edit accepts, and a request for each file.
 
 use crate::{
-    kind::{Former, calls::split_files, forms::Encoder, limits},
+    kind::{FormerLocation, calls::split_files, forms::Encoder, limits},
     operation::Request,
 };
 
@@ -12,7 +12,7 @@ use super::prelude::*;
 pub(super) struct CreationRequests<'c> {
     /// The create request, without a body.
     pub(super) post: Request<Write>,
-    /// Whether the create request accepts a field, given its name, its treatment, and its name in
+    /// Whether the create request accepts a field. Parameters: its name, the field, and its name in
     /// requests.
     pub(super) accepts: &'c dyn Fn(&str, &Field, &str) -> bool,
     /// The operation of the other requests.
@@ -29,23 +29,23 @@ impl CreationRequests<'_> {
     /// If a field names something that the service does not have.
     pub(super) fn plan_calls(self, context: &CallContext<'_>, declared: &Fields) -> Calls {
         let naming_fields: Vec<_> = self.base_fields.keys().cloned().collect();
-        let mut first = self.base_fields.clone();
-        let mut then = Fields::new();
+        let mut create_body = self.base_fields.clone();
+        let mut edit_body = Fields::new();
         let settings = super::section(context.target.scope, super::settings::SECTION);
         for (name, value) in declared {
-            let container = context.section.spec(name).map(|_| context.section);
-            let Some(section) = container.or(settings) else { continue };
+            let container_section = context.section.spec(name).map(|_| context.section);
+            let Some(section) = container_section.or(settings) else { continue };
             let is_waiting = section.describe_wait(name, declared, None, true).is_some();
             if is_waiting || equals_default(context.section, section, name, value) {
                 continue;
             }
             let field = section.field(name);
-            let takes = self.accepts_with_limits(section, name, declared);
+            let is_accepted = self.accepts_with_limits(section, name, declared);
             // A form with a file cannot contain nested values.
-            let body = if takes && !matches!(value, Value::File(_)) {
-                &mut first
+            let body = if is_accepted && !matches!(value, Value::File(_)) {
+                &mut create_body
             } else if field.accepted.includes(WriteRequest::Edit) {
-                &mut then
+                &mut edit_body
             } else {
                 continue;
             };
@@ -53,11 +53,11 @@ impl CreationRequests<'_> {
         }
         if let Some(settings) = settings {
             let encoder = Encoder { section: settings, names: context.names };
-            encoder.add_required_fields(&mut then, declared, None)?;
+            encoder.add_required_fields(&mut edit_body, declared, None)?;
         }
         let mut calls = Vec::new();
-        let post = self.post.fields(first).naming(naming_fields);
-        for request in std::iter::once(post).chain(edit_requests(context, self.edit, then)) {
+        let post = self.post.fields(create_body).with_id_fields(naming_fields);
+        for request in std::iter::once(post).chain(edit_requests(context, self.edit, edit_body)) {
             let body = request.body_fields();
             let undo_body = settings
                 .zip(body)
@@ -72,38 +72,42 @@ impl CreationRequests<'_> {
 
     /// True if the create request accepts a field and all its limits.
     fn accepts_with_limits(&self, section: Section, name: &str, declared: &Fields) -> bool {
-        let takes =
+        let is_accepted =
             |name: &str| (self.accepts)(name, section.field(name), section.table().sent_name(name));
         let limits = limits::limiting_fields(section, name)
             .filter(|limit| declared.contains_key(limit.name));
-        takes(name)
+        is_accepted(name)
             && !limits.into_iter().any(|limit| {
-                !takes(limit.name) && section.field(name).accepted.includes(WriteRequest::Edit)
+                !is_accepted(limit.name)
+                    && section.field(name).accepted.includes(WriteRequest::Edit)
             })
     }
 }
 
-/// The calls that rename a container and then move it: the service cannot do both in one call.
-/// `field` of the `transfer` has the new namespace.
+/// The calls that rename a container and then move it: the service cannot do both in one call. The
+/// transfer request has the new namespace in `namespace_field`.
 pub(super) fn relocate(
-    job: &CallContext<'_>,
-    former: &Former,
+    context: &CallContext<'_>,
+    former: &FormerLocation,
     edit: Op<Write>,
     transfer: Op<Write>,
-    field: &str,
+    namespace_field: &str,
 ) -> Vec<PlannedCall> {
-    let renamed = former.is_renamed.then(|| {
-        let path = Some(("path".to_owned(), job.target.slug().into()));
+    let rename_request = former.is_renamed.then(|| {
+        let path = Some(("path".to_owned(), context.target.slug().into()));
         let name = former.name.as_deref().map(|name| ("name".to_owned(), name.into()));
-        job.target.request(edit).fields(path.into_iter().chain(name).collect())
+        context.target.request(edit).fields(path.into_iter().chain(name).collect())
     });
-    let moved = former.is_transferred.then(|| {
-        let namespace = job.target.namespace.as_ref();
-        let to = namespace.map(|namespace| (field.to_owned(), namespace.id.to_json().into()));
-        let transfer = job.target.request(transfer);
-        transfer.fields(to.into_iter().collect()).naming([field.to_owned()])
+    let transfer_request = former.is_transferred.then(|| {
+        let namespace = context.target.namespace.as_ref();
+        let namespace_fields =
+            namespace.map(|namespace| (namespace_field.to_owned(), namespace.id.to_json().into()));
+        let request = context.target.request(transfer);
+        request
+            .fields(namespace_fields.into_iter().collect())
+            .with_id_fields([namespace_field.to_owned()])
     });
-    renamed.into_iter().chain(moved).map(PlannedCall::from).collect()
+    rename_request.into_iter().chain(transfer_request).map(PlannedCall::from).collect()
 }
 
 /// True if the field can be left out of a create request because the result is the same: an empty

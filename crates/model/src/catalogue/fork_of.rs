@@ -1,4 +1,4 @@
-//! The project that a project is a fork of (reference 2, 4.4).
+//! The upstream project of a fork.
 //!
 //! A new project is created as a fork: see [`source`](super::source).
 
@@ -17,10 +17,10 @@ impl KindRules for ForkRelation {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         match context.purpose {
             CallPurpose::Create(declared) => Ok(vec![relation_request(context, declared)?.into()]),
-            CallPurpose::Remove(live) => Ok(vec![context.remove(live)?.into()]),
+            CallPurpose::Remove(live) => Ok(vec![context.removal_request(live)?.into()]),
             // The service allows one relation, so the old one is removed first and restored on failure.
             CallPurpose::Change(declared, live, _) => Ok(vec![
-                context.remove(live)?.without_resend().into(),
+                context.removal_request(live)?.without_resend().into(),
                 relation_request(context, declared)?.into(),
                 PlannedCall { is_restore: true, ..former_relation_request(context, live).into() },
             ]),
@@ -31,8 +31,8 @@ impl KindRules for ForkRelation {
     fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let former_upstream =
             value::text(before, FORK_OF).filter(|_| before.get(FORK_OF) != after.get(FORK_OF));
-        let effect = former_upstream.map(|lost| {
-            let upstream = text::escape(lost);
+        let effect = former_upstream.map(|path| {
+            let upstream = text::escape(path);
             Effect::SideEffect(format!(
                 "closes the open merge requests from here into `{upstream}`"
             ))
@@ -49,14 +49,14 @@ pub(super) fn relation_request(
     let path = declared.text(FORK_OF).unwrap_or_default();
     let id = context.names.require(NamedObject::Project, path, FORK_OF)?;
     let request = context.target.request(operation::FORK_RELATION_CREATE);
-    Ok(request.arg_of(UPSTREAM_ARGUMENT, path, id.number()))
+    Ok(request.arg_by_path(UPSTREAM_ARGUMENT, path, id.number()))
 }
 
 /// The request that restores the former upstream.
 fn former_relation_request(context: &CallContext<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.raw().get(FORK_OF).map(plain_text).unwrap_or_default();
     let request = context.target.request(operation::FORK_RELATION_CREATE);
-    request.arg_of(UPSTREAM_ARGUMENT, &path, live.id())
+    request.arg_by_path(UPSTREAM_ARGUMENT, &path, live.id())
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     use crate::{
         kind::{
             FieldSelection, Names,
-            testing::{act, as_sent, fields, live, object, section, target},
+            testing::{fields, live_entry, object, requests_for, section, sent_parts, target},
         },
         operation::{FORK_RELATION_CREATE, FORK_RELATION_DELETE},
     };
@@ -84,37 +84,41 @@ mod tests {
 
     #[test]
     fn a_relation_is_added_replaced_and_removed() {
-        let of = section("fork_of");
+        let section = section("fork_of");
         let declared = fields(json!({"fork_of": "acme/up"}));
-        let relate = |path: &str, id| {
+        let creation = |path: &str, id| {
             let request = FORK_RELATION_CREATE.request().arg("id", 7);
-            request.arg_of("forked_from_id", path, Some(id))
+            request.arg_by_path("forked_from_id", path, Some(id))
         };
-        let end = || FORK_RELATION_DELETE.request().arg("id", 7);
+        let removal = || FORK_RELATION_DELETE.request().arg("id", 7);
         let (target, names) = (target(), names());
-        let made = act(of, &names, CallPurpose::Create(&declared));
-        assert_eq!(as_sent(&made), as_sent(&[relate("acme/up", 4)]));
-        let live = live(of, upstream());
+        let creation_requests = requests_for(section, &names, CallPurpose::Create(&declared));
+        assert_eq!(sent_parts(&creation_requests), sent_parts(&[creation("acme/up", 4)]));
+        let live = live_entry(section, upstream());
         let release = crate::release::DetectedRelease::NotRequested;
         let context_for = |purpose| CallContext {
-            section: of,
+            section,
             target: &target,
             names: &names,
             release,
             has_unique_address: true,
             purpose,
         };
-        let replaced = of
+        let replaced = section
             .rules()
             .calls(&context_for(CallPurpose::Change(&declared, &live, &["fork_of"])))
             .unwrap();
         let restores: Vec<_> = replaced.iter().map(|call| call.is_restore).collect();
         let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();
         assert_eq!(restores, [false, false, true]);
-        let expected = [end().without_resend(), relate("acme/up", 4), relate("acme/old", 9)];
-        assert_eq!(as_sent(&requests), as_sent(&expected));
-        assert_eq!(as_sent(&act(of, &names, CallPurpose::Remove(&live))), as_sent(&[end()]));
-        let unknown = of.rules().calls(&CallContext {
+        let expected =
+            [removal().without_resend(), creation("acme/up", 4), creation("acme/old", 9)];
+        assert_eq!(sent_parts(&requests), sent_parts(&expected));
+        assert_eq!(
+            sent_parts(&requests_for(section, &names, CallPurpose::Remove(&live))),
+            sent_parts(&[removal()])
+        );
+        let unknown = section.rules().calls(&CallContext {
             names: &Names::default(),
             ..context_for(CallPurpose::Create(&declared))
         });

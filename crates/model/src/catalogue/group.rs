@@ -1,8 +1,8 @@
-//! The group itself: how it is found, created, renamed, moved (beyond: groups, A.6) and restored
-//! (A.7). undrift never deletes a group.
+//! The group itself: its lookup, creation, renaming, move and restoration. undrift never deletes a
+//! group.
 
 use crate::{
-    kind::{ContainerLookup, Facts, calls::Lifecycle},
+    kind::{ContainerFacts, ContainerLookup, calls::Lifecycle},
     level::OWNER,
     operation,
 };
@@ -15,13 +15,13 @@ use super::{
 /// How a group is found and read.
 pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator_level: OWNER,
-    // Projects have a list of their own; in this response they would be slow and useless.
+    // undrift reads projects from another list; here they would make the response slow.
     get: |path| operation::GROUP_GET.request().arg("id", path).query("with_projects", false),
-    path: "full_path",
-    facts,
+    path_field: "full_path",
+    read_facts,
     secret_facts: &[RUNNERS_TOKEN_FIELD],
     import_fields: &[],
-    level: Some(|group, user| {
+    level_request: Some(|group, user| {
         operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user)
     }),
 };
@@ -34,8 +34,8 @@ impl KindRules for GroupRules {
             CallPurpose::Create(declared) => declared,
             // Without a parent group, it becomes a top-level group.
             CallPurpose::Container(Lifecycle::Move(former)) => {
-                let (edit, to) = (operation::GROUP_UPDATE, operation::GROUP_TRANSFER);
-                return Ok(creation::relocate(context, former, edit, to, "group_id"));
+                let (edit, transfer) = (operation::GROUP_UPDATE, operation::GROUP_TRANSFER);
+                return Ok(creation::relocate(context, former, edit, transfer, "group_id"));
             }
             CallPurpose::Container(Lifecycle::Restore) => {
                 return Ok(vec![context.target.request(operation::GROUP_RESTORE).into()]);
@@ -48,32 +48,33 @@ impl KindRules for GroupRules {
         };
         let parent = context.target.namespace.as_ref();
         let parent = parent.map(|parent| ("parent_id".to_owned(), parent.id.to_json().into()));
-        let base_fields = context.target.naming().into_iter().chain(parent).collect();
+        let base_fields = context.target.naming_fields().into_iter().chain(parent).collect();
         let post = operation::GROUP_CREATE.request();
-        let takes =
+        let accepts =
             &|_: &str, field: &Field, _: &str| field.accepted.includes(WriteRequest::Create);
         let edit = operation::GROUP_UPDATE;
-        CreationRequests { post, accepts: takes, edit, base_fields }.plan_calls(context, declared)
+        CreationRequests { post, accepts, edit, base_fields }.plan_calls(context, declared)
     }
 }
 
 /// A field that the service shows only to owners. Its value is never read.
 const RUNNERS_TOKEN_FIELD: &str = "runners_token";
 
-/// The field that the service shows, to everybody, only with a Premium licence (beyond: groups, F).
-/// Others of that tier, such as `wiki_access_level`, come with the enterprise build, licensed or not.
+/// A field that responses contain only with a Premium licence, for every caller. Other Premium
+/// fields, such as `wiki_access_level`, are in every response of the enterprise edition, even
+/// without a licence.
 const LICENSED_FIELD: &str = "ip_restriction_ranges";
 
-/// Facts in the object of a group. It does not contain the caller's level, but fields that only
-/// owners see prove that level.
-fn facts(raw: &Object) -> Facts {
+/// Facts in the object of a group. The object does not contain the caller's level, but the fields
+/// that only owners see prove that level.
+fn read_facts(raw: &Object) -> ContainerFacts {
     let mark = raw.get("marked_for_deletion_on").filter(|mark| !mark.is_null());
-    Facts {
+    ContainerFacts {
         id: raw.get("id").and_then(Json::as_u64),
         name: value::text(raw, "name").map(str::to_owned),
         caller_level: raw.contains_key(RUNNERS_TOKEN_FIELD).then_some(OWNER),
         tier: if raw.contains_key(LICENSED_FIELD) { Tier::Premium } else { Tier::Free },
         deletion_mark: mark.map(|mark| mark.as_str().map(str::to_owned)),
-        ..Facts::default()
+        ..ContainerFacts::default()
     }
 }

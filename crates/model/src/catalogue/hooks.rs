@@ -1,9 +1,9 @@
-//! Webhooks of a project or group (reference 1, 2.9; reference 2, 4.5).
+//! Webhooks of a project or group.
 //!
 //! The service identifies hooks by an id that manifests do not contain, and accepts two hooks with
-//! one URL. So a manifest may name a hook; newer releases store the name. Without a stored name, a
-//! hook is found by its URL or a former one. A URL may contain a credential and is never shown in
-//! full.
+//! the same URL. Therefore a manifest may give a hook a name, which newer releases store. A hook
+//! without a stored name is found by its URL or a former URL. A URL may contain a credential and is
+//! never shown in full.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use crate::{kind::Identity, secret::judge};
 
 use super::prelude::*;
 
-const HEADERS: &str = "custom_headers";
-const VARIABLES: &str = "url_variables";
-/// The lists of keys with secrets, in the order of the acts that remove one of their keys.
-const KEYED_LISTS: [&str; 2] = [HEADERS, VARIABLES];
+const HEADERS_FIELD: &str = "custom_headers";
+const VARIABLES_FIELD: &str = "url_variables";
+/// The lists of keys with secret values, in the same order as the operations that remove a key.
+const KEYED_LISTS: [&str; 2] = [HEADERS_FIELD, VARIABLES_FIELD];
 const HEADERS_REMOVED_NOTE: &str = "the service removes its `custom_headers`, if it has any";
 
 /// The keys in `rows`, a list of keyed secrets.
@@ -39,7 +39,7 @@ impl KindRules for Hooks {
     fn identify(&self, _section: Section, field: FieldLookup<'_>) -> Identity {
         let [url, name] = ["url", "name"].map(|name| Some(field(name)?.as_str()?.to_owned()));
         let name = name.filter(|name| !name.is_empty());
-        let masked = url.as_deref().map(|url| judge::mask_url(url).into_owned());
+        let masked_url = url.as_deref().map(|url| judge::mask_url(url).into_owned());
         let previously = field("previously");
         let previously = previously.as_ref().and_then(|urls| urls.as_array()).into_iter().flatten();
         let urls: Vec<_> = url
@@ -49,11 +49,11 @@ impl KindRules for Hooks {
             .map(text::normal_url)
             .collect();
         Identity {
-            other_name: masked.clone().filter(|_| name.is_some()),
-            former: Vec::new(),
-            name: name.as_deref().map(judge::mask_name).or(masked).unwrap_or_default(),
+            other_name: masked_url.clone().filter(|_| name.is_some()),
+            former_keys: Vec::new(),
+            name: name.as_deref().map(judge::mask_name).or(masked_url).unwrap_or_default(),
             service_name: name,
-            near_keys: urls.iter().map(|url| toggle_final_slash(url)).collect(),
+            similar_keys: urls.iter().map(|url| toggle_final_slash(url)).collect(),
             keys: urls,
         }
     }
@@ -79,8 +79,8 @@ impl KindRules for Hooks {
         }
     }
 
-    // The service adds the keys of an edit to the stored ones. When the URL changes, it removes all
-    // headers, even those of the same request, and variables that keep their secret.
+    // The service adds the keys of an edit to the stored ones. If the URL changes, it removes all
+    // headers, even those of the same request, and all variables whose secret does not change.
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let (CallPurpose::Change(declared, live, changed), Some(op)) =
             (context.purpose, context.section.scoped_kind.operations.edit)
@@ -88,54 +88,54 @@ impl KindRules for Hooks {
             return context.plain_calls();
         };
         let has_new_url = changed.contains(&"url");
-        if has_new_url && declared.contains_key(VARIABLES) {
+        if has_new_url && declared.contains_key(VARIABLES_FIELD) {
             return Err(EntryFault::for_field(texts::VARIABLES_LOST, "url").into());
         }
         let mut calls = context.plain_calls()?;
-        if has_new_url && declared.contains_key(HEADERS) {
-            calls.extend(context.edit(op, declared, live, &[HEADERS])?);
+        if has_new_url && declared.contains_key(HEADERS_FIELD) {
+            calls.extend(context.edit_calls(op, declared, live, &[HEADERS_FIELD])?);
         } else if has_new_url {
             let side_effect = header_side_effect(live)?;
             calls = calls.into_iter().map(|call| PlannedCall { side_effect, ..call }).collect();
         }
-        let acts = KEYED_LISTS.iter().zip(&context.section.scoped_kind.operations.others);
-        let acts = acts.filter(|(name, _)| changed.contains(name) && !has_new_url);
-        for (name, act) in acts {
-            let declared = declared_keys(declared, name);
-            let removed_keys = live.fields.raw().get(*name).into_iter().flat_map(row_keys);
+        let key_removals = KEYED_LISTS.iter().zip(&context.section.scoped_kind.operations.others);
+        let key_removals = key_removals.filter(|(name, _)| changed.contains(name) && !has_new_url);
+        for (name, remove_key) in key_removals {
+            let kept_keys = declared_keys(declared, name);
+            let live_keys = live.fields.raw().get(*name).into_iter().flat_map(row_keys);
             let keys_to_remove =
-                removed_keys.filter(|key| declared.iter().all(|declared| declared != key));
-            calls.extend(
-                keys_to_remove.map(|key| {
-                    PlannedCall::from(context.entry_request(*act, live).arg("key", key))
-                }),
-            );
+                live_keys.filter(|key| kept_keys.iter().all(|declared| declared != key));
+            calls.extend(keys_to_remove.map(|key| {
+                PlannedCall::from(context.entry_request(*remove_key, live).arg("key", key))
+            }));
         }
         Ok(calls)
     }
 }
 
-/// The side effect of a new URL for a hook whose headers are not declared. Lists do not show them.
+/// The side effect of a new URL for a hook with undeclared headers. List responses do not show headers.
 fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls> {
-    let Some(shown) = live.whole_object.as_ref().and_then(|whole| whole.raw().get(HEADERS)) else {
+    let Some(live_headers) =
+        live.whole_object.as_ref().and_then(|whole| whole.raw().get(HEADERS_FIELD))
+    else {
         return Ok(Some(HEADERS_REMOVED_NOTE));
     };
-    if row_keys(shown).next().is_none() {
+    if row_keys(live_headers).next().is_none() {
         return Ok(None);
     }
     Err(EntryFault::for_field(texts::HEADERS_LOST, "url").into())
 }
 
-/// Reports a URL that the service would refuse to call. `called` is what the message calls it.
-pub(super) fn check_url(called: &str, field: &'static str, url: &str, report: Reporter<'_>) {
-    let Err(why) = validate_url(url) else { return };
-    let in_quotes = url.starts_with(['“', '„', '‘', '«']);
+/// Reports a URL that the service would refuse to call. `subject` is its name in the message.
+pub(super) fn check_url(subject: &str, field: &'static str, url: &str, report: Reporter<'_>) {
+    let Err(reason) = validate_url(url) else { return };
+    let is_quoted = url.starts_with(['“', '„', '‘', '«']);
     let fault =
-        EntryFault::for_field(if in_quotes { texts::URL_IN_QUOTES } else { texts::URL }, field);
-    report(fault.fill("called", called).fill("why", why));
+        EntryFault::for_field(if is_quoted { texts::URL_IN_QUOTES } else { texts::URL }, field);
+    report(fault.fill("called", subject).fill("why", reason));
 }
 
-/// `url` with a final `/` added, or without the one that it has.
+/// Removes the final `/` of `url`, or adds one if there is none.
 fn toggle_final_slash(url: &str) -> String {
     url.strip_suffix('/').map_or_else(|| format!("{url}/"), str::to_owned)
 }
@@ -143,18 +143,21 @@ fn toggle_final_slash(url: &str) -> String {
 /// The maximum number of characters in the URL of a hook.
 const MAX_URL_CHARACTERS: usize = 8192;
 
-/// True if the service accepts `url` as one to call: `http` or `https` in lower case, with a host.
-/// White space inside is accepted.
+/// Checks that the service would accept `url`: the scheme must be `http` or `https` in lower case, and
+/// there must be a host. White space inside is accepted.
+///
+/// # Errors
+/// The requirement that the URL does not meet.
 fn validate_url(url: &str) -> Result<(), &'static str> {
     const SCHEME: &str = "must start with `http://` or `https://`, in lower case";
-    let (scheme, rest) = url.split_once("://").ok_or(SCHEME)?;
+    let (scheme, after_scheme) = url.split_once("://").ok_or(SCHEME)?;
     if !["http", "https"].contains(&scheme) {
         return Err(SCHEME);
     }
     if url.contains(char::is_control) {
         return Err("must not have control characters");
     }
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     if host.is_empty() || host.starts_with(':') { Err("must name a host") } else { Ok(()) }
 }
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
     use crate::{
         kind::testing::{
-            as_sent, create, faults, fields, object, remove, section, update, with_flags,
+            create, faults, fields, object, remove, section, sent_parts, update, with_flags,
         },
         operation::{HOOK_CREATE, HOOK_DELETE, HOOK_UPDATE},
         secret::Reference,
@@ -186,8 +189,8 @@ mod tests {
         let mut body = fields(json!({"name": "ci", "url": URL, "push_events": false}));
         body.insert("token".into(), secret());
         assert_eq!(
-            as_sent(&create(section("hooks"), &declared)),
-            as_sent(&[HOOK_CREATE.request().arg("id", 7).fields(body)])
+            sent_parts(&create(section("hooks"), &declared)),
+            sent_parts(&[HOOK_CREATE.request().arg("id", 7).fields(body)])
         );
     }
 
@@ -206,8 +209,8 @@ mod tests {
         body.insert("push_events".into(), Json::from(false).into());
         body.insert("name".into(), "ci".into());
         let edit = update(section("hooks"), &declared, raw.clone(), &["push_events"]);
-        assert_eq!(as_sent(&edit), as_sent(&[put(body.clone())]));
-        let repeated: Vec<_> = edit[0].repeated().map(|(name, _)| name).collect();
+        assert_eq!(sent_parts(&edit), sent_parts(&[put(body.clone())]));
+        let repeated: Vec<_> = edit[0].repeated_values().map(|(name, _)| name).collect();
         assert!(repeated.contains(&"push_events_branch_filter"), "{repeated:?}");
         assert!(
             !repeated.iter().any(|name| ["url", "push_events"].contains(name)),
@@ -219,8 +222,8 @@ mod tests {
         body.insert("url".into(), "https://new.example.org".into());
         body.insert("token".into(), secret());
         assert_eq!(
-            as_sent(&update(section("hooks"), &declared, raw.clone(), &["url", "push_events"])),
-            as_sent(&[put(body)])
+            sent_parts(&update(section("hooks"), &declared, raw.clone(), &["url", "push_events"])),
+            sent_parts(&[put(body)])
         );
         assert_eq!(
             remove(section("hooks"), raw),
@@ -230,20 +233,20 @@ mod tests {
 
     #[test]
     fn an_edit_contains_every_flag() {
-        let carried: Vec<_> = section("hooks")
+        let repeated_fields: Vec<_> = section("hooks")
             .specs()
             .iter()
             .map(|spec| spec.name)
             .filter(|name| section("hooks").field(name).with_every_edit)
             .collect();
-        let rest: Vec<_> = section("hooks")
+        let other_fields: Vec<_> = section("hooks")
             .specs()
             .iter()
             .map(|spec| spec.name)
             .filter(|name| !section("hooks").field(name).with_every_edit)
             .collect();
-        assert_eq!(carried.len(), 18 + 5, "{carried:?}");
-        assert_eq!(rest, ["previously", "token", "custom_headers", "url_variables"]);
+        assert_eq!(repeated_fields.len(), 18 + 5, "{repeated_fields:?}");
+        assert_eq!(other_fields, ["previously", "token", "custom_headers", "url_variables"]);
     }
 
     #[test]
@@ -256,13 +259,13 @@ mod tests {
             ["https://h.example.org/", "https://h/~b"]
         );
         assert_eq!(keys(json!({"url": "https://h/x"})), ["https://h/x"]);
-        let near = section("hooks").identify(&object(json!({"url": "https://h/x/"}))).near_keys;
+        let near = section("hooks").identify(&object(json!({"url": "https://h/x/"}))).similar_keys;
         assert_eq!(near, ["https://h/x"]);
     }
 
     #[test]
     fn an_address_of_a_hook_contains_no_credential() {
-        let key = |fields| section("hooks").name(&object(fields));
+        let key = |fields| section("hooks").entry_name(&object(fields));
         assert_eq!(key(json!({"name": "ci", "url": URL})), "ci");
         for (url, shown) in [
             (URL, URL),

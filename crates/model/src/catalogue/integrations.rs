@@ -1,12 +1,13 @@
 //! Integrations of a project or group, by slug.
 //!
-//! The service keeps a row for each integration that was ever set up: one that is not active counts as
-//! absent. A PUT creates, edits and activates it, and must contain its required fields, also the
-//! secrets. The list shows active ones without their properties, so each declared one is read alone.
+//! The service keeps a row for each integration that was ever configured; an inactive one counts as
+//! absent. A PUT creates, edits and activates it, and must contain its required fields, including
+//! the secrets. The list shows the active ones without their properties, so each declared one is
+//! read alone.
 //!
-//! Below a group, an integration of the group is inherited. Such a one is not the project's own: a
-//! PUT without `use_inherited_settings: false` changes nothing in it, and a DELETE only lasts until
-//! the next PUT of the group.
+//! Groups and projects below a group inherit its integrations. A PUT to an inherited integration
+//! without `use_inherited_settings: false` changes nothing, and a DELETE only lasts until the next
+//! PUT of the group.
 
 use super::{hooks, prelude::*};
 use crate::{
@@ -17,19 +18,20 @@ use crate::{
 };
 
 const SECTION: &str = "integrations";
-const SLUG: &str = "slug";
-/// The most addresses that the service writes to.
+const SLUG_FIELD: &str = "slug";
+/// The maximum number of email recipients.
 const MAX_RECIPIENTS: usize = 750;
-/// The field of the addresses that it writes to.
-const RECIPIENTS: &str = "recipients";
-/// The field of a secret URL to call.
-const WEBHOOK: &str = "webhook";
+/// The field with the email recipients.
+const RECIPIENTS_FIELD: &str = "recipients";
+/// The field with the URL to call, which is secret.
+const WEBHOOK_FIELD: &str = "webhook";
 /// The release that added the parameter [`INHERITS_PARAMETER`].
-const INHERITS_SINCE: Release = Release::new(17, 3);
-/// The parameter that makes an inherited integration its own, or inherits it again.
+const INHERITS_PARAMETER_SINCE: Release = Release::new(17, 3);
+/// The parameter that makes an integration independent of the group (`false`), or inherits it again
+/// (`true`).
 const INHERITS_PARAMETER: &str = "use_inherited_settings";
 
-/// The field for the user, which the service needs for Jira unless a token is used.
+/// The field for the user name, which Jira requires unless a token is used.
 fn user_field(slug: &str) -> Option<&'static &'static str> {
     (slug == "jira").then_some(&"username")
 }
@@ -37,7 +39,7 @@ fn user_field(slug: &str) -> Option<&'static &'static str> {
 pub(super) struct Integrations;
 
 impl KindRules for Integrations {
-    // Some stored values are still texts, from older releases.
+    // Values stored by older releases may be texts.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let value = forms::decode(spec, raw)?;
         let decoded = match (spec.schema["type"].as_str(), value.as_str()) {
@@ -55,51 +57,53 @@ impl KindRules for Integrations {
     }
 
     fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
-        let Some(slug) = declared.text(SLUG) else { return };
-        // Projects have all integrations that there are.
+        let Some(slug) = declared.text(SLUG_FIELD) else { return };
+        // Projects have all integrations; groups may have fewer.
         let Some(section) = super::section(Scope::Project, SECTION) else { return };
         let Some(variant) = section.table().variant(slug) else { return };
-        // An invalid value may stand for 1.
-        let with_token = declared.plain("jira_auth_type");
-        let with_token = with_token.is_some_and(|kind| *kind != 0);
-        let user = user_field(slug).filter(|_| !with_token);
-        let needed = variant.needs.iter().chain(user);
-        let missing: Vec<_> = needed.filter(|name| !declared.contains_key(name)).collect();
+        // An invalid value may be meant as 1, a token.
+        let auth_type = declared.plain("jira_auth_type");
+        let uses_token = auth_type.is_some_and(|kind| *kind != 0);
+        let user = user_field(slug).filter(|_| !uses_token);
+        let required_fields = variant.needs.iter().chain(user);
+        let missing_fields: Vec<_> =
+            required_fields.filter(|name| !declared.contains_key(name)).collect();
         let specs = section.specs().iter().filter(|spec| declared.contains_key(spec.name));
         let foreign_specs =
-            specs.filter(|spec| spec.name != SLUG && !variant.fields.contains(spec.name));
+            specs.filter(|spec| spec.name != SLUG_FIELD && !variant.fields.contains(spec.name));
         let foreign_fields: Vec<_> = foreign_specs.collect();
-        let fault_of = |texts, field| EntryFault::for_field(texts, field).fill("slug", slug);
-        if let ([name], [spec]) = (&*missing, &*foreign_fields) {
-            return report(fault_of(texts::FIELD_IN_PLACE, spec.name).fill("name", name));
+        let new_fault = |texts, field| EntryFault::for_field(texts, field).fill("slug", slug);
+        if let ([name], [spec]) = (&*missing_fields, &*foreign_fields) {
+            return report(new_fault(texts::FIELD_IN_PLACE, spec.name).fill("name", name));
         }
-        for name in missing {
+        for name in missing_fields {
             let is_secret = section.field(name).secrecy() != Secrecy::Open;
             let value = if is_secret { "{env: NAME}" } else { "..." };
-            report(fault_of(texts::FIELD_NEEDED, "").fill("name", name).fill("value", value));
+            report(new_fault(texts::FIELD_NEEDED, "").fill("name", name).fill("value", value));
         }
         for spec in foreign_fields {
-            let others = section.field(SLUG).variants();
-            let others = others.filter(|(_, variant)| variant.fields.contains(spec.name));
-            let others = text::list_names(&others.map(|(slug, _)| slug).collect::<Vec<_>>());
-            report(fault_of(texts::FIELD_OF_OTHERS, spec.name).fill("others", &others));
+            let variants = section.field(SLUG_FIELD).variants();
+            let matching_variants =
+                variants.filter(|(_, variant)| variant.fields.contains(spec.name));
+            let other_slugs =
+                text::list_names(&matching_variants.map(|(slug, _)| slug).collect::<Vec<_>>());
+            report(new_fault(texts::FIELD_OF_OTHERS, spec.name).fill("others", &other_slugs));
         }
         check_recipients(slug, variant, declared, report);
-        // Its value is known in a plan, if the environment has it.
-        if let Some(url) = declared.text(WEBHOOK) {
-            hooks::check_url("the URL of a webhook", WEBHOOK, url, report);
+        // A plan knows the value if the environment has the secret.
+        if let Some(url) = declared.text(WEBHOOK_FIELD) {
+            hooks::check_url("the URL of a webhook", WEBHOOK_FIELD, url, report);
         }
         check_channels(variant, declared, report);
     }
 
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let mut calls = context.plain_calls()?;
-        let is_old =
-            matches!(context.release, DetectedRelease::Known(release) if release < INHERITS_SINCE);
+        let lacks_parameter = matches!(context.release, DetectedRelease::Known(release) if release < INHERITS_PARAMETER_SINCE);
         let is_group = context.section.scoped_kind.scope == Scope::Group;
         for call in &mut calls {
             if let RequestBody::Json(fields) = &mut call.request.body
-                && !is_old
+                && !lacks_parameter
             {
                 fields.insert(INHERITS_PARAMETER.to_owned(), Json::Bool(false).into());
             }
@@ -113,33 +117,39 @@ impl KindRules for Integrations {
 }
 
 fn check_recipients(slug: &str, variant: &Variant, declared: &Fields, report: Reporter<'_>) {
-    let recipients = declared.get(RECIPIENTS).filter(|_| variant.fields.contains(RECIPIENTS));
+    let recipients =
+        declared.get(RECIPIENTS_FIELD).filter(|_| variant.fields.contains(RECIPIENTS_FIELD));
     let recipients = recipients.and_then(Value::text).unwrap_or_default();
     if slug == "irker" && recipients.contains('@') {
-        report(EntryFault::for_field(texts::EMAIL_FOR_CHANNEL, RECIPIENTS));
+        report(EntryFault::for_field(texts::EMAIL_FOR_CHANNEL, RECIPIENTS_FIELD));
     } else if recipients.split_whitespace().count() > MAX_RECIPIENTS {
-        report(EntryFault::for_field(texts::MANY_RECIPIENTS, RECIPIENTS));
+        report(EntryFault::for_field(texts::MANY_RECIPIENTS, RECIPIENTS_FIELD));
     }
 }
 
 /// True if a channel has a name.
-fn is_set(value: &Value) -> bool {
+fn is_channel_set(value: &Value) -> bool {
     !value.is_null() && value.text() != Some("")
 }
 
-/// In place of an empty channel for what is confidential, the service shows the other one.
+/// If the channel for confidential events is empty, the service shows the public channel instead.
 fn check_channels(variant: &'static Variant, declared: &Fields, report: Reporter<'_>) {
     for name in &variant.fields {
-        let other =
+        let public_channel =
             name.strip_prefix("confidential_").filter(|channel| channel.ends_with("_channel"));
-        let is_empty = declared.get(name).is_some_and(|value| !is_set(value));
-        let Some(other) = other.filter(|_| is_empty) else { continue };
-        match declared.get(other) {
-            Some(value) if is_set(value) => {
-                report(EntryFault::for_field(texts::EMPTY_BESIDE, name).with_other_field(other));
+        let is_empty = declared.get(name).is_some_and(|value| !is_channel_set(value));
+        let Some(public_channel) = public_channel.filter(|_| is_empty) else { continue };
+        match declared.get(public_channel) {
+            Some(value) if is_channel_set(value) => {
+                report(
+                    EntryFault::for_field(texts::EMPTY_BESIDE, name)
+                        .with_other_field(public_channel),
+                );
             }
             Some(_) => {}
-            None => report(EntryFault::for_field(texts::EMPTY_ALONE, name).fill("shown", other)),
+            None => report(
+                EntryFault::for_field(texts::EMPTY_ALONE, name).fill("shown", public_channel),
+            ),
         }
     }
 }
@@ -159,7 +169,8 @@ mod tests {
         kind::{
             self,
             testing::{
-                as_sent, create, faults, fields, live, object, remove, section, target, update,
+                create, faults, fields, live_entry, object, remove, section, sent_parts, target,
+                update,
             },
         },
         operation::{INTEGRATION_DELETE, INTEGRATION_SET},
@@ -174,7 +185,7 @@ mod tests {
 
     #[test]
     fn each_integration_has_fields_of_its_own() {
-        let of = section("integrations");
+        let section = section("integrations");
         for (declared, secret, expected) in [
             (json!({"slug": "slack", "channel": "#ops", "alert_events": true}), "webhook", None),
             (json!({"slug": "slack", "commit_events": true}), "webhook", Some("unknown-field")),
@@ -183,16 +194,16 @@ mod tests {
             (json!({"slug": "jira", "url": "https://j", "username": "a"}), "password", None),
             (json!({"slug": "jira", "url": "https://j", "jira_auth_type": 1}), "password", None),
         ] {
-            let found = faults(of, &with_secret(declared.clone(), secret));
+            let found = faults(section, &with_secret(declared.clone(), secret));
             assert_eq!(found.first().map(|(_, code)| *code), expected, "{declared}");
         }
     }
 
-    /// Every name in the data is that of a field, and every field is in the table of projects.
+    /// Every name in the data is a field, and every field is in the table of projects.
     #[test]
     fn the_names_of_the_data_are_fields() {
         let of_project = section(SECTION);
-        for (slug, variant) in of_project.field(SLUG).variants() {
+        for (slug, variant) in of_project.field(SLUG_FIELD).variants() {
             for name in &variant.fields {
                 assert!(of_project.spec(name).is_some(), "{slug}: {name}");
             }
@@ -208,34 +219,37 @@ mod tests {
             "slug": "telegram", "active": true, "push_events": true, "commit_events": true,
             "properties": {"room": "@a", "thread": "7", "notify_only_broken_pipelines": "0", "other": 1},
         });
-        let read = live(section("integrations"), raw).fields;
-        let read = read.raw();
+        let live_fields = live_entry(section("integrations"), raw).fields;
+        let live_fields = live_fields.raw();
         assert_eq!(
-            (&read["thread"], &read["notify_only_broken_pipelines"]),
+            (&live_fields["thread"], &live_fields["notify_only_broken_pipelines"]),
             (&7.into(), &false.into())
         );
-        assert_eq!((&read["room"], &read["push_events"]), (&"@a".into(), &true.into()));
-        assert!(!read.contains_key("commit_events") && !read.contains_key("other"));
+        assert_eq!(
+            (&live_fields["room"], &live_fields["push_events"]),
+            (&"@a".into(), &true.into())
+        );
+        assert!(!live_fields.contains_key("commit_events") && !live_fields.contains_key("other"));
     }
 
     #[test]
     fn each_put_is_for_its_own_and_contains_what_is_required() {
-        let of = section("integrations");
+        let section = section("integrations");
         let put = |body| INTEGRATION_SET.request().arg("id", 7).arg("slug", "jenkins").fields(body);
         let declared = json!({"slug": "jenkins", "jenkins_url": "https://ci", "project_name": "shop", "push_events": true});
         let declared = with_secret(declared, "password");
         let mut body = declared.clone();
         body.retain(|name, _| name != "slug");
-        assert_eq!(as_sent(&create(of, &declared)), as_sent(&[put(body.clone())]));
+        assert_eq!(sent_parts(&create(section, &declared)), sent_parts(&[put(body.clone())]));
         let raw = json!({
             "slug": "jenkins", "push_events": false, "merge_requests_events": true,
             "properties": {"jenkins_url": "https://ci", "project_name": "shop", "username": "bot"},
         });
-        let edit = update(of, &declared, raw.clone(), &["push_events"]);
-        assert_eq!(as_sent(&edit), as_sent(&[put(body)]));
-        assert_eq!(edit[0].repeated().count(), 0);
+        let edit = update(section, &declared, raw.clone(), &["push_events"]);
+        assert_eq!(sent_parts(&edit), sent_parts(&[put(body)]));
+        assert_eq!(edit[0].repeated_values().count(), 0);
         let delete = INTEGRATION_DELETE.request().arg("id", 7).arg("slug", "jenkins");
-        assert_eq!(remove(of, raw), [delete]);
+        assert_eq!(remove(section, raw), [delete]);
     }
 
     #[test]
@@ -248,7 +262,7 @@ mod tests {
         }
     }
 
-    /// True if a PUT says that nothing is inherited.
+    /// A PUT sets `use_inherited_settings: false` if the release has the parameter.
     #[test]
     fn what_is_declared_is_not_inherited() {
         let declared =
@@ -276,9 +290,9 @@ mod tests {
 
     #[test]
     fn an_inherited_one_is_not_removed() {
-        let why = |inherited: bool| {
+        let protection_reason = |inherited: bool| {
             Integrations.protection_reason(&object(json!({"inherited": inherited})))
         };
-        assert!(why(true).is_some() && why(false).is_none());
+        assert!(protection_reason(true).is_some() && protection_reason(false).is_none());
     }
 }

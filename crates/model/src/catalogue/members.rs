@@ -1,4 +1,4 @@
-//! Direct members of a project or group (reference 1, 2.3 and 4.3).
+//! Direct members of a project or group.
 //!
 //! Inherited members are neither read nor changed. A level is a word in manifests and plans, and a
 //! number in requests.
@@ -6,17 +6,17 @@
 use crate::{
     kind::SideList,
     level::{AccessLevel, MINIMAL},
-    page::Rows,
+    page::EntryKeys,
 };
 
 use super::prelude::*;
 
-/// Only the list of pending memberships shows who is pending.
+/// The list of pending memberships: no other list shows which members are pending.
 pub(super) static PENDING_LIST: SideList = SideList {
     field: "membership",
     list: operation::PENDING_MEMBER_LIST,
     // Invited people without an account have no username.
-    rows: Rows::with_id(&["approved"]),
+    entry_keys: EntryKeys::with_id(&["approved"]),
     value: |member, pending| {
         let username = value::text(member.fields.raw(), "user").unwrap_or_default().to_lowercase();
         let is_pending = pending.iter().any(|row| {
@@ -34,9 +34,10 @@ impl KindRules for Members {
     // token.
     fn protection_reason(&self, raw: &Object) -> Option<&'static str> {
         let name = value::text(raw, "username")?;
-        let rest = name.strip_prefix("project_").or_else(|| name.strip_prefix("group_"))?;
-        let bot = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        let suffix = bot.strip_prefix("_bot").filter(|_| bot.len() < rest.len())?;
+        let id_and_suffix =
+            name.strip_prefix("project_").or_else(|| name.strip_prefix("group_"))?;
+        let bot = id_and_suffix.trim_start_matches(|c: char| c.is_ascii_digit());
+        let suffix = bot.strip_prefix("_bot").filter(|_| bot.len() < id_and_suffix.len())?;
         // `project_7_bot`, `project_7_bot2`, `project_7_bot_4f0c`; `project_7_bottle` is a person.
         let is_bot = suffix.starts_with('_') || suffix.bytes().all(|byte| byte.is_ascii_digit());
         is_bot.then_some("bot user")
@@ -52,7 +53,7 @@ impl KindRules for Members {
             return Err(EntryFault::for_field(texts::MINIMAL_ACCESS, "access_level").into());
         }
         check_role_level(context)?;
-        let (declared, user, changed) = match context.purpose {
+        let (declared, user_id, changed) = match context.purpose {
             CallPurpose::Remove(_) | CallPurpose::Container(_) => return context.plain_calls(),
             CallPurpose::Create(declared) => {
                 let name = declared.text("user").unwrap_or_default();
@@ -60,7 +61,7 @@ impl KindRules for Members {
             }
             CallPurpose::Change(declared, live, changed) => (declared, live.id(), Some(changed)),
         };
-        let is_wanted = |name: &str| match changed {
+        let needs_request = |name: &str| match changed {
             Some(changed) => changed.contains(&name),
             // A new membership is active and has the level of the directory.
             None => separate_fields.contains(&name) && declared.contains_key(name),
@@ -72,8 +73,8 @@ impl KindRules for Members {
             _ => context.plain_calls()?,
         };
         let member_request =
-            |op: Op<Write>| context.target.request(op).arg("user_id", user.unwrap_or_default());
-        if is_wanted("override") {
+            |op: Op<Write>| context.target.request(op).arg("user_id", user_id.unwrap_or_default());
+        if needs_request("override") {
             match (declared.is_on("override"), changed) {
                 (true, _) => calls.push(member_request(operation::GROUP_MEMBER_OVERRIDE).into()),
                 (false, Some(_)) => {
@@ -82,7 +83,7 @@ impl KindRules for Members {
                 (false, None) => {}
             }
         }
-        if is_wanted("membership")
+        if needs_request("membership")
             && let Some(state) = declared.get("membership")
         {
             let body = Fields::from([("state".to_owned(), state.clone())]);
@@ -98,12 +99,12 @@ impl KindRules for Members {
             old_role.and_then(Json::as_str).filter(|_| new_role.is_some() && new_role != old_role);
         let lost_role = lost_role.map(str::to_owned);
         let [before, after] = [before, after].map(|fields| level_number(fields, "access_level"));
-        vec![Effect::Access { user, before, after, ends, lost_role }]
+        vec![Effect::Access { user, before, after, gets_end_date: ends, lost_role }]
     }
 }
 
-/// True if the member gets the level of its declared custom role: the service refuses another one.
-/// Nobody has a role with another level, so a role that stays belongs to the live level.
+/// Checks that the member gets the level of its declared custom role: the service refuses another
+/// level. All members with a role have its level, so an unchanged role implies the live level.
 fn check_role_level(context: &CallContext<'_>) -> Result<(), NoCalls> {
     let (declared, live) = match context.purpose {
         CallPurpose::Create(declared) => (declared, None),
@@ -115,18 +116,20 @@ fn check_role_level(context: &CallContext<'_>) -> Result<(), NoCalls> {
         ["access_level", "member_role"].map(|name| live.and_then(|live| live.get(name)));
     let old_level = old_level.and_then(AccessLevel::parse);
     let new_level = declared.plain("access_level").and_then(AccessLevel::parse);
-    let needed = if old_role.is_some_and(|old| old == role) {
+    let required_level = if old_role.is_some_and(|old| old == role) {
         old_level
     } else {
         context.names.level_of_role(role).and_then(|level| AccessLevel::parse(&level.into()))
     };
-    let (Some(needed), Some(new_level)) = (needed, new_level.or(old_level)) else { return Ok(()) };
-    if needed == new_level {
+    let (Some(required_level), Some(new_level)) = (required_level, new_level.or(old_level)) else {
+        return Ok(());
+    };
+    if required_level == new_level {
         return Ok(());
     }
     let fault =
         EntryFault::for_field(texts::LEVEL_OF_ROLE, "member_role").fill("level", new_level.word);
-    Err(fault.fill("needed", needed.word).fill("role", &text::escape(role)).into())
+    Err(fault.fill("needed", required_level.word).fill("role", &text::escape(role)).into())
 }
 
 /// The number of a level of access; 0 means none.
@@ -149,7 +152,10 @@ mod tests {
     use crate::{
         kind::{
             Names, Target,
-            testing::{act, as_sent, faults, fields, live, object, remove, section, update},
+            testing::{
+                faults, fields, live_entry, object, remove, requests_for, section, sent_parts,
+                update,
+            },
         },
         operation::{MEMBER_CREATE, MEMBER_DELETE, MEMBER_UPDATE},
         release::DetectedRelease,
@@ -164,16 +170,16 @@ mod tests {
 
     #[test]
     fn a_live_member_has_the_form_of_a_manifest() {
-        let member = live(section("members"), raw());
+        let member = live_entry(section("members"), raw());
         assert_eq!(
             *member.fields.raw(),
             object(json!({
                 "user": "Alice", "access_level": "developer", "expires_at": "2099-01-31", "member_role": null,
             }))
         );
-        assert_eq!(section("members").name(member.fields.raw()), "alice");
+        assert_eq!(section("members").entry_name(member.fields.raw()), "alice");
         assert_eq!(
-            live(section("members"), json!({"access_level": 35})).fields.raw()["access_level"],
+            live_entry(section("members"), json!({"access_level": 35})).fields.raw()["access_level"],
             json!(35)
         );
     }
@@ -183,8 +189,9 @@ mod tests {
         let mut names = Names::default();
         names.insert(NamedObject::User, "alice", Some(4));
         names.insert(NamedObject::User, "nobody", None);
-        let add =
-            |declared: &Fields| act(section("members"), &names, CallPurpose::Create(declared));
+        let add = |declared: &Fields| {
+            requests_for(section("members"), &names, CallPurpose::Create(declared))
+        };
         let declared =
             fields(json!({"user": "ALICE", "access_level": "developer", "expires_at": null}));
         let body = fields(json!({"user_id": 4, "access_level": 30, "expires_at": ""}));
@@ -227,7 +234,9 @@ mod tests {
             .effects(Some(4), &object(before), &object(after))
             .pop()
         {
-            Some(Effect::Access { before, after, ends, .. }) => (before, after, ends),
+            Some(Effect::Access { before, after, gets_end_date: ends, .. }) => {
+                (before, after, ends)
+            }
             other => panic!("{other:?}"),
         };
         let owner = json!({"access_level": "owner"});
@@ -246,12 +255,15 @@ mod tests {
         let level = fields(json!({"user": "alice", "access_level": "owner"}));
         let edit = update(section("members"), &level, raw(), &["access_level"]);
         assert_eq!(
-            as_sent(&edit),
-            as_sent(&[put(json!({"access_level": 50, "expires_at": "2099-01-31"}))])
+            sent_parts(&edit),
+            sent_parts(&[put(json!({"access_level": 50, "expires_at": "2099-01-31"}))])
         );
         let expiry = fields(json!({"user": "alice", "expires_at": null}));
         let edit = update(section("members"), &expiry, raw(), &["expires_at"]);
-        assert_eq!(as_sent(&edit), as_sent(&[put(json!({"access_level": 30, "expires_at": ""}))]));
+        assert_eq!(
+            sent_parts(&edit),
+            sent_parts(&[put(json!({"access_level": 30, "expires_at": ""}))])
+        );
         let removal = MEMBER_DELETE.request().arg("id", 7).arg("user_id", 4);
         assert_eq!(remove(section("members"), raw()), [removal]);
     }
@@ -269,7 +281,9 @@ mod tests {
             ("alice", false),
         ] {
             assert_eq!(
-                live(section("members"), json!({"username": username})).protection_reason.is_some(),
+                live_entry(section("members"), json!({"username": username}))
+                    .protection_reason
+                    .is_some(),
                 bot,
                 "{username}"
             );

@@ -1,5 +1,5 @@
-//! Every kind that undrift manages. To add one, add a description. If it does not suffice,
-//! name rules in Rust in it (`hooks`), and add a file of that name with them.
+//! Every kind that undrift manages. To add one, add a description. If a description does not
+//! suffice, name a file with rules in Rust in it (`hooks`), and add that file.
 
 pub mod approval_rules;
 pub mod approvals;
@@ -66,10 +66,11 @@ fn rules(name: &str) -> Option<&'static dyn KindRules> {
     })
 }
 
-/// The second list that shows a field of entries of `section`, if there is one.
+/// The additional list that shows a field of the entries of `section`, if there is one.
 pub fn side_list(section: Section) -> Option<&'static SideList> {
-    let is_it = section.section == "members" && section.scoped_kind.scope == Scope::Group;
-    is_it.then_some(&members::PENDING_LIST)
+    let has_pending_list =
+        section.section == "members" && section.scoped_kind.scope == Scope::Group;
+    has_pending_list.then_some(&members::PENDING_LIST)
 }
 
 /// The kinds of this process: built-in ones and those that a user describes.
@@ -84,7 +85,7 @@ pub struct Registry {
 /// The result of [`registry`]. Set once: by [`set_registry`], or when first read.
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
-/// The kinds were read before others were added. The earlier reader would not know them.
+/// The kinds were read before others were added. Code that read them earlier would miss the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegistryInUse;
 
@@ -110,8 +111,8 @@ impl Registry {
 
     /// The section of `scope` that manifests call `name`.
     pub fn section(&self, scope: Scope, name: &str) -> Option<Section> {
-        let mut all = self.kinds.iter().filter_map(|kind| kind.in_scope(scope));
-        all.find(|section| section.section == name)
+        let mut sections = self.kinds.iter().filter_map(|kind| kind.in_scope(scope));
+        sections.find(|section| section.section == name)
     }
 
     /// The operation that reads the single object at this `path`.
@@ -184,7 +185,7 @@ static FIELD_NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     }
     fn collect_from_parameter(parameter: &Parameter, names: &mut BTreeSet<&'static str>) {
         names.insert(parameter.name);
-        parameter.value.keys().iter().for_each(|part| collect_from_parameter(part, names));
+        parameter.value_type.keys().iter().for_each(|part| collect_from_parameter(part, names));
     }
     let mut names = BTreeSet::new();
     for section in all_sections() {
@@ -196,8 +197,8 @@ static FIELD_NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     names
 });
 
-/// `name` as a static text, if it is the name of a known field. Then it is a word of undrift and
-/// not data.
+/// Returns `name` as a static text if it is the name of a known field. Such a name is one of
+/// undrift's words, not data.
 pub fn field_name(name: &str) -> Option<&'static str> {
     FIELD_NAMES.get(name).copied()
 }
@@ -207,10 +208,10 @@ pub fn field_name(name: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// Those of `serializer`.
-pub fn serialize_name<S: Serializer>(written: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    match field_name(written) {
+pub fn serialize_name<S: Serializer>(field: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    match field_name(field) {
         Some(name) => text::word(&name, serializer),
-        None => serializer.serialize_str(written),
+        None => serializer.serialize_str(field),
     }
 }
 
@@ -218,17 +219,14 @@ pub fn serialize_name<S: Serializer>(written: &str, serializer: S) -> Result<S::
 ///
 /// # Errors
 /// Those of `serializer`.
-pub fn serialize_names<S: Serializer>(
-    written: &[String],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+pub fn serialize_names<S: Serializer>(fields: &[String], serializer: S) -> Result<S::Ok, S::Error> {
     struct Name<'n>(&'n str);
     impl Serialize for Name<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             serialize_name(self.0, serializer)
         }
     }
-    serializer.collect_seq(written.iter().map(|name| Name(name)))
+    serializer.collect_seq(fields.iter().map(|name| Name(name)))
 }
 
 #[cfg(test)]

@@ -22,11 +22,11 @@ pub fn all_operations() -> impl Iterator<Item = AnyOp> {
 }
 
 /// The operation with this id.
-pub fn find(id: &str) -> Option<AnyOp> {
+pub fn find_operation(id: &str) -> Option<AnyOp> {
     all_operations().find(|op| op.row().id == id)
 }
 
-/// The fields of a section that a route accepts, as parameters.
+/// The fields of a section that a request accepts, as parameters.
 struct BodyParameters {
     section: (Scope, &'static str),
     request: WriteRequest,
@@ -34,12 +34,12 @@ struct BodyParameters {
 }
 
 static BODY_PARAMETERS: LazyLock<Vec<BodyParameters>> = LazyLock::new(|| {
-    let named = all_operations().filter_map(|op| op.row().fields);
-    named
-        .map(|(section, route)| BodyParameters {
+    let body_sections = all_operations().filter_map(|op| op.row().fields);
+    body_sections
+        .map(|(section, request)| BodyParameters {
             section,
-            request: route,
-            parameters: accepted_parameters(section, route),
+            request,
+            parameters: accepted_parameters(section, request),
         })
         .collect()
 });
@@ -50,13 +50,13 @@ pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
     let mut all: Vec<_> = operation.parameters().collect();
     let body =
         BODY_PARAMETERS.iter().find(|body| operation.fields == Some((body.section, body.request)));
-    // Parameters of the row win: a key in the path is not in the body.
+    // A parameter of the row takes precedence: a key in the path is not in the body.
     let fields = body
         .into_iter()
         .flat_map(|body| &body.parameters)
         .filter(|field| operation.parameters().all(|parameter| parameter.name != field.name));
     all.extend(fields);
-    all.sort_by_key(|parameter| parameter.place);
+    all.sort_by_key(|parameter| parameter.location);
     all
 }
 
@@ -64,11 +64,11 @@ pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
 /// sections that are created with it.
 fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -> Vec<Parameter> {
     let Some(section) = super::section(scope, section) else { return Vec::new() };
-    let container = section.comes_with_container().then(|| super::container(scope).0);
+    let container = section.is_created_with_container().then(|| super::container(scope).0);
     let sections = [Some(section), container].into_iter().flatten();
     let specs =
         sections.flat_map(|section| section.specs().iter().map(move |spec| (section, spec)));
-    let singles = specs.clone().filter_map(|(_, spec)| {
+    let single_levels = specs.clone().filter_map(|(_, spec)| {
         let name = spec.field.grants.single_level_as.filter(|_| request == WriteRequest::Create)?;
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
         Some(Parameter::new(ParameterLocation::Body, name, Type::Integer, about))
@@ -76,24 +76,26 @@ fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -
     specs
         .filter(|(_, spec)| spec.field.accepted.includes(request))
         .map(|(section, spec)| {
-            let base = parameter(spec.field);
+            let base = field_parameter(spec.field);
             // The replacing field may not be part of this request.
-            let modern = base.replaced_by.and_then(|name| section.spec(name));
-            let is_replaced = modern.is_none_or(|modern| modern.field.accepted.includes(request));
+            let replacement = base.replaced_by.and_then(|name| section.spec(name));
+            let has_replacement =
+                replacement.is_none_or(|modern| modern.field.accepted.includes(request));
             Parameter {
                 required: is_required(section, spec, request),
-                deprecated: base.deprecated && is_replaced,
-                replaced_by: base.replaced_by.filter(|_| is_replaced),
-                value: row_type(spec, base.value, request),
+                deprecated: base.deprecated && has_replacement,
+                replaced_by: base.replaced_by.filter(|_| has_replacement),
+                value_type: row_value_type(spec, base.value_type, request),
                 ..base
             }
         })
-        .chain(singles)
+        .chain(single_levels)
         .collect()
 }
 
-/// An edit identifies rows of a list by their ids, or by their names.
-fn row_type(spec: &Spec, value: Type, request: WriteRequest) -> Type {
+/// The type of the rows of a list in `request`. An edit identifies rows by their ids, or by their
+/// names.
+fn row_value_type(spec: &Spec, value: Type, request: WriteRequest) -> Type {
     let (Type::Objects(keys), WriteRequest::Edit) = (value, request) else { return value };
     if spec.has_secret_rows() {
         return value;
@@ -116,30 +118,35 @@ fn row_type(spec: &Spec, value: Type, request: WriteRequest) -> Type {
     )
 }
 
-/// An edit only requires the fields that it must repeat.
+/// True if `request` requires a field. An edit only requires the fields that it must repeat.
 fn is_required(section: Section, spec: &Spec, request: WriteRequest) -> bool {
-    let is_needed =
-        spec.field.required == Required::Always || section.required.contains(&spec.name);
-    is_needed && (request != WriteRequest::Edit || spec.field.with_every_edit)
+    let is_required_on_create =
+        spec.field.required == Required::Always || section.required_fields.contains(&spec.name);
+    is_required_on_create && (request != WriteRequest::Edit || spec.field.with_every_edit)
 }
 
 /// The parameter for a field. It is leaked once per process, like the tables.
-fn parameter(field: &'static Field) -> Parameter {
+fn field_parameter(field: &'static Field) -> Parameter {
     Parameter {
         tier: field.available.tier,
         since: field.available.since,
         administrators: field.available.needs_administrator(),
         deprecated: field.deprecated.is_some(),
         replaced_by: field.replaced_by(),
-        // A URL that responses show without its credentials often holds some.
+        // A URL that responses show without its credentials often contains credentials.
         secret: field.secrecy() == Secrecy::Reference
             || (field.secrecy() == Secrecy::Address && field.compare == Compare::Location),
-        ..Parameter::new(ParameterLocation::Body, field.sent_name(), type_of(field), field.about)
+        ..Parameter::new(
+            ParameterLocation::Body,
+            field.sent_name(),
+            request_type(field),
+            field.about,
+        )
     }
 }
 
 /// The type of a field in requests.
-fn type_of(field: &'static Field) -> Type {
+fn request_type(field: &'static Field) -> Type {
     match field.value_type {
         // Requests contain the id of the object that manifests name.
         ValueType::Texts if field.names.is_some() => Type::Integers,
@@ -166,23 +173,23 @@ fn type_of(field: &'static Field) -> Type {
 /// sent.
 fn key_parameters(field: &'static Field) -> &'static [Parameter] {
     let keys = keyed_field(field).keys.iter().filter(|key| key.replaced_by().is_none());
-    keys.map(parameter).collect::<Vec<_>>().leak()
+    keys.map(field_parameter).collect::<Vec<_>>().leak()
 }
 
 /// Short remarks about an operation, apart from its parameters.
 pub fn operation_remarks(row: &Operation) -> Vec<String> {
-    let answer = match row.answer {
+    let response_remark = match row.answer {
         ResponseBody::One => "returns one object",
         ResponseBody::List => "returns a list",
         ResponseBody::Map => "returns an object whose keys are data",
         ResponseBody::Nothing => "returns nothing",
         ResponseBody::Unsaid => "what it returns is not described",
     };
-    let mut facts = vec![row.purpose.to_owned(), answer.to_owned()];
+    let mut remarks = vec![row.purpose.to_owned(), response_remark.to_owned()];
     let one_of: Vec<_> = row.one_of.iter().map(|name| format!("`{name}`")).collect();
-    facts.extend((!one_of.is_empty()).then(|| format!("needs {}", one_of.join(" or "))));
-    facts.extend(restrictions(row.tier, row.since, row.administrators));
-    facts
+    remarks.extend((!one_of.is_empty()).then(|| format!("needs {}", one_of.join(" or "))));
+    remarks.extend(restrictions(row.tier, row.since, row.administrators));
+    remarks
 }
 
 /// Short remarks about a parameter that is restricted in some way.
@@ -204,9 +211,11 @@ pub fn parameter_remarks(parameter: &Parameter) -> Vec<String> {
 fn restrictions(
     tier: Tier,
     since: Option<Release>,
-    administrators: bool,
+    needs_administrator: bool,
 ) -> impl Iterator<Item = String> {
     let tier = (tier > Tier::Free).then(|| format!("{tier} tier"));
     let since = since.map(|release| format!("from release {release}"));
-    tier.into_iter().chain(since).chain(administrators.then(|| "administrators only".to_owned()))
+    tier.into_iter()
+        .chain(since)
+        .chain(needs_administrator.then(|| "administrators only".to_owned()))
 }

@@ -34,7 +34,7 @@ impl KindRules for PipelineSchedules {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let mut calls = context.plain_calls()?;
         if let CallPurpose::Change(_, live, _) = context.purpose
-            && (owner(live).is_none() || owner(live) != context.names.caller())
+            && (owner_id(live).is_none() || owner_id(live) != context.names.caller())
         {
             let take_over = context.entry_request(operation::SCHEDULE_TAKE, live).into();
             calls.insert(
@@ -51,7 +51,7 @@ impl KindRules for PipelineSchedules {
 }
 
 /// The id of the owner, if the response contains it.
-fn owner(live: &LiveEntry) -> Option<u64> {
+fn owner_id(live: &LiveEntry) -> Option<u64> {
     live.whole_object.as_ref()?.raw().get("owner")?.get("id").and_then(Json::as_u64)
 }
 
@@ -63,7 +63,7 @@ mod tests {
     use crate::{
         kind::{
             Names, forms,
-            testing::{act, fields, live, section, target},
+            testing::{fields, live_entry, requests_for, section, target},
         },
         operation::{SCHEDULE_TAKE, SCHEDULE_UPDATE},
         release::{self, DetectedRelease},
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn inputs_are_texts_and_lists_and_an_edit_sends_what_differs() {
-        let of = section("pipeline_schedules");
-        let spec = of.spec("inputs").unwrap();
+        let section = section("pipeline_schedules");
+        let spec = section.spec("inputs").unwrap();
         let declared = |written: Json| {
             let mut value = Value::Plain(written);
             forms::normalise(spec, &mut value);
@@ -87,7 +87,7 @@ mod tests {
         };
         let mut raw = raw(json!({"id": 4}));
         raw["inputs"] = json!([{"name": "a", "value": "true"}, {"name": "b", "value": ["x", 1]}]);
-        let there = live(of, raw);
+        let existing = live_entry(section, raw);
         let names = Names::default().with_caller(4);
         let destroyed = json!({"name": "b", "value": ["x", 1], "destroy": true});
         for (written, sent) in [
@@ -98,41 +98,45 @@ mod tests {
             ),
         ] {
             let declared = declared(written);
-            let edit = act(of, &names, CallPurpose::Change(&declared, &there, &["inputs"]));
+            let edit = requests_for(
+                section,
+                &names,
+                CallPurpose::Change(&declared, &existing, &["inputs"]),
+            );
             assert_eq!(edit[0].body_fields().unwrap()["inputs"].plain(), Some(&sent));
         }
         let same =
             declared(json!([{"name": "b", "value": ["x", 1]}, {"name": "a", "value": true}]));
         let found = forms::to_comparable(Some(spec), same["inputs"].plain().unwrap(), &names);
-        assert!(forms::are_equal(spec.field.compare, &found, &there.fields.raw()["inputs"]));
+        assert!(forms::are_equal(spec.field.compare, &found, &existing.fields.raw()["inputs"]));
         let new = declared(json!([{"name": "c"}]));
-        let create = act(of, &names, CallPurpose::Create(&new));
+        let create = requests_for(section, &names, CallPurpose::Create(&new));
         let expected = json!([{"name": "c", "value": ""}]);
         assert_eq!(create[0].body_fields().unwrap()["inputs"].plain(), Some(&expected));
     }
 
     #[test]
     fn a_schedule_of_another_user_is_taken_over_before_a_change() {
-        let of = section("pipeline_schedules");
+        let section = section("pipeline_schedules");
         let declared = fields(json!({"description": "nightly", "cron": "0 5 * * *"}));
         let edit = SCHEDULE_UPDATE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
         let edit = edit.fields(fields(json!({"cron": "0 5 * * *"})));
         let take = SCHEDULE_TAKE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
-        let both = vec![take, edit.clone()];
+        let take_and_edit = vec![take, edit.clone()];
         for (owner, caller, expected) in [
             (json!({"id": 4}), Some(4), vec![edit]),
-            (json!({"id": 5}), Some(4), both.clone()),
-            (json!({"id": 5}), None, both.clone()),
+            (json!({"id": 5}), Some(4), take_and_edit.clone()),
+            (json!({"id": 5}), None, take_and_edit.clone()),
             // A deleted user.
-            (Json::Null, Some(4), both.clone()),
-            (Json::Null, None, both),
+            (Json::Null, Some(4), take_and_edit.clone()),
+            (Json::Null, None, take_and_edit),
         ] {
             let names = caller.map_or_else(Names::default, |id| Names::default().with_caller(id));
-            let there = live(of, raw(owner.clone()));
-            let change = CallPurpose::Change(&declared, &there, &["cron"]);
-            assert_eq!(act(of, &names, change), expected, "{owner} {caller:?}");
+            let existing = live_entry(section, raw(owner.clone()));
+            let change = CallPurpose::Change(&declared, &existing, &["cron"]);
+            assert_eq!(requests_for(section, &names, change), expected, "{owner} {caller:?}");
             assert_eq!(
-                act(of, &names, CallPurpose::Remove(&there)).len(),
+                requests_for(section, &names, CallPurpose::Remove(&existing)).len(),
                 1,
                 "anybody's goes at once"
             );
@@ -141,15 +145,15 @@ mod tests {
 
     #[test]
     fn the_plan_names_the_new_owner() {
-        let of = section("pipeline_schedules");
+        let section = section("pipeline_schedules");
         let declared = fields(json!({"description": "nightly", "active": false}));
-        let there = live(of, raw(json!({"id": 5})));
+        let existing = live_entry(section, raw(json!({"id": 5})));
         let (names, release) =
             (Names::default().with_caller(4), DetectedRelease::Known(release::REFERENCE));
-        let purpose = CallPurpose::Change(&declared, &there, &["active"]);
+        let purpose = CallPurpose::Change(&declared, &existing, &["active"]);
         let target = target();
         let context = CallContext {
-            section: of,
+            section,
             target: &target,
             names: &names,
             release,
@@ -167,19 +171,22 @@ mod tests {
 
     #[test]
     fn a_short_name_waits_for_the_first_branch() {
-        let there = live(section("pipeline_schedules"), raw(Json::Null));
+        let existing = live_entry(section("pipeline_schedules"), raw(Json::Null));
         for (declared, found, is_empty, waits) in [
             ("main", None, true, true),
             ("main", None, false, false),
             ("refs/heads/main", None, true, false),
-            ("main", Some(&there), true, false),
-            ("next", Some(&there), true, true),
+            ("main", Some(&existing), true, false),
+            ("next", Some(&existing), true, true),
         ] {
             let declared = fields(json!({"description": "nightly", "ref": declared}));
-            let of = section("pipeline_schedules");
-            let why = PipelineSchedules.wait_reason(of, "ref", &declared, found, is_empty);
-            assert_eq!(why.is_some(), waits, "{declared:?} {is_empty}");
-            assert_eq!(PipelineSchedules.wait_reason(of, "cron", &declared, found, is_empty), None);
+            let section = section("pipeline_schedules");
+            let reason = PipelineSchedules.wait_reason(section, "ref", &declared, found, is_empty);
+            assert_eq!(reason.is_some(), waits, "{declared:?} {is_empty}");
+            assert_eq!(
+                PipelineSchedules.wait_reason(section, "cron", &declared, found, is_empty),
+                None
+            );
         }
     }
 

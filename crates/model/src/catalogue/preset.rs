@@ -1,11 +1,11 @@
 //! The service's defaults for undeclared fields of new objects.
 //!
 //! `undrift export` leaves these values out, so that exported manifests contain only decisions. A
-//! value is left out if it is the [default](crate::field::FieldDefaults::service) of its field or empty
-//! (`null`, empty text or an empty list). Defaults that an installation or a group above decides,
-//! such as the visibility, are not described and always written; a value that many projects share
-//! then becomes part of their `Defaults`. The values are those of the reference (2, 4.3; 1, 2.2, 2.3
-//! and 2.9; beyond: groups, A.4; collections); a test compares them with the sandbox.
+//! value is left out if it is the [default](crate::field::FieldDefaults::service) of its field or
+//! empty (`null`, empty text or an empty list). A default that depends on the installation or on a
+//! group above, such as the visibility, is not described, so its value is always exported; a value
+//! that many projects share then becomes part of their `Defaults`. A test compares the defaults
+//! with the sandbox.
 
 use crate::{kind::Section, value::Json};
 
@@ -17,7 +17,7 @@ const SLUG_PLACEHOLDER: &str = "{name}";
 pub fn service_default(section: Section, name: &str, path: &str) -> Json {
     let field = section.spec(name).map(|spec| spec.field).or_else(|| {
         let (mapping, key) = name.split_once('.')?;
-        section.spec(mapping).and_then(|spec| spec.part(key))
+        section.spec(mapping).and_then(|spec| spec.key_field(key))
     });
     match field.and_then(|field| field.default.service.as_ref()) {
         Some(Json::String(text)) if text == SLUG_PLACEHOLDER => {
@@ -35,7 +35,7 @@ mod tests {
     fn every_preset_is_a_value_that_its_field_may_have() {
         let mut presets = 0;
         for spec in catalogue::all_sections().flat_map(crate::kind::Section::specs) {
-            let parts = spec.parts.iter().filter(|_| spec.is_mapping());
+            let parts = spec.key_fields.iter().filter(|_| spec.is_mapping());
             let parts = parts.map(|part| (part, &spec.schema["properties"][part.name]));
             for (field, schema) in parts.chain([(spec.field, &spec.schema)]) {
                 let Some(preset) = &field.default.service else { continue };

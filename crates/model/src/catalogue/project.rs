@@ -1,10 +1,9 @@
-//! The project itself (reference 2, 4.2 and 4.3): how it is found, created, renamed, moved, deleted
-//! and restored.
+//! The project itself: its lookup, creation, renaming, move, deletion and restoration.
 
 use crate::{
     kind::{
-        ContainerLookup, Facts, ImportState, LiveNamespace, NamespaceOwner, calls::Lifecycle,
-        needs, plain_text,
+        ContainerFacts, ContainerLookup, ImportState, LiveNamespace, NamespaceOwner,
+        calls::Lifecycle, needs, plain_text,
     },
     level::MAINTAINER,
 };
@@ -20,11 +19,11 @@ use super::{
 pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator_level: MAINTAINER,
     get: |path| operation::PROJECT_GET.request().arg("id", path),
-    path: "path_with_namespace",
-    facts,
+    path_field: "path_with_namespace",
+    read_facts,
     secret_facts: &[],
     import_fields: &[FORK_OF, source::IMPORT_FIELD],
-    level: None,
+    level_request: None,
 };
 
 pub(super) struct ProjectRules;
@@ -32,10 +31,10 @@ pub(super) struct ProjectRules;
 impl KindRules for ProjectRules {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         match context.purpose {
-            CallPurpose::Create(declared) => create(context, declared),
+            CallPurpose::Create(declared) => creation_calls(context, declared),
             CallPurpose::Container(Lifecycle::Move(former)) => {
-                let (edit, to) = (operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER);
-                Ok(creation::relocate(context, former, edit, to, "namespace"))
+                let (edit, transfer) = (operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER);
+                Ok(creation::relocate(context, former, edit, transfer, "namespace"))
             }
             CallPurpose::Container(Lifecycle::Delete) => {
                 Ok(vec![context.target.request(operation::PROJECT_DELETE).into()])
@@ -54,15 +53,15 @@ impl KindRules for ProjectRules {
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
             return;
         };
-        for (name, _, most, limit) in
+        for (name, _, max_field, max_value) in
             needs::fields_above_limit(settings, |name| match declared.get(name) {
                 Some(value) => value.plain().cloned(),
                 None => Some("enabled".into()),
             })
         {
-            if declared.contains_key(most) && !declared.contains_key(name) {
-                let fault = EntryFault::for_field(texts::TOO_VISIBLE, most).fill("name", name);
-                report(fault.fill("limit", &plain_text(&limit)));
+            if declared.contains_key(max_field) && !declared.contains_key(name) {
+                let fault = EntryFault::for_field(texts::TOO_VISIBLE, max_field).fill("name", name);
+                report(fault.fill("limit", &plain_text(&max_value)));
             }
         }
     }
@@ -70,13 +69,13 @@ impl KindRules for ProjectRules {
     fn effects(&self, _subject_id: Option<u64>, _before: &Object, after: &Object) -> Vec<Effect> {
         let mut effects = Vec::new();
         if source::has_undeclared_contents(after) {
-            effects.push(Effect::Fills);
+            effects.push(Effect::AddsContents);
         }
         if is_true(after, "initialize_with_readme") {
             effects.push(Effect::provides(Capability::Branch));
         }
         if source::is_imported(after)
-            && after.get("visibility").is_some_and(|wanted| wanted != "public")
+            && after.get("visibility").is_some_and(|visibility| visibility != "public")
         {
             let visibility_note =
                 "has the visibility that the service gives an import until an edit right after";
@@ -87,21 +86,22 @@ impl KindRules for ProjectRules {
 }
 
 /// Facts in the object of a project.
-fn facts(raw: &Object) -> Facts {
+fn read_facts(raw: &Object) -> ContainerFacts {
     let is_personal = raw.get("namespace").is_some_and(|namespace| namespace["kind"] == "user");
     let owner = raw.get("owner").filter(|_| is_personal);
-    let marks = ["marked_for_deletion_on", "marked_for_deletion_at"].map(|name| raw.get(name));
-    let mark = marks.into_iter().flatten().find(|mark| !mark.is_null());
-    // With a licence, the full form has these fields (1, 2.8).
+    let deletion_marks =
+        ["marked_for_deletion_on", "marked_for_deletion_at"].map(|name| raw.get(name));
+    let deletion_mark = deletion_marks.into_iter().flatten().find(|mark| !mark.is_null());
+    // With a licence, the full form of a project has these fields.
     let is_licensed = LICENSED_FIELDS.iter().any(|name| raw.contains_key(*name));
-    Facts {
+    ContainerFacts {
         id: raw.get("id").and_then(Json::as_u64),
         name: value::text(raw, "name").map(str::to_owned),
         is_archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
         is_empty: is_true(raw, "empty_repo"),
         personal_owner: owner.and_then(|owner| owner["id"].as_u64()),
         caller_level: raw.get("permissions").map(caller_level),
-        deletion_mark: mark.map(|mark| mark.as_str().map(str::to_owned)),
+        deletion_mark: deletion_mark.map(|mark| mark.as_str().map(str::to_owned)),
         import_state: import_state(raw),
         tier: if is_licensed { Tier::Premium } else { Tier::Free },
         disabled_settings: raw
@@ -116,7 +116,7 @@ fn facts(raw: &Object) -> Facts {
 /// Fields that the service shows only with a licence.
 const LICENSED_FIELDS: [&str; 2] = ["mirror", "approvals_before_merge"];
 
-/// The state of an import. The reference names two words of `import_status` (1, 3); unknown words
+/// The state of an import. The reference lists only two words of `import_status`; unknown words
 /// count as running. A pull mirror uses the same field for its regular updates.
 fn import_state(raw: &Object) -> Option<ImportState> {
     if is_true(raw, "mirror") {
@@ -125,8 +125,8 @@ fn import_state(raw: &Object) -> Option<ImportState> {
     match value::text(raw, "import_status")? {
         "none" | "finished" => None,
         "failed" => {
-            let why = value::text(raw, "import_error").map(crate::secret::judge::mask_url);
-            Some(ImportState::Failed(why.map(|why| text::escape(&why).into_owned())))
+            let error = value::text(raw, "import_error").map(crate::secret::judge::mask_url);
+            Some(ImportState::Failed(error.map(|why| text::escape(&why).into_owned())))
         }
         "canceled" => Some(ImportState::Failed(Some("it was canceled".to_owned()))),
         _ => Some(ImportState::Running),
@@ -141,21 +141,25 @@ fn caller_level(permissions: &Json) -> u8 {
     level.and_then(|level| u8::try_from(level).ok()).unwrap_or(0)
 }
 
-fn create(context: &CallContext<'_>, declared: &Fields) -> Calls {
-    // Without a namespace, the service would use the caller's: the project would be created in the
-    // wrong place.
+fn creation_calls(context: &CallContext<'_>, declared: &Fields) -> Calls {
+    // Without a namespace, the service would create the project in the caller's namespace.
     let Some(namespace) = &context.target.namespace else { return Err(NoCalls::NotNeeded) };
-    let mut calls = match source::calls(context, namespace, declared) {
+    let mut calls = match source::source_calls(context, namespace, declared) {
         Some(calls) => calls?,
-        None => create_plain(context, namespace, declared)?,
+        None => plain_creation_calls(context, namespace, declared)?,
     };
     calls.extend(source::import_members_call(context, declared)?);
     Ok(calls)
 }
 
-/// Creates a project without contents from elsewhere, except a template of the service.
-fn create_plain(job: &CallContext<'_>, namespace: &LiveNamespace, declared: &Fields) -> Calls {
-    let (post, route) = match namespace.owner {
+/// The calls that create a project without contents from elsewhere, except a template of the
+/// service.
+fn plain_creation_calls(
+    context: &CallContext<'_>,
+    namespace: &LiveNamespace,
+    declared: &Fields,
+) -> Calls {
+    let (post, request_type) = match namespace.owner {
         NamespaceOwner::User(user) => (
             operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user),
             WriteRequest::CreateForUser,
@@ -164,16 +168,21 @@ fn create_plain(job: &CallContext<'_>, namespace: &LiveNamespace, declared: &Fie
             (operation::PROJECT_CREATE.request(), WriteRequest::Create)
         }
     };
-    let mut within = job.target.naming();
-    if route == WriteRequest::Create {
-        within.insert("namespace_id".to_owned(), namespace.id.to_json().into());
+    let mut location_fields = context.target.naming_fields();
+    if request_type == WriteRequest::Create {
+        location_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
     }
-    let takes = &|_: &str, field: &Field, _: &str| field.accepted.includes(route);
-    CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields: within }
-        .plan_calls(job, declared)
+    let accepts = &|_: &str, field: &Field, _: &str| field.accepted.includes(request_type);
+    CreationRequests {
+        post,
+        accepts,
+        edit: operation::PROJECT_UPDATE,
+        base_fields: location_fields,
+    }
+    .plan_calls(context, declared)
 }
 
-/// Faults of `settings:` and `create:` of one project together (reference 2, 4.3).
+/// Reports faults of `settings:` and `create:` of one project together.
 fn check_create(declared: &Fields, report: Reporter<'_>) {
     source::check(super::container(Scope::Project).0.table(), declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
@@ -192,7 +201,7 @@ mod tests {
         field::Scope,
         kind::{
             Names, Target,
-            testing::{collect, fields, new_target, requests},
+            testing::{collect_faults, fields, new_target, requests},
         },
         operation::{
             PROJECT_CREATE, PROJECT_CREATE_FOR_USER, PROJECT_TRANSFER, PROJECT_UPDATE, Request,
@@ -218,7 +227,7 @@ mod tests {
     }
 
     fn edit(body: Json) -> Request<Write> {
-        PROJECT_UPDATE.request().of_container("acme/shop", None).fields(fields(body))
+        PROJECT_UPDATE.request().for_container("acme/shop", None).fields(fields(body))
     }
 
     #[test]
@@ -239,28 +248,32 @@ mod tests {
         let avatar = || {
             PROJECT_UPDATE
                 .request()
-                .of_container("acme/shop", None)
+                .for_container("acme/shop", None)
                 .fields([("avatar".to_owned(), Value::File("a.png".into()))].into())
         };
         let policy = json!({"enabled": false, "name_regex_keep": ""});
 
-        let own = PROJECT_CREATE.request().fields(fields(json!({
+        let post = PROJECT_CREATE.request().fields(fields(json!({
             "name": "shop", "path": "shop", "namespace_id": 3, "visibility": "private", "description": "",
             "container_expiration_policy_attributes": policy, "initialize_with_readme": true, "default_branch": "trunk",
             "template_project_id": 5, "new_attribute": 1,
         })));
-        let then = edit(json!({"merge_commit_template": "%{title}", "ci_default_git_depth": 20}));
-        assert_eq!(create(NamespaceOwner::Group, &declared), [own.clone(), then.clone(), avatar()]);
-        assert_eq!(create(NamespaceOwner::Caller, &declared), [own, then, avatar()]);
+        let edit_request =
+            edit(json!({"merge_commit_template": "%{title}", "ci_default_git_depth": 20}));
+        assert_eq!(
+            create(NamespaceOwner::Group, &declared),
+            [post.clone(), edit_request.clone(), avatar()]
+        );
+        assert_eq!(create(NamespaceOwner::Caller, &declared), [post, edit_request, avatar()]);
 
         let for_user = PROJECT_CREATE_FOR_USER.request().arg("user_id", 9).fields(fields(json!({
             "name": "shop", "path": "shop", "visibility": "private", "description": "", "merge_commit_template": "%{title}",
             "initialize_with_readme": true, "default_branch": "trunk", "new_attribute": 1,
         })));
-        let then = edit(
+        let edit_request = edit(
             json!({"container_expiration_policy_attributes": policy, "ci_default_git_depth": 20}),
         );
-        assert_eq!(create(NamespaceOwner::User(9), &declared), [for_user, then, avatar()]);
+        assert_eq!(create(NamespaceOwner::User(9), &declared), [for_user, edit_request, avatar()]);
     }
 
     #[test]
@@ -288,16 +301,16 @@ mod tests {
 
     #[test]
     fn the_import_status_shows_whether_the_contents_arrived() {
-        let arrival = |raw: Json| import_state(raw.as_object().unwrap());
+        let state = |raw: Json| import_state(raw.as_object().unwrap());
         for status in ["none", "finished"] {
-            assert_eq!(arrival(json!({"import_status": status})), None);
+            assert_eq!(state(json!({"import_status": status})), None);
         }
         // An unknown word does not end an import.
         for status in ["scheduled", "started", "something new"] {
-            assert_eq!(arrival(json!({"import_status": status})), Some(ImportState::Running));
-            assert_eq!(arrival(json!({"import_status": status, "mirror": true})), None);
+            assert_eq!(state(json!({"import_status": status})), Some(ImportState::Running));
+            assert_eq!(state(json!({"import_status": status, "mirror": true})), None);
         }
-        let failed = |why: Json| arrival(json!({"import_status": "failed", "import_error": why}));
+        let failed = |why: Json| state(json!({"import_status": "failed", "import_error": why}));
         assert_eq!(failed(Json::Null), Some(ImportState::Failed(None)));
         let Some(ImportState::Failed(Some(why))) =
             failed(json!("no https://u:canary@h/x\u{1b}[2J"))
@@ -306,7 +319,7 @@ mod tests {
         };
         assert!(why.starts_with("no https://"), "{why}");
         assert!(!why.contains("canary") && !why.contains('\u{1b}'), "{why}");
-        assert_eq!(arrival(json!({})), None);
+        assert_eq!(state(json!({})), None);
     }
 
     #[test]
@@ -321,7 +334,7 @@ mod tests {
         let moved = |id: u64| {
             PROJECT_TRANSFER
                 .request()
-                .of_container("acme/shop", None)
+                .for_container("acme/shop", None)
                 .fields(fields(json!({"namespace": id})))
         };
         for (renames, transfers, expected) in [
@@ -329,7 +342,7 @@ mod tests {
             (false, true, vec![moved(3)]),
             (true, true, vec![rename, moved(3)]),
         ] {
-            let former = crate::kind::Former {
+            let former = crate::kind::FormerLocation {
                 path: "old/stall".into(),
                 is_renamed: renames,
                 is_transferred: transfers,
@@ -378,7 +391,7 @@ mod tests {
                 vec!["group_with_project_templates_id"],
             ),
         ] {
-            let found = collect(|report| {
+            let found = collect_faults(|report| {
                 let mut both = fields(settings.clone());
                 both.extend(fields(create.clone()));
                 check_create(&both, report);

@@ -1,10 +1,10 @@
-//! Protected branches of a project, and those that a top-level group sets for all projects in it: who
-//! may push, merge and unprotect. (Not in the reference; based on the documentation and behaviour of
-//! the service.)
+//! Protected branches of a project, and those that a top-level group sets for all its projects: who
+//! may push, merge and unprotect. They are not in the reference; this module follows the
+//! documentation and the behaviour of the service.
 //!
-//! A permission is a list of rows: a level, a user or a group. An edit contains the rows to add and
-//! the ids of rows to remove. Without tiers, the service has one level for each permission and no
-//! edit of it; the protection is then removed and added again.
+//! A permission is a list of rows; each row is a level, a user or a group. An edit contains the
+//! rows to add and the ids of the rows to remove. On the free tier, a permission is a single level
+//! that cannot be edited, so the protection is removed and added again.
 
 use crate::{
     kind::{Id, RefRule, forms},
@@ -28,7 +28,7 @@ impl KindRules for ProtectedBranches {
         self.check_right_to_unprotect(context)?;
         match context.purpose {
             CallPurpose::Change(declared, live, changed) if needs_replacement(live, changed) => {
-                context.replace(declared, live)
+                context.replace_calls(declared, live)
             }
             _ => context.plain_calls(),
         }
@@ -48,11 +48,11 @@ impl KindRules for ProtectedBranches {
 }
 
 impl ProtectedBranches {
-    /// Users can protect, change or unprotect a branch only if they may unprotect it. This includes
-    /// administrators.
+    /// Checks that the token's user may unprotect the branch: without that right, nobody can
+    /// protect, change or unprotect a branch, not even an administrator.
     ///
     /// # Errors
-    /// If the declared or live rows exclude the token's user for certain.
+    /// If the declared or live rows certainly exclude the token's user.
     fn check_right_to_unprotect(&self, context: &CallContext<'_>) -> Result<(), NoCalls> {
         let spec = context.section.spec(UNPROTECT_FIELD);
         let (rows, verb) = match context.purpose {
@@ -90,27 +90,27 @@ fn needs_replacement(live: &LiveEntry, changed: &[&str]) -> bool {
     live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
 }
 
-/// The effects of changing a rule. `name` is the field with the pattern. `permissions` are the fields
-/// with the permissions, and `lists` those whose rows name users and groups. If `is_edited`, the service
-/// edits the rows and only checks the access of new ones.
+/// The effects of changing a rule. `pattern_field` is the field with the pattern, `permissions` are
+/// the fields with the permissions, and `grantee_lists` the fields whose rows name users and
+/// groups. With `edits_rows`, the service edits the rows and only checks the access of new ones.
 pub(super) fn rule_effects(
-    name: &str,
+    pattern_field: &str,
     before: &Object,
     after: &Object,
     permissions: &[(&'static str, &'static str)],
-    lists: &[&str],
-    is_edited: bool,
+    grantee_lists: &[&str],
+    edits_rows: bool,
 ) -> Vec<Effect> {
     let is_new = before.is_empty();
-    let [old, new] =
-        [before, after].map(|fields| RefRule::from_fields(fields, name, permissions, is_new));
+    let [old, new] = [before, after]
+        .map(|fields| RefRule::from_fields(fields, pattern_field, permissions, is_new));
     let mut effects = vec![Effect::Rule { before: old, after: new }];
     for (object_type, key) in [(NamedObject::User, "user_id"), (NamedObject::Group, "group_id")] {
-        for list in lists {
+        for list in grantee_lists {
             let [old, new] = [before, after].map(|fields| -> Vec<_> {
                 value::items(fields, list).filter_map(|row| Id::from_json(row.get(key)?)).collect()
             });
-            let added_ids = new.into_iter().filter(|id| !is_edited || !old.contains(id));
+            let added_ids = new.into_iter().filter(|id| !edits_rows || !old.contains(id));
             effects.extend(added_ids.map(|id| Effect::needs_access(object_type, id)));
         }
     }
@@ -125,7 +125,9 @@ mod tests {
     use crate::{
         kind::{
             FieldSelection, Names,
-            testing::{act, as_sent, fields, live, object, remove, section, target},
+            testing::{
+                fields, live_entry, object, remove, requests_for, section, sent_parts, target,
+            },
         },
         operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
         release::DetectedRelease,
@@ -143,7 +145,7 @@ mod tests {
         }
     }
 
-    fn free() -> Json {
+    fn free_tier_branch() -> Json {
         json!({
             "id": 1, "name": "main", "allow_force_push": false,
             "push_access_levels": [{"id": 1, "access_level": 40, "access_level_description": "Maintainers"}],
@@ -151,7 +153,7 @@ mod tests {
         })
     }
 
-    fn premium() -> Json {
+    fn premium_branch() -> Json {
         let row = |id, level, user: Option<u64>, group: Option<u64>| json!({"id": id, "access_level": level, "access_level_description": "x", "user_id": user, "group_id": group});
         json!({
             "id": 1, "name": "main", "allow_force_push": false, "code_owner_approval_required": true,
@@ -198,28 +200,28 @@ mod tests {
             );
         }
         for (user, refused) in [(5, true), (4, false)] {
-            let mut raw = premium();
+            let mut raw = premium_branch();
             raw["unprotect_access_levels"] =
                 json!([{"id": 4, "access_level": 40, "user_id": user}]);
-            let branch = live(of, raw);
+            let branch = live_entry(of, raw);
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
             let change = CallPurpose::Change(&declared, &branch, &["allow_force_push"]);
             assert_eq!(is_refused(&names, change), refused);
             assert_eq!(is_refused(&names, CallPurpose::Remove(&branch)), refused);
         }
-        assert!(!is_refused(&names, CallPurpose::Remove(&live(of, premium()))));
+        assert!(!is_refused(&names, CallPurpose::Remove(&live_entry(of, premium_branch()))));
     }
 
     #[test]
     fn rows_are_identified_by_user_or_group_before_level() {
-        let branch = live(section("protected_branches"), premium());
+        let branch = live_entry(section("protected_branches"), premium_branch());
         assert_eq!(
             branch.fields.raw()["allowed_to_push"],
             json!([{"id": 1, "access_level": "maintainer"}, {"id": 2, "user_id": 5}])
         );
         assert_eq!(branch.fields.raw()["allowed_to_merge"], json!([{"id": 3, "group_id": 6}]));
         assert_eq!(
-            (branch.tier, live(section("protected_branches"), free()).tier),
+            (branch.tier, live_entry(section("protected_branches"), free_tier_branch()).tier),
             (Tier::Premium, Tier::Free)
         );
     }
@@ -235,11 +237,11 @@ mod tests {
             "name": "main", "push_access_level": 0, "allowed_to_merge": [{"access_level": 40}, {"user_id": 5}],
         }));
         assert_eq!(
-            act(section("protected_branches"), &names(), CallPurpose::Create(&declared)),
+            requests_for(section("protected_branches"), &names(), CallPurpose::Create(&declared)),
             [PROTECTED_BRANCH_CREATE.request().arg("id", 7).fields(body)]
         );
         assert_eq!(
-            remove(section("protected_branches"), free()),
+            remove(section("protected_branches"), free_tier_branch()),
             [PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main")]
         );
     }
@@ -250,8 +252,8 @@ mod tests {
             "name": "main",
             "allowed_to_push": [{"access_level": "maintainer"}, {"group": "acme/leads"}],
         }));
-        let entry = live(section("protected_branches"), premium());
-        let edit = act(
+        let entry = live_entry(section("protected_branches"), premium_branch());
+        let edit = requests_for(
             section("protected_branches"),
             &names(),
             CallPurpose::Change(&declared, &entry, &["allowed_to_push"]),
@@ -261,14 +263,14 @@ mod tests {
             "code_owner_approval_required": true,
         }));
         let patch = PROTECTED_BRANCH_UPDATE.request().arg("id", 7).arg("name", "main");
-        assert_eq!(as_sent(&edit), as_sent(&[patch.fields(body)]));
+        assert_eq!(sent_parts(&edit), sent_parts(&[patch.fields(body)]));
     }
 
     #[test]
     fn without_tiers_a_level_needs_a_replacement_and_the_flag_an_edit() {
-        let entry = live(section("protected_branches"), free());
+        let entry = live_entry(section("protected_branches"), free_tier_branch());
         let changed = |declared: &Fields, changed: &[&str]| {
-            act(
+            requests_for(
                 section("protected_branches"),
                 &names(),
                 CallPurpose::Change(declared, &entry, changed),
@@ -289,18 +291,18 @@ mod tests {
             })))
         };
         let remove = PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main");
-        assert_eq!(as_sent(&replaced), as_sent(&[remove, add(0), add(40)]));
+        assert_eq!(sent_parts(&replaced), sent_parts(&[remove, add(0), add(40)]));
     }
 
-    /// The service switches the approval of code owners off in an edit without it.
+    /// An edit without `code_owner_approval_required` switches it off.
     #[test]
     fn fields_that_an_edit_would_reset_must_be_known() {
-        let why_not = |raw: Json, lacking: &[&str]| {
+        let block_reason = |raw: Json, lacking: &[&str]| {
             let mut raw = object(raw);
             raw.retain(|name, _| !lacking.contains(&name.as_str()));
-            let entry = live(section("protected_branches"), raw.into());
+            let entry = live_entry(section("protected_branches"), raw.into());
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
-            let job = CallContext {
+            let context = CallContext {
                 release: DetectedRelease::NotRequested,
                 has_unique_address: true,
                 section: section("protected_branches"),
@@ -308,27 +310,27 @@ mod tests {
                 names: &names(),
                 purpose: CallPurpose::Change(&declared, &entry, &["allow_force_push"]),
             };
-            section("protected_branches").rules().calls(&job).err()
+            section("protected_branches").rules().calls(&context).err()
         };
         let owners = "code_owner_approval_required";
-        assert_eq!(why_not(premium(), &[]), None);
-        assert!(matches!(why_not(premium(), &[owners]), Some(NoCalls::LiveUnknown(_))));
+        assert_eq!(block_reason(premium_branch(), &[]), None);
+        assert!(matches!(block_reason(premium_branch(), &[owners]), Some(NoCalls::LiveUnknown(_))));
         // A row for a user or group also proves a tier.
         let both = [owners, "unprotect_access_levels"];
-        assert!(matches!(why_not(premium(), &both), Some(NoCalls::LiveUnknown(_))));
-        assert_eq!(why_not(free(), &[]), None);
+        assert!(matches!(block_reason(premium_branch(), &both), Some(NoCalls::LiveUnknown(_))));
+        assert_eq!(block_reason(free_tier_branch(), &[]), None);
     }
 
     /// Undeclared fields keep their values, even without an edit.
     #[test]
     fn a_replacement_keeps_undeclared_fields() {
-        let mut raw = free();
+        let mut raw = free_tier_branch();
         raw["merge_access_levels"][0]["access_level"] = 0.into();
         let entry = section("protected_branches")
             .read(&object(raw), FieldSelection::Only(&["allowed_to_push"].into()));
         let declared =
             fields(json!({"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}));
-        let calls = act(
+        let calls = requests_for(
             section("protected_branches"),
             &names(),
             CallPurpose::Change(&declared, &entry, &["allowed_to_push"]),

@@ -1,14 +1,13 @@
-//! The push rule of a project or group: which pushes the service refuses (reference 2, 4.6;
-//! reference 1, 2.10).
+//! The push rule of a project or group: which pushes the service refuses.
 
 use super::prelude::*;
 
 pub(super) struct PushRule;
 
 impl KindRules for PushRule {
-    // A new project gets a copy of the rule of the closest group above.
+    // A new project gets a copy of the rule of the closest group above it.
     fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        if before == after { Vec::new() } else { vec![Effect::HandsDown] }
+        if before == after { Vec::new() } else { vec![Effect::AffectsNewContainers] }
     }
 }
 
@@ -50,9 +49,9 @@ mod tests {
         let rule = |size: u32| json!({"max_file_size": size}).as_object().cloned().unwrap();
         let none = Object::new();
         for (before, after, expected) in [
-            (none.clone(), rule(5), vec![Effect::HandsDown]),
-            (rule(5), rule(6), vec![Effect::HandsDown]),
-            (rule(5), none, vec![Effect::HandsDown]),
+            (none.clone(), rule(5), vec![Effect::AffectsNewContainers]),
+            (rule(5), rule(6), vec![Effect::AffectsNewContainers]),
+            (rule(5), none, vec![Effect::AffectsNewContainers]),
             (rule(5), rule(5), Vec::new()),
         ] {
             assert_eq!(PushRule.effects(None, &before, &after), expected, "{before:?} {after:?}");

@@ -1,5 +1,5 @@
-//! The reference of every field of manifests, from the schemas and treatments of the kinds: for
-//! Markdown pages, editors, and `undrift explain`.
+//! The reference of every field of manifests, generated from the schemas and the field tables of
+//! the kinds: for Markdown pages, editors, and `undrift explain`.
 
 use crate::{
     field::{Available, Readback, Weakens, Word},
@@ -9,10 +9,10 @@ use crate::{
 
 use super::prelude::*;
 
-/// The fields that creating an entry of `section` needs, as a sentence.
-pub fn needed_fields_sentence(section: Section) -> Option<String> {
-    let needed = text::list_names(section.required);
-    (!needed.is_empty()).then(|| format!("To be created it needs {needed}."))
+/// A sentence that names the fields required to create an entry of `section`.
+pub fn required_fields_sentence(section: Section) -> Option<String> {
+    let required_fields = text::list_names(section.required_fields);
+    (!required_fields.is_empty()).then(|| format!("To be created it needs {required_fields}."))
 }
 
 /// The description of a field.
@@ -27,16 +27,18 @@ pub struct FieldReference {
 }
 
 /// Describes `property`, one of the properties of `schema`.
-pub fn describe(property: &Json, schema: &Json) -> FieldReference {
+pub fn describe_field(property: &Json, schema: &Json) -> FieldReference {
     let field = Field::from_schema(property);
-    // The replacing field may be newer than the release of the reference.
-    let modern = field.replaced_by().map(|name| Field::from_schema(&schema["properties"][name]));
-    let replaced =
-        modern.and_then(|modern| modern.available.since).filter(|since| since.is_after_reference());
+    // A deprecated field may be replaced only in a release after that of the reference.
+    let replacement =
+        field.replaced_by().map(|name| Field::from_schema(&schema["properties"][name]));
+    let replaced_since = replacement
+        .and_then(|new_field| new_field.available.since)
+        .filter(|since| since.is_after_reference());
     FieldReference {
         value: allowed_values(property),
         meaning: property["description"].as_str().unwrap_or_default().to_owned(),
-        remarks: remarks(field, property, replaced),
+        remarks: remarks(field, property, replaced_since),
     }
 }
 
@@ -50,7 +52,7 @@ fn allowed_values(schema: &Json) -> String {
             .join(", ");
     }
     if let Some(choices) = schema["anyOf"].as_array() {
-        // A choice that is only a pattern allows other spellings of the words of another choice.
+        // Beside a list of words, a pattern only allows other spellings of them: omit the pattern.
         let has_words = choices.iter().any(|choice| choice["enum"].is_array());
         let choices = choices.iter().filter(|choice| !has_words || choice.get("pattern").is_none());
         return choices.map(allowed_values).collect::<Vec<_>>().join(" or ");
@@ -61,17 +63,17 @@ fn allowed_values(schema: &Json) -> String {
     let types = schema["type"]
         .as_array()
         .map_or_else(|| std::slice::from_ref(&schema["type"]), Vec::as_slice);
-    types.iter().map(|kind| values_of_type(kind, schema)).collect::<Vec<_>>().join(" or ")
+    types.iter().map(|json_type| values_of_type(json_type, schema)).collect::<Vec<_>>().join(" or ")
 }
 
-/// The allowed values of the type `kind`, one of those in `schema`.
-fn values_of_type(kind: &Json, schema: &Json) -> String {
-    match kind.as_str() {
+/// The allowed values of `json_type`, one of the types in `schema`.
+fn values_of_type(json_type: &Json, schema: &Json) -> String {
+    match json_type.as_str() {
         Some("boolean") => "`true`, `false`".to_owned(),
         Some("integer") => match (schema["minimum"].as_i64(), schema["maximum"].as_i64()) {
-            (Some(least), Some(most)) if least == most => most.to_string(),
-            (least, Some(most)) => format!("{} to {most}", least.unwrap_or_default()),
-            (least, None) => format!("number from {}", least.unwrap_or_default()),
+            (Some(min), Some(max)) if min == max => max.to_string(),
+            (min, Some(max)) => format!("{} to {max}", min.unwrap_or_default()),
+            (min, None) => format!("number from {}", min.unwrap_or_default()),
         },
         Some("number") => "number".to_owned(),
         Some("array") => format!("list of {}", allowed_values(&schema["items"])),
@@ -84,21 +86,21 @@ fn values_of_type(kind: &Json, schema: &Json) -> String {
 /// Short remarks about restrictions of the field.
 fn remarks(field: &Field, schema: &Json, replaced_since: Option<Release>) -> Vec<String> {
     let default = schema.get("default");
-    let from =
+    let from_release =
         replaced_since.map(|release| format!(" from release {release} on")).unwrap_or_default();
-    let replacement = field.replaced_by();
-    let instead =
-        replacement.map(|other| format!("deprecated{from}: {}", field.replacement_hint(other)));
+    let replacement_name = field.replaced_by();
+    let deprecation = replacement_name
+        .map(|other| format!("deprecated{from_release}: {}", field.replacement_hint(other)));
     let Available { tier, since, until, local_before, .. } = field.available;
     let since = since.filter(|_| !local_before);
-    let first = [
+    let value_remarks = [
         default.map(|default| format!("`{}` if left out", plain_text(default))),
-        instead.or(Some("deprecated".to_owned())).filter(|_| schema["deprecated"] == true),
+        deprecation.or(Some("deprecated".to_owned())).filter(|_| schema["deprecated"] == true),
         (tier > Tier::Free).then(|| format!("{tier} tier")),
         since.map(|release| format!("from release {release}")),
         until.map(|release| format!("gone from release {release} on")),
     ];
-    let words = field.words.iter().flat_map(|Word { word, available, .. }| {
+    let word_remarks = field.words.iter().flat_map(|Word { word, available, .. }| {
         let since = available.since.map(|release| format!("`{word}` from release {release}"));
         let until =
             available.until.map(|release| format!("`{word}` gone from release {release} on"));
@@ -106,15 +108,22 @@ fn remarks(field: &Field, schema: &Json, replaced_since: Option<Release>) -> Vec
     });
     let is_never_read =
         field.read == Readback::Never && field.accepted.includes(WriteRequest::Edit);
-    let last = [
+    let field_remarks = [
         (field.available.needs_administrator(), "administrators only"),
         (field.accepted == Accepted::OnEdit, "set right after creation"),
         (field.secrecy() == Secrecy::Sensitive, "plans hide its live value"),
         (is_never_read, "cannot be verified: the service does not return it"),
         (field.read == Readback::IfPresent, "verified only where the service returns it"),
     ];
-    let last = last.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text.to_owned());
-    first.into_iter().flatten().chain(words).chain(last).chain(guard_remark(field)).collect()
+    let field_remarks =
+        field_remarks.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text.to_owned());
+    value_remarks
+        .into_iter()
+        .flatten()
+        .chain(word_remarks)
+        .chain(field_remarks)
+        .chain(guard_remark(field))
+        .collect()
 }
 
 /// The guard that checks a field, and the changes that it refuses.
@@ -134,7 +143,7 @@ fn guard_remark(field: &Field) -> Option<String> {
         Weakens::OpensWhenOutside => "if it is changed to a URL or a path in another project",
         Weakens::WhenMoreListed => "if something is added, or all cleared",
         Weakens::WhenLater | Weakens::WhenLaterIn(_) => {
-            let words: Vec<_> = field.from_strictest().iter().map(plain_text).collect();
+            let words: Vec<_> = field.strictest_first().iter().map(plain_text).collect();
             &format!("from left to right in `{}`", words.join("`, `"))
         }
     };

@@ -1,7 +1,7 @@
-//! The settings of a project (reference 2, 4.3; reference 1, 2.8) or a group.
+//! The settings of a project or a group.
 //!
-//! They are part of the container's own object and are created with it: see `creation`. The fields
-//! are in `settings.yaml` and `group_settings.yaml`.
+//! They are part of the object of their container and are created with it: see `creation`. The
+//! fields
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -23,8 +23,8 @@ pub const IMPORT_URL: &str = "import_url";
 pub(super) struct Settings;
 
 impl KindRules for Settings {
-    // An installation may leave deprecated fields out. The fields that replace them have the same
-    // value.
+    // An installation may leave deprecated fields out of responses. Then the fields that replace
+    // them have the value.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let live = forms::decode(spec, raw);
         if spec.name == IMPORT_URL {
@@ -34,15 +34,17 @@ impl KindRules for Settings {
         if spec.name == "container_expiration_policy" {
             return live.as_ref().map(cleanup_policy);
         }
-        let modern = spec.field.replaced_by();
-        let twin = modern.and_then(|name| Some((name, raw.get(name)?)));
-        match twin {
+        let replacement_name = spec.field.replaced_by();
+        let replacement = replacement_name.and_then(|name| Some((name, raw.get(name)?)));
+        match replacement {
             // The deprecated field may show the value of the groups above; its replacement shows
             // the own value.
             Some((_, Json::Bool(on))) if spec.field.is_opposite() => {
                 Some(if *on && spec.field.nullable { Json::Null } else { (!on).into() })
             }
-            Some((name, twin)) if live.is_none() => deprecated_form(spec, name, twin),
+            Some((name, replacement_value)) if live.is_none() => {
+                deprecated_form(spec, name, replacement_value)
+            }
             _ => live,
         }
     }
@@ -66,23 +68,23 @@ impl KindRules for Settings {
         let needs_branch = match live.map(|live| live.fields.raw().get(name)) {
             Some(None) => false,
             Some(Some(Json::Null)) => true,
-            Some(shown) => is_empty && declared.plain(name) != shown,
+            Some(live_branch) => is_empty && declared.plain(name) != live_branch,
             None => !creates_branch(declared),
         };
         needs_branch.then_some("until the repository has a branch")
     }
 
     fn check(&self, declared: &Fields, is_as_written: bool, report: Reporter<'_>) {
-        let config = declared.text("ci_config_path");
-        if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
+        let config_path = declared.text("ci_config_path");
+        if config_path.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
             report(EntryFault::for_field(texts::CONFIG_PATH, "ci_config_path"));
         }
         let claims = declared.list(CLAIMS_FIELD);
         if claims.and_then(|claims| claims.first()).is_some_and(|first| first != "project_path") {
             report(EntryFault::for_field(texts::FIRST_CLAIM, CLAIMS_FIELD));
         }
-        let import = declared.text(IMPORT_URL);
-        if is_as_written && import.is_some_and(has_user) {
+        let import_url = declared.text(IMPORT_URL);
+        if is_as_written && import_url.is_some_and(has_user) {
             report(EntryFault::for_field(texts::IMPORT_WITH_USER, IMPORT_URL));
         }
     }
@@ -93,14 +95,14 @@ impl KindRules for Settings {
             [before, after].map(|fields| value::text(fields, "visibility").map(str::to_owned));
         effects.extend(new.map(|after| Effect::visibility(old, after)));
         effects.extend(FEATURE_SETTINGS.iter().filter_map(|feature| {
-            let [before, after] = [before, after].map(|fields| is_on(fields, feature));
+            let [before, after] = [before, after].map(|fields| is_feature_on(fields, feature));
             Effect::capability(Capability::Feature(feature.0), before, after)
         }));
         if HANDED_DOWN_SETTINGS
             .iter()
             .any(|name| after.contains_key(*name) && before.get(*name) != after.get(*name))
         {
-            effects.push(Effect::HandsDown);
+            effects.push(Effect::AffectsNewContainers);
         }
         effects
     }
@@ -120,53 +122,57 @@ const HANDED_DOWN_SETTINGS: [&str; 4] = [
     "subgroup_creation_level",
 ];
 
-/// The value of the deprecated field of `spec` if its replacement `modern` has the value `twin`.
-fn deprecated_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
-    if spec.schema["type"] != "boolean" || twin.is_boolean() {
-        Some(twin.clone())
-    } else if modern.ends_with("_access_level") {
-        is_level_enabled(twin).map(Json::from)
+/// The value of the deprecated field of `spec`, converted from the value of its replacement.
+fn deprecated_form(spec: &Spec, replacement_name: &str, replacement_value: &Json) -> Option<Json> {
+    if spec.schema["type"] != "boolean" || replacement_value.is_boolean() {
+        Some(replacement_value.clone())
+    } else if replacement_name.ends_with("_access_level") {
+        is_level_enabled(replacement_value).map(Json::from)
     } else {
-        twin.as_str().map(|role| (role != "developer").into())
+        replacement_value.as_str().map(|role| (role != "developer").into())
     }
 }
 
-/// The settings that close a section of a project, each with its deprecated form.
+/// The settings that can make a section of a project unavailable, each with its deprecated form.
 static FEATURE_SETTINGS: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
-    let closing =
+    let closing_settings =
         super::sections(Scope::Project).flat_map(|section| &section.scoped_kind.closed_by);
-    let names: BTreeSet<&str> = closing.flatten().copied().collect();
+    let names: BTreeSet<&str> = closing_settings.flatten().copied().collect();
     let table = super::section(Scope::Project, SECTION).map(Section::table);
-    let old = |name| table?.specs().iter().find(|spec| spec.field.replaced_by() == Some(name));
-    names.into_iter().map(|name| (name, old(name).map(|spec| spec.name))).collect()
+    let deprecated_spec =
+        |name| table?.specs().iter().find(|spec| spec.field.replaced_by() == Some(name));
+    names.into_iter().map(|name| (name, deprecated_spec(name).map(|spec| spec.name))).collect()
 });
 
 /// True if a feature is on; `None` if unknown.
-fn is_on(fields: &Object, (name, old): &(&str, Option<&str>)) -> Option<bool> {
+fn is_feature_on(fields: &Object, (name, deprecated_name): &(&str, Option<&str>)) -> Option<bool> {
     let level = fields.get(*name).and_then(is_level_enabled);
-    level.or_else(|| fields.get((*old)?).and_then(Json::as_bool))
+    level.or_else(|| fields.get((*deprecated_name)?).and_then(Json::as_bool))
 }
 
-/// True if a URL contains a user, and so perhaps a password.
+/// True if a URL contains a user name, and so possibly a password.
 fn has_user(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    // In `git@host:path`, the user has no password.
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    // In `git@host:path`, the user name has no password.
     url.contains("://")
-        && rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
+        && after_scheme
+            .split(['/', '?', '#'])
+            .next()
+            .is_some_and(|authority| authority.contains('@'))
 }
 
-/// The clean-up policy with the keys that manifests can declare. The reference shows one of them
-/// under two names.
+/// The clean-up policy, reduced to the keys that manifests can declare. The reference lists one of
+/// them under two names.
 fn cleanup_policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
     let settings = super::section(Scope::Project, SECTION);
-    let parts = settings.and_then(|section| section.spec("container_expiration_policy"));
-    let parts = parts.map(|spec| spec.parts);
+    let policy_spec = settings.and_then(|section| section.spec("container_expiration_policy"));
+    let key_fields = policy_spec.map(|spec| spec.key_fields);
     let mut policy = Object::new();
-    for part in parts.into_iter().flatten() {
-        let name = part.replaced_by().unwrap_or(part.name);
-        let twin = (name == "name_regex").then_some("name_regex_delete");
-        let mut values = [name].into_iter().chain(twin).filter_map(|name| live.get(name));
+    for key_field in key_fields.into_iter().flatten() {
+        let name = key_field.replaced_by().unwrap_or(key_field.name);
+        let other_name = (name == "name_regex").then_some("name_regex_delete");
+        let mut values = [name].into_iter().chain(other_name).filter_map(|name| live.get(name));
         if let Some(value) = values.find(|value| !value.is_null()).or_else(|| live.get(name)) {
             policy.insert(name.to_owned(), value.clone());
         }
@@ -184,7 +190,7 @@ mod tests {
         field::Compare,
         kind::{
             are_equal,
-            testing::{as_sent, fields, live, section, update},
+            testing::{fields, live_entry, section, sent_parts, update},
         },
         operation::PROJECT_UPDATE,
     };
@@ -208,7 +214,11 @@ mod tests {
             (json!({"description": "a"}), json!({"description": "b"}), false),
         ] {
             let effects = Settings.effects(None, &object(before.clone()), &object(after.clone()));
-            assert_eq!(effects.contains(&Effect::HandsDown), hands_down, "{before} {after}");
+            assert_eq!(
+                effects.contains(&Effect::AffectsNewContainers),
+                hands_down,
+                "{before} {after}"
+            );
         }
     }
 
@@ -223,7 +233,7 @@ mod tests {
             (false, json!({"default_branch": "main"}), false),
             (true, json!({}), false),
         ] {
-            let entry = live(section("settings"), raw.clone());
+            let entry = live_entry(section("settings"), raw.clone());
             assert_eq!(
                 Settings
                     .wait_reason(
@@ -257,51 +267,60 @@ mod tests {
             fields(json!({"description": null, "visibility": "private", "topics": ["a"]}));
         let edit = update(section("settings"), &declared, json!({}), &["description", "topics"]);
         assert_eq!(
-            as_sent(&edit),
-            as_sent(&[put(fields(json!({"description": "", "topics": ["a"]})))])
+            sent_parts(&edit),
+            sent_parts(&[put(fields(json!({"description": "", "topics": ["a"]})))])
         );
         assert!(edit[0].is_sensitive("import_url"), "it may hold a password");
         declared.insert("avatar".into(), Value::File("a.png".into()));
         let avatar = || put(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
         assert_eq!(update(section("settings"), &declared, json!({}), &["avatar"]), [avatar()]);
         assert_eq!(
-            as_sent(&update(section("settings"), &declared, json!({}), &["avatar", "visibility"])),
-            as_sent(&[put(fields(json!({"visibility": "private"}))), avatar()])
+            sent_parts(&update(
+                section("settings"),
+                &declared,
+                json!({}),
+                &["avatar", "visibility"]
+            )),
+            sent_parts(&[put(fields(json!({"visibility": "private"}))), avatar()])
         );
         let cleared = fields(json!({"avatar": null}));
         assert_eq!(
-            as_sent(&update(section("settings"), &cleared, json!({}), &["avatar"])),
-            as_sent(&[put(fields(json!({"avatar": ""})))])
+            sent_parts(&update(section("settings"), &cleared, json!({}), &["avatar"])),
+            sent_parts(&[put(fields(json!({"avatar": ""})))])
         );
     }
 
     #[test]
     fn deprecated_fields_are_read_from_their_replacements() {
         for (level, enabled) in [("disabled", false), ("private", true), ("enabled", true)] {
-            let read =
-                live(section("settings"), json!({"builds_access_level": level, "topics": ["a"]}))
-                    .fields;
+            let live_fields = live_entry(
+                section("settings"),
+                json!({"builds_access_level": level, "topics": ["a"]}),
+            )
+            .fields;
             assert_eq!(
-                (&read.raw()["jobs_enabled"], &read.raw()["tag_list"]),
+                (&live_fields.raw()["jobs_enabled"], &live_fields.raw()["tag_list"]),
                 (&json!(enabled), &json!(["a"]))
             );
         }
         // A value in the response wins.
-        let read = live(
+        let live_fields = live_entry(
             section("settings"),
             json!({"builds_access_level": "enabled", "jobs_enabled": false}),
         )
         .fields;
-        assert_eq!(read.raw()["jobs_enabled"], json!(false));
-        assert!(!live(section("settings"), json!({})).fields.raw().contains_key("jobs_enabled"));
+        assert_eq!(live_fields.raw()["jobs_enabled"], json!(false));
+        assert!(
+            !live_entry(section("settings"), json!({})).fields.raw().contains_key("jobs_enabled")
+        );
     }
 
     #[test]
     fn a_new_flag_gives_the_own_value_of_the_old_opposite() {
         let of = |scope| catalogue::section(scope, "settings").unwrap();
         let disabled =
-            |scope, raw| live(of(scope), raw).fields.raw().get("emails_disabled").cloned();
-        let both = |enabled: bool| json!({"emails_disabled": true, "emails_enabled": enabled});
+            |scope, raw| live_entry(of(scope), raw).fields.raw().get("emails_disabled").cloned();
+        let raw_flags = |enabled: bool| json!({"emails_disabled": true, "emails_enabled": enabled});
         for (scope, enabled, expected) in [
             // Off because of a group above.
             (Scope::Project, true, json!(false)),
@@ -310,7 +329,7 @@ mod tests {
             (Scope::Group, true, json!(null)),
             (Scope::Group, false, json!(true)),
         ] {
-            assert_eq!(disabled(scope, both(enabled)), Some(expected), "{scope:?} {enabled}");
+            assert_eq!(disabled(scope, raw_flags(enabled)), Some(expected), "{scope:?} {enabled}");
         }
         assert_eq!(disabled(Scope::Project, json!({"emails_disabled": true})), Some(json!(true)));
         assert_eq!(disabled(Scope::Project, json!({})), None);
@@ -320,17 +339,17 @@ mod tests {
     fn a_role_gives_the_value_of_a_missing_old_field() {
         let role = "ci_pipeline_variables_minimum_override_role";
         for (word, restricted) in [("developer", false), ("maintainer", true), ("owner", true)] {
-            let read = live(section("settings"), json!({role: word})).fields;
-            assert_eq!(read.raw()["restrict_user_defined_variables"], restricted, "{word}");
+            let live_fields = live_entry(section("settings"), json!({role: word})).fields;
+            assert_eq!(live_fields.raw()["restrict_user_defined_variables"], restricted, "{word}");
         }
-        let read = live(section("settings"), json!({"public_jobs": false})).fields;
-        assert_eq!(read.raw()["public_builds"], json!(false));
+        let live_fields = live_entry(section("settings"), json!({"public_jobs": false})).fields;
+        assert_eq!(live_fields.raw()["public_builds"], json!(false));
     }
 
     #[test]
     fn the_clean_up_policy_is_compared_by_its_declared_keys() {
         let raw = json!({"container_expiration_policy": {"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "next_run_at": "x"}});
-        let entry = live(section("settings"), raw);
+        let entry = live_entry(section("settings"), raw);
         let read = &entry.fields.raw()["container_expiration_policy"];
         assert_eq!(*read, json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null}));
         for (declared, is_same) in [
@@ -350,7 +369,7 @@ mod tests {
             json!({"name_regex": "a", "name_regex_delete": "a"}),
             json!({"name_regex_delete": "a"}),
         ] {
-            let read = live(section("settings"), json!({"container_expiration_policy": raw}));
+            let read = live_entry(section("settings"), json!({"container_expiration_policy": raw}));
             assert_eq!(
                 read.fields.raw()["container_expiration_policy"],
                 json!({"name_regex": "a"})

@@ -1,4 +1,4 @@
-//! Groups that a project (reference 2, 4.2 and 4.4) or a group is shared with.
+//! Groups with which a project or a group is shared.
 //!
 //! They are a list in the object of the project or group. The service has no edit: a share that
 //! differs is removed and added again.
@@ -17,11 +17,11 @@ impl KindRules for Shares {
     // When a share is removed, the service also removes all grants to the group from rules.
     fn effects(&self, group: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let is_gone = after.is_empty();
-        let people =
-            Effect::Capability { what: Capability::People, before: is_gone, after: !is_gone };
+        let people_effect =
+            Effect::Capability { capability: Capability::People, before: is_gone, after: !is_gone };
         let ends = gets_end_date(before, after);
         let [before, after] = [before, after].map(|fields| level_number(fields, "group_access"));
-        vec![Effect::Share { group, before, after, ends }, people]
+        vec![Effect::Share { group, before, after, gets_end_date: ends }, people_effect]
     }
 }
 
@@ -34,7 +34,9 @@ mod tests {
         kind::{
             CallContext, Names,
             calls::CallPurpose,
-            testing::{act, as_sent, fields, live, object, remove, section, target},
+            testing::{
+                fields, live_entry, object, remove, requests_for, section, sent_parts, target,
+            },
         },
         operation::{SHARE_CREATE, SHARE_DELETE},
         release::DetectedRelease,
@@ -56,14 +58,14 @@ mod tests {
 
     #[test]
     fn a_live_share_has_the_form_of_a_manifest() {
-        let share = live(section("shares"), raw());
+        let share = live_entry(section("shares"), raw());
         assert_eq!(
             *share.fields.raw(),
             object(
                 json!({"group": "acme/Security", "group_access": "reporter", "expires_at": null})
             )
         );
-        assert_eq!(section("shares").name(share.fields.raw()), "acme/security");
+        assert_eq!(section("shares").entry_name(share.fields.raw()), "acme/security");
     }
 
     #[test]
@@ -71,7 +73,7 @@ mod tests {
         let declared = fields(json!({"group": "acme/Security", "group_access": "developer"}));
         let body = fields(json!({"group_id": 4, "group_access": 30}));
         assert_eq!(
-            act(section("shares"), &names(), CallPurpose::Create(&declared)),
+            requests_for(section("shares"), &names(), CallPurpose::Create(&declared)),
             [SHARE_CREATE.request().arg("id", 7).fields(body)]
         );
         assert_eq!(
@@ -84,7 +86,7 @@ mod tests {
     fn a_share_that_differs_is_replaced_and_restored_if_that_fails() {
         let (declared, live) = (
             fields(json!({"group": "acme/security", "group_access": "developer"})),
-            live(section("shares"), {
+            live_entry(section("shares"), {
                 let mut raw = raw();
                 raw["expires_at"] = "2099-01-31".into();
                 raw
@@ -106,7 +108,7 @@ mod tests {
         };
         let requests: Vec<_> = calls.iter().map(|call| call.request.clone()).collect();
         let remove = SHARE_DELETE.request().arg("id", 7).arg("group_id", 4);
-        assert_eq!(as_sent(&requests), as_sent(&[remove, add(30), add(20)]));
+        assert_eq!(sent_parts(&requests), sent_parts(&[remove, add(30), add(20)]));
         assert_eq!(
             calls.iter().map(|call| call.is_restore).collect::<Vec<_>>(),
             [false, false, true]

@@ -1,5 +1,5 @@
-//! The initial contents of a new project: nothing, a readme, a template, a URL, another project
-//! (reference 2, 4.3 and 4.4) or a repository on another host (reference 1, 4.2).
+//! The initial contents of a new project: none, a readme, a template, a URL, another project or a
+//! repository on another host.
 
 use crate::{
     address::group_of,
@@ -10,31 +10,31 @@ use crate::{
 use super::{creation::CreationRequests, fork_of::FORK_OF, prelude::*};
 
 /// The field with the project whose members are copied.
-pub const MEMBERS_FROM: &str = "members_from";
+pub const MEMBERS_FROM_FIELD: &str = "members_from";
 /// The field with the host that the repository is imported from.
 pub(super) const IMPORT_FIELD: &str = "import";
 
-/// The hosts: the prefix of their fields below [`IMPORT_FIELD`], and the operation.
+/// The import hosts: the prefix of their fields below [`IMPORT_FIELD`], and the operation.
 const IMPORT_HOSTS: [(&str, Op<Write>); 2] = [
     ("import.extgit.", operation::IMPORT_EXTGIT),
     ("import.extserver.", operation::IMPORT_EXTSERVER),
 ];
 
-/// The calls that create the project of `context` in `namespace` with contents from elsewhere and
-/// wait for them; `None` if `declared` names no such contents.
+/// The calls that create the project of `context` in `namespace` as a fork or by an import, and wait
+/// for its contents. `None` if `declared` names no source.
 ///
 /// # Errors
-/// If it names something that the service does not have.
-pub(super) fn calls(
+/// If it names an object that the service does not have.
+pub(super) fn source_calls(
     context: &CallContext<'_>,
     namespace: &LiveNamespace,
     declared: &Fields,
 ) -> Option<Calls> {
     let fork = declared.text(FORK_OF);
-    let host = IMPORT_HOSTS.iter().find(|(prefix, _)| has_field_below(declared, prefix));
-    let calls = match (fork, host) {
-        (Some(upstream), _) => create_fork(context, namespace, upstream, declared),
-        (None, Some((prefix, op))) => import(context, namespace, prefix, *op, declared),
+    let import_host = IMPORT_HOSTS.iter().find(|(prefix, _)| has_field_below(declared, prefix));
+    let calls = match (fork, import_host) {
+        (Some(upstream), _) => fork_calls(context, namespace, upstream, declared),
+        (None, Some((prefix, op))) => import_calls(context, namespace, prefix, *op, declared),
         (None, None) => return None,
     };
     Some(calls.map(|mut calls| {
@@ -45,36 +45,37 @@ pub(super) fn calls(
     }))
 }
 
-/// The request contains the declared visibility, so the fork is never more visible.
-fn create_fork(
+/// The calls that create a fork. The request contains the declared visibility, so the fork is never
+/// more visible.
+fn fork_calls(
     context: &CallContext<'_>,
     namespace: &LiveNamespace,
     upstream: &str,
     declared: &Fields,
 ) -> Calls {
     let id = context.names.require(NamedObject::Project, upstream, FORK_OF)?;
-    let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.number());
+    let post = operation::PROJECT_FORK.request().arg_by_path("id", upstream, id.number());
     let parameters = post.operation.parameters();
-    let body: Vec<_> = parameters
-        .filter(|parameter| parameter.place == ParameterLocation::Body)
+    let body_parameters: Vec<_> = parameters
+        .filter(|parameter| parameter.location == ParameterLocation::Body)
         .map(|p| p.name)
         .collect();
-    let takes = &|_: &str, field: &Field, sent: &str| {
-        field.accepted != Accepted::Never && body.contains(&sent)
+    let accepts = &|_: &str, field: &Field, request_name: &str| {
+        field.accepted != Accepted::Never && body_parameters.contains(&request_name)
     };
-    let mut location_fields = context.target.naming();
+    let mut location_fields = context.target.naming_fields();
     location_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
     CreationRequests {
         post,
-        accepts: takes,
+        accepts,
         edit: operation::PROJECT_UPDATE,
         base_fields: location_fields,
     }
     .plan_calls(context, declared)
 }
 
-/// The request has no visibility: an edit sets it right after.
-fn import(
+/// The calls that import a repository. The request has no visibility: an edit sets it right after.
+fn import_calls(
     context: &CallContext<'_>,
     namespace: &LiveNamespace,
     prefix: &str,
@@ -84,16 +85,16 @@ fn import(
     let parent = group_of(&context.target.path).unwrap_or_default();
     let post = match &namespace.id {
         Id::Known(_) => op.request(),
-        Id::OfStep(group) => op.request().awaiting(group),
+        Id::Pending(group) => op.request().with_awaited_path(group),
     };
-    let takes = &|name: &str, _: &Field, _: &str| name.starts_with(prefix);
+    let accepts = &|name: &str, _: &Field, _: &str| name.starts_with(prefix);
     let target_params = [("new_name", context.target.slug()), ("target_namespace", parent)];
     let base_fields = target_params.map(|(name, value)| (name.to_owned(), value.into())).into();
-    CreationRequests { post, accepts: takes, edit: operation::PROJECT_UPDATE, base_fields }
+    CreationRequests { post, accepts, edit: operation::PROJECT_UPDATE, base_fields }
         .plan_calls(context, declared)
 }
 
-/// The call that copies the members of another project, if `declared` names one.
+/// The call that copies the members of another project, if `declared` has `members_from`.
 ///
 /// # Errors
 /// If the service does not have it.
@@ -101,10 +102,10 @@ pub(super) fn import_members_call(
     context: &CallContext<'_>,
     declared: &Fields,
 ) -> Result<Option<PlannedCall>, NoCalls> {
-    let Some(source_path) = declared.text(MEMBERS_FROM) else { return Ok(None) };
-    let id = context.names.require(NamedObject::Project, source_path, MEMBERS_FROM)?;
+    let Some(source_path) = declared.text(MEMBERS_FROM_FIELD) else { return Ok(None) };
+    let id = context.names.require(NamedObject::Project, source_path, MEMBERS_FROM_FIELD)?;
     let request = context.target.request(operation::IMPORT_MEMBERS);
-    Ok(Some(request.arg_of("project_id", source_path, id.number()).into()))
+    Ok(Some(request.arg_by_path("project_id", source_path, id.number()).into()))
 }
 
 /// True if a new project is imported by a request without visibility.
@@ -114,14 +115,15 @@ pub(super) fn is_imported(declared: &Object) -> bool {
 
 /// True if a new project contains objects that no field declares.
 pub(super) fn has_undeclared_contents(declared: &Object) -> bool {
-    [FORK_OF, MEMBERS_FROM].iter().any(|name| declared.contains_key(*name)) || is_imported(declared)
+    [FORK_OF, MEMBERS_FROM_FIELD].iter().any(|name| declared.contains_key(*name))
+        || is_imported(declared)
 }
 
 fn has_field_below(declared: &Fields, prefix: &str) -> bool {
     declared.keys().any(|name| name.starts_with(prefix))
 }
 
-/// Reports contents that exclude each other. `table` has the fields that only a create request
+/// Reports sources that exclude each other. `table` contains the fields that only a create request
 /// accepts.
 pub(super) fn check(
     table: &'static crate::kind::FieldTable,
@@ -129,7 +131,7 @@ pub(super) fn check(
     report: Reporter<'_>,
 ) {
     let is_declared = |name: &&'static str| declared.contains_key(name);
-    let host = |prefix: &str| -> Option<&'static str> {
+    let declared_import = |prefix: &str| -> Option<&'static str> {
         let mut names = table.specs().iter().map(|spec| spec.name);
         names.find(|name| name.starts_with(prefix) && declared.contains_key(name))
     };
@@ -141,15 +143,16 @@ pub(super) fn check(
             "from a template",
         ),
         (Some(FORK_OF).filter(is_declared), "as a fork"),
-        (host(IMPORT_HOSTS[0].0), "by `import.extgit`"),
-        (host(IMPORT_HOSTS[1].0), "by `import.extserver`"),
+        (declared_import(IMPORT_HOSTS[0].0), "by `import.extgit`"),
+        (declared_import(IMPORT_HOSTS[1].0), "by `import.extserver`"),
     ];
     let sources: Vec<_> =
-        sources.into_iter().filter_map(|(field, how)| Some((field?, how))).collect();
+        sources.into_iter().filter_map(|(field, phrase)| Some((field?, phrase))).collect();
     for pair in sources.windows(2) {
-        let ((other, first), (field, second)) = (pair[0], pair[1]);
-        let fault = EntryFault::for_field(texts::SOURCES, field).with_other_field(other);
-        report(fault.fill("first", first).fill("second", second));
+        let ((first_field, first_phrase), (second_field, second_phrase)) = (pair[0], pair[1]);
+        let fault =
+            EntryFault::for_field(texts::SOURCES, second_field).with_other_field(first_field);
+        report(fault.fill("first", first_phrase).fill("second", second_phrase));
     }
 }
 
@@ -166,7 +169,7 @@ mod tests {
         kind::{
             CreatedContainers, Names, NamespaceOwner, Target,
             calls::CallPurpose,
-            testing::{as_sent, collect, fields, new_target},
+            testing::{collect_faults, fields, new_target, sent_parts},
         },
         operation::{
             IMPORT_EXTGIT, IMPORT_EXTSERVER, IMPORT_MEMBERS, PROJECT_FORK, PROJECT_UPDATE,
@@ -203,7 +206,7 @@ mod tests {
         create_in(&new_target(NamespaceOwner::Group), declared).unwrap()
     }
 
-    fn awaits(calls: &[PlannedCall]) -> Vec<bool> {
+    fn awaits_jobs(calls: &[PlannedCall]) -> Vec<bool> {
         calls.iter().map(|call| call.awaits_jobs).collect()
     }
 
@@ -212,7 +215,7 @@ mod tests {
     }
 
     fn edit(body: Json) -> crate::operation::Request<Write> {
-        PROJECT_UPDATE.request().of_container("acme/shop", None).fields(fields(body))
+        PROJECT_UPDATE.request().for_container("acme/shop", None).fields(fields(body))
     }
 
     #[test]
@@ -222,17 +225,18 @@ mod tests {
             "merge_method": "ff", "mr_default_target_self": true, "default_branch": "trunk",
             "members_from": "acme/neo",
         }));
-        assert_eq!(awaits(&calls), [false, true, false]);
-        let fork = PROJECT_FORK.request().arg_of("id", "acme/up", Some(4)).fields(fields(json!({
-            "name": "Shop", "path": "shop", "namespace_id": 3, "visibility": "private",
-            "description": "", "mr_default_target_self": true,
-        })));
-        let members = IMPORT_MEMBERS.request().of_container("acme/shop", None);
-        let members = members.arg_of("project_id", "acme/neo", None);
+        assert_eq!(awaits_jobs(&calls), [false, true, false]);
+        let fork =
+            PROJECT_FORK.request().arg_by_path("id", "acme/up", Some(4)).fields(fields(json!({
+                "name": "Shop", "path": "shop", "namespace_id": 3, "visibility": "private",
+                "description": "", "mr_default_target_self": true,
+            })));
+        let members = IMPORT_MEMBERS.request().for_container("acme/shop", None);
+        let members = members.arg_by_path("project_id", "acme/neo", None);
         let expected = [fork, edit(json!({"merge_method": "ff"})), members];
         let requests = requests(calls);
-        assert_eq!(as_sent(&requests), as_sent(&expected));
-        assert_eq!(requests[2].waits_for().collect::<Vec<_>>(), ["acme/neo"]);
+        assert_eq!(sent_parts(&requests), sent_parts(&expected));
+        assert_eq!(requests[2].awaited_containers().collect::<Vec<_>>(), ["acme/neo"]);
     }
 
     #[test]
@@ -241,43 +245,43 @@ mod tests {
             "import.extgit.repo_id": 7, "import.extgit.personal_access_token": "t",
             "visibility": "private", "name": "Shop",
         }));
-        assert_eq!(awaits(&calls), [false, true]);
+        assert_eq!(awaits_jobs(&calls), [false, true]);
         let import = IMPORT_EXTGIT.request().fields(fields(json!({
             "new_name": "shop", "target_namespace": "acme", "repo_id": 7,
             "personal_access_token": "t",
         })));
         let then = edit(json!({"visibility": "private", "name": "Shop"}));
-        assert_eq!(as_sent(&requests(calls)), as_sent(&[import, then]));
+        assert_eq!(sent_parts(&requests(calls)), sent_parts(&[import, then]));
 
         let calls = create(json!({"import.extserver.extserver_repo": "r"}));
-        assert_eq!(awaits(&calls), [true]);
+        assert_eq!(awaits_jobs(&calls), [true]);
         let import = IMPORT_EXTSERVER.request().fields(fields(
             json!({"new_name": "shop", "target_namespace": "acme", "extserver_repo": "r"}),
         ));
-        assert_eq!(as_sent(&requests(calls)), as_sent(&[import]));
+        assert_eq!(sent_parts(&requests(calls)), sent_parts(&[import]));
     }
 
     #[test]
     fn an_import_comes_after_its_group() {
         let owner = NamespaceOwner::Group;
-        let namespace = Some(LiveNamespace { id: Id::OfStep("acme".into()), owner });
+        let namespace = Some(LiveNamespace { id: Id::Pending("acme".into()), owner });
         let target = Target { namespace, ..new_target(owner) };
         let calls = create_in(&target, json!({"import.extgit.repo_id": 7})).unwrap();
-        assert_eq!(calls[0].request.waits_for().collect::<Vec<_>>(), ["acme"]);
+        assert_eq!(calls[0].request.awaited_containers().collect::<Vec<_>>(), ["acme"]);
         let fork = create_in(&target, json!({"fork_of": "acme/neo"})).unwrap();
-        let waits: Vec<_> = fork[0].request.waits_for().collect();
+        let waits: Vec<_> = fork[0].request.awaited_containers().collect();
         assert_eq!(waits, ["acme", "acme/neo"]);
     }
 
     #[test]
     fn an_unknown_parent_is_named() {
         for declared in [json!({"fork_of": "acme/none"}), json!({"members_from": "acme/none"})] {
-            let unable = create_in(&new_target(NamespaceOwner::Group), declared);
+            let result = create_in(&new_target(NamespaceOwner::Group), declared);
             let unknown = matches!(
-                unable,
+                result,
                 Err(NoCalls::Impossible(EntryFault { code: "unknown-project", .. }))
             );
-            assert!(unknown, "{unable:?}");
+            assert!(unknown, "{result:?}");
         }
     }
 
@@ -298,7 +302,7 @@ mod tests {
             (json!({"fork_of": "a/b", "import.extgit.repo_id": 7}), vec!["import.extgit.repo_id"]),
         ] {
             let table = catalogue::container(Scope::Project).0.table();
-            let found = collect(|report| check(table, &fields(declared.clone()), report));
+            let found = collect_faults(|report| check(table, &fields(declared.clone()), report));
             let found: Vec<_> = found.into_iter().map(|(field, _)| field).collect();
             assert_eq!(found, expected, "{declared}");
         }

@@ -1,5 +1,5 @@
-//! Tests of every kind: the derived properties of its home, and that guards see every field change
-//! that matters.
+//! Tests of every kind: the derived properties of its scoped kinds, and that guards see every
+//! relevant change of a field.
 
 use serde_json::json;
 
@@ -10,7 +10,8 @@ use crate::{
     value::Json,
 };
 
-/// Values of a field, from the one that protects most (or shows least) to the opposite.
+/// Values of a field, from the one that protects most (or shows least) to the one that protects
+/// least.
 fn from_strict_to_lax(field: &Field, schema: &Json) -> Vec<Json> {
     let example = || schema["examples"].get(0).cloned().unwrap_or(json!("^a$"));
     match field.weakens {
@@ -39,14 +40,14 @@ fn from_strict_to_lax(field: &Field, schema: &Json) -> Vec<Json> {
         Weakens::WhenMoreListed => {
             vec![json!("10.0.0.1"), json!("10.0.0.2, 10.0.0.1"), json!("")]
         }
-        Weakens::WhenLater | Weakens::WhenLaterIn(_) => field.from_strictest(),
+        Weakens::WhenLater | Weakens::WhenLaterIn(_) => field.strictest_first(),
     }
 }
 
-fn change(section: Section, name: &str, was: Option<&Json>, is: &Json) -> Vec<Effect> {
-    let before = was.map(|was| object(json!({name: was}))).unwrap_or_default();
+fn change_effects(section: Section, name: &str, old: Option<&Json>, new: &Json) -> Vec<Effect> {
+    let before = old.map(|old| object(json!({name: old}))).unwrap_or_default();
     // Jira stores a secret, in projects and groups.
-    change_risks(section, &[name], &before, &object(json!({"slug": "jira", name: is})))
+    change_risks(section, &[name], &before, &object(json!({"slug": "jira", name: new})))
 }
 
 #[test]
@@ -62,21 +63,29 @@ fn a_weaker_value_is_seen_in_one_direction_only() {
                 let valid = jsonschema::validator_for(&spec.schema).unwrap();
                 assert!(valid.is_valid(strict) || *strict == "", "{name}: {strict}");
                 for lax in &values[at + 1..] {
-                    // A change to members only shows it to nobody else.
-                    let is_inside = weakens.risk() == Some(Risk::Shows) && *lax == "private";
-                    let found = change(section, spec.name, Some(strict), lax);
-                    assert_eq!(found.len(), usize::from(!is_inside), "{name}: {strict} to {lax}");
+                    // A change to "members only" does not show it to more people.
+                    let is_members_only = weakens.risk() == Some(Risk::Shows) && *lax == "private";
+                    let found = change_effects(section, spec.name, Some(strict), lax);
                     assert_eq!(
-                        change(section, spec.name, Some(lax), strict),
+                        found.len(),
+                        usize::from(!is_members_only),
+                        "{name}: {strict} to {lax}"
+                    );
+                    assert_eq!(
+                        change_effects(section, spec.name, Some(lax), strict),
                         [],
                         "{name}: {lax} to {strict}"
                     );
                 }
-                assert_eq!(change(section, spec.name, Some(strict), strict), [], "{name}");
+                assert_eq!(change_effects(section, spec.name, Some(strict), strict), [], "{name}");
             }
             if let (Some(strict), Some(lax)) = (values.first(), values.last()) {
-                assert_eq!(change(section, spec.name, None, lax).len(), 1, "{name}: unknown");
-                let is_firm = !matches!(
+                assert_eq!(
+                    change_effects(section, spec.name, None, lax).len(),
+                    1,
+                    "{name}: unknown"
+                );
+                let is_safe_if_unknown = !matches!(
                     weakens,
                     Weakens::WhenChanged
                         | Weakens::OpensWhenChanged
@@ -84,17 +93,17 @@ fn a_weaker_value_is_seen_in_one_direction_only() {
                         | Weakens::WhenMoreListed
                         | Weakens::WhenLower
                 );
-                let unknown = change(section, spec.name, None, strict);
-                assert!(!is_firm || unknown.is_empty(), "{name}");
+                let unknown = change_effects(section, spec.name, None, strict);
+                assert!(!is_safe_if_unknown || unknown.is_empty(), "{name}");
             }
         }
     }
 }
 
-/// A second opinion: fields that sound like protections are guarded.
+/// A cross-check by name: fields that sound like protections are guarded.
 #[test]
 fn fields_that_sound_like_protections_are_guarded() {
-    const SOUNDS: [&str; 18] = [
+    const PROTECTIVE_WORDS: [&str; 18] = [
         "allow",
         "approv",
         "check",
@@ -127,16 +136,19 @@ fn fields_that_sound_like_protections_are_guarded() {
         "send_from_committer_email",
         "restrict_to_branch",
     ];
-    let mut found = Vec::new();
+    let mut unguarded = Vec::new();
     for section in catalogue::all_sections() {
         for spec in section.specs() {
-            let sounds = SOUNDS.iter().any(|word| spec.name.contains(word));
-            if sounds && !HARMLESS.contains(&spec.name) && spec.field.weakens == Weakens::Never {
-                found.push(format!("{section:?}.{}", spec.name));
+            let sounds_protective = PROTECTIVE_WORDS.iter().any(|word| spec.name.contains(word));
+            if sounds_protective
+                && !HARMLESS.contains(&spec.name)
+                && spec.field.weakens == Weakens::Never
+            {
+                unguarded.push(format!("{section:?}.{}", spec.name));
             }
         }
     }
-    assert_eq!(found, [""; 0]);
+    assert_eq!(unguarded, [""; 0]);
 }
 
 #[test]
@@ -160,21 +172,26 @@ fn in_a_private_project_only_public_parts_are_shown_to_others() {
 #[test]
 fn properties_of_a_home_follow_from_its_operations() {
     let removable = ["push_rule", "fork_of"];
-    let twice = ["hooks", "pipeline_schedules", "badges", "freeze_periods", "remote_mirrors"];
-    for of in catalogue::sections(Scope::Project) {
-        let is = |names: &[&str]| names.contains(&of.section);
-        assert_eq!(of.is_removable(), is(&removable), "{of:?}");
-        assert_eq!(of.allows_duplicates(), is(&twice), "{of:?}");
-        assert_eq!(of.comes_with_container(), is(&["settings", "fork_of"]), "{of:?}");
+    let allowing_duplicates =
+        ["hooks", "pipeline_schedules", "badges", "freeze_periods", "remote_mirrors"];
+    for section in catalogue::sections(Scope::Project) {
+        let is_among = |names: &[&str]| names.contains(&section.section);
+        assert_eq!(section.is_removable(), is_among(&removable), "{section:?}");
+        assert_eq!(section.allows_duplicates(), is_among(&allowing_duplicates), "{section:?}");
+        assert_eq!(
+            section.is_created_with_container(),
+            is_among(&["settings", "fork_of"]),
+            "{section:?}"
+        );
     }
-    let of_top =
+    let top_level_sections =
         catalogue::sections(Scope::Group).filter(|of| of.is_only_top_level()).map(|of| of.section);
-    let top = ["protected_branches", "merge_request_approval_setting"];
-    assert_eq!(of_top.collect::<Vec<_>>(), top);
+    let expected = ["protected_branches", "merge_request_approval_setting"];
+    assert_eq!(top_level_sections.collect::<Vec<_>>(), expected);
     assert!(catalogue::section(Scope::Group, "approvals").is_none());
 }
 
-/// An export leaves out only values that a kind declares confidential.
+/// An export omits only values that a kind declares confidential.
 #[test]
 fn an_empty_entry_has_nothing_confidential() {
     for section in Scope::ALL.into_iter().flat_map(catalogue::sections) {

@@ -1,4 +1,4 @@
-//! CI/CD variables of a project (reference 1, 2.2 and 4.1) and of a group.
+//! CI/CD variables of a project or a group.
 
 use crate::{
     release::{DetectedRelease, Release},
@@ -7,11 +7,11 @@ use crate::{
 
 use super::prelude::*;
 
-/// The release since which an edit of a group's variable respects the filter.
+/// The release since which an edit of a group's variable respects the filter for the environment.
 const RESPECTS_FILTER_SINCE: Release = Release::new(16, 9);
 
-/// The field that shows whether a variable is hidden. A service with this field respects the
-/// filter.
+/// The field that shows whether a variable is hidden. A service with this field respects the filter
+/// for the environment.
 const HIDDEN_FIELD: &str = "masked_and_hidden";
 
 pub(super) struct Variables;
@@ -38,24 +38,26 @@ impl KindRules for Variables {
                 return Err(EntryFault::for_field(texts::STAYS_HIDDEN, field).into());
             }
         } else if changed.contains(&HIDDEN_FIELD) {
-            return context.replace(declared, live);
+            return context.replace_calls(declared, live);
         }
         if context.has_unique_address || context.section.scoped_kind.scope == Scope::Project {
             return context.plain_calls();
         }
-        // In older releases, an edit of a group's variable ignores the filter and changes any
-        // variable with the key.
-        let shows_hidden = live.fields.raw().contains_key(HIDDEN_FIELD);
+        // In older releases, an edit of a group's variable ignores the filter and may change
+        // another variable with the same key.
+        let shows_hidden_flag = live.fields.raw().contains_key(HIDDEN_FIELD);
         match context.release {
-            _ if shows_hidden || context.release.is_at_least(RESPECTS_FILTER_SINCE) => {
+            _ if shows_hidden_flag || context.release.is_at_least(RESPECTS_FILTER_SINCE) => {
                 context.plain_calls()
             }
             DetectedRelease::NotRequested => Err(NoCalls::DependsOnRelease),
-            DetectedRelease::Hidden | DetectedRelease::Known(_) => context.replace(declared, live),
+            DetectedRelease::Hidden | DetectedRelease::Known(_) => {
+                context.replace_calls(declared, live)
+            }
         }
     }
 
-    // Variables of type file hold long values: keys, certificates, configurations with passwords.
+    // Variables of type `file` hold long values: keys, certificates, configurations with passwords.
     fn secrecy_reason(&self, live: &Object) -> Option<&'static str> {
         let is_file = value::text(live, "variable_type") == Some("file");
         let flag = ["masked", "protected"].into_iter().find(|flag| is_true(live, flag));
@@ -64,17 +66,23 @@ impl KindRules for Variables {
 
     fn check(&self, declared: &Fields, is_as_written: bool, report: Reporter<'_>) {
         let value = declared.text("value");
-        let masked = value.filter(|_| declared.is_on("masked") || declared.is_on(HIDDEN_FIELD));
+        let masked_value =
+            value.filter(|_| declared.is_on("masked") || declared.is_on(HIDDEN_FIELD));
         let is_quoted = value.is_some_and(|value| Reference::find_quoted_start(value).is_some());
-        let masked = masked.filter(|_| !is_quoted);
-        let why = masked.and_then(|value| check_maskable(value, declared.is_on("raw")).err());
-        if let Some(why) = &why {
+        let masked_value = masked_value.filter(|_| !is_quoted);
+        let mask_fault =
+            masked_value.and_then(|value| check_maskable(value, declared.is_on("raw")).err());
+        if let Some(mask_fault) = &mask_fault {
             let flag = if declared.is_on("masked") { "masked" } else { HIDDEN_FIELD };
             let is_expression = value.is_some_and(|value| {
                 value.contains("{{") || value.contains("${var.") || value.contains("${local.")
             });
-            let name = if is_expression { texts::MASKED_EXPRESSION } else { texts::MASKED };
-            report(EntryFault::for_field(name, "value").with_other_field(flag).fill("why", why));
+            let message = if is_expression { texts::MASKED_EXPRESSION } else { texts::MASKED };
+            report(
+                EntryFault::for_field(message, "value")
+                    .with_other_field(flag)
+                    .fill("why", mask_fault),
+            );
         }
         if declared.is_on(HIDDEN_FIELD) && declared.flag("masked") == Some(false) {
             report(
@@ -82,25 +90,27 @@ impl KindRules for Variables {
                     .with_other_field(HIDDEN_FIELD),
             );
         }
-        let is_written = is_as_written && value.is_some_and(|value| !value.is_empty());
-        let last = declared.text("key").and_then(|key| key.rsplit('_').next());
-        let has_secret_name = last.is_some_and(judge::is_named_like_secret);
-        // Many protected values are no secrets, such as the hosts of an environment.
-        let is_likely_secret = has_secret_name || value.is_some_and(judge::has_random);
+        let is_literal = is_as_written && value.is_some_and(|value| !value.is_empty());
+        let last_word = declared.text("key").and_then(|key| key.rsplit('_').next());
+        let has_secret_name = last_word.is_some_and(judge::is_named_like_secret);
+        // Many protected values, such as host names, are not secrets.
+        let is_likely_secret = has_secret_name || value.is_some_and(judge::has_random_run);
         let flags =
             ["masked", HIDDEN_FIELD].into_iter().chain(is_likely_secret.then_some("protected"));
         let secret_flag = flags.into_iter().find(|name| declared.is_on(name));
         // A reference in quotes is reported for every field, so it is not reported here.
-        let is_certain =
+        let has_certain_secret =
             is_quoted || value.is_some_and(|value| judge::find_credential(value).is_some());
         // A value that cannot be masked must be corrected first, and may not be a secret.
-        if let Some(flag) = secret_flag.filter(|_| is_written && !is_certain && why.is_none()) {
+        if let Some(flag) =
+            secret_flag.filter(|_| is_literal && !has_certain_secret && mask_fault.is_none())
+        {
             report(EntryFault::for_field(texts::LITERAL_VALUE, "value").fill("flag", flag));
         }
     }
 }
 
-/// True if the service accepts `value` as masked: one line of at least 8 characters and, unless
+/// Checks that the service accepts `value` as masked: one line of at least 8 characters and, unless
 /// `is_raw`, only `[a-zA-Z0-9_+=/@:.~-]`.
 ///
 /// # Errors
@@ -130,7 +140,9 @@ mod tests {
         catalogue,
         kind::{
             Names,
-            testing::{as_sent, create, faults, fields, live, remove, section, target, update},
+            testing::{
+                create, faults, fields, live_entry, remove, section, sent_parts, target, update,
+            },
         },
         operation::{Op, VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE, Write},
     };
@@ -139,32 +151,32 @@ mod tests {
     fn an_edit_contains_all_fields_and_always_the_scope() {
         let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
         assert_eq!(
-            as_sent(&create(section("variables"), &declared)),
-            as_sent(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())])
+            sent_parts(&create(section("variables"), &declared)),
+            sent_parts(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())])
         );
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "protected": false, "masked": true, "raw": true, "variable_type": "file"});
-        let one = |op: Op<Write>| {
+        let entry_request = |op: Op<Write>| {
             op.request().arg("id", 7).arg("key", "A").query("filter[environment_scope]", "prod/*")
         };
         let body = fields(json!({
             "value": "new", "protected": false, "masked": true, "raw": true, "variable_type": "file",
         }));
         assert_eq!(
-            as_sent(&update(section("variables"), &declared, raw.clone(), &["value"])),
-            as_sent(&[one(VARIABLE_UPDATE).fields(body)])
+            sent_parts(&update(section("variables"), &declared, raw.clone(), &["value"])),
+            sent_parts(&[entry_request(VARIABLE_UPDATE).fields(body)])
         );
         let other = fields(json!({"key": "A", "environment_scope": "prod/*", "masked": false}));
         let edit = update(section("variables"), &other, raw.clone(), &["masked"]);
         assert_eq!(
-            edit[0].repeated().map(|(name, _)| name).collect::<Vec<_>>(),
+            edit[0].repeated_values().map(|(name, _)| name).collect::<Vec<_>>(),
             ["value", "variable_type", "protected", "raw"]
         );
         assert!(edit[0].is_sensitive("value"));
-        assert_eq!(remove(section("variables"), raw), [one(VARIABLE_DELETE)]);
+        assert_eq!(remove(section("variables"), raw), [entry_request(VARIABLE_DELETE)]);
     }
 
     /// The number of calls that change a group's variable whose key another variable also has,
-    /// depending on the release; or why there are none.
+    /// depending on the release; or the reason why there are none.
     fn calls_with_duplicates(
         raw: Json,
         changed: &str,
@@ -172,7 +184,7 @@ mod tests {
     ) -> Result<usize, NoCalls> {
         let section = catalogue::section(Scope::Group, "variables").unwrap();
         let declared = fields(json!({"key": "A", "environment_scope": "*", "value": "new"}));
-        let entry = live(section, raw);
+        let entry = live_entry(section, raw);
         let context = CallContext {
             section,
             target: &target(),
@@ -187,12 +199,14 @@ mod tests {
     #[test]
     fn a_group_variable_of_several_scopes_is_edited_if_the_service_respects_the_filter() {
         let raw = json!({"key": "A", "environment_scope": "*", "value": "old", "protected": false, "masked": false, "raw": false, "variable_type": "env_var"});
-        let is = |text: &str| DetectedRelease::Known(text.parse().unwrap());
+        let release_of = |text: &str| DetectedRelease::Known(text.parse().unwrap());
         assert_eq!(
             calls_with_duplicates(raw.clone(), "value", DetectedRelease::NotRequested),
             Err(NoCalls::DependsOnRelease)
         );
-        for (release, calls) in [(DetectedRelease::Hidden, 3), (is("16.8"), 3), (is("16.9"), 1)] {
+        for (release, calls) in
+            [(DetectedRelease::Hidden, 3), (release_of("16.8"), 3), (release_of("16.9"), 1)]
+        {
             assert_eq!(
                 calls_with_duplicates(raw.clone(), "value", release),
                 Ok(calls),
@@ -207,10 +221,10 @@ mod tests {
             "only newer ones show it"
         );
         shown["hidden"] = true.into();
-        let unable = calls_with_duplicates(shown, "masked", DetectedRelease::NotRequested);
+        let result = calls_with_duplicates(shown, "masked", DetectedRelease::NotRequested);
         assert!(
-            matches!(unable, Err(NoCalls::Impossible(EntryFault { code: "hidden-variable", .. }))),
-            "{unable:?}"
+            matches!(result, Err(NoCalls::Impossible(EntryFault { code: "hidden-variable", .. }))),
+            "{result:?}"
         );
     }
 
@@ -250,7 +264,7 @@ mod tests {
     #[test]
     fn a_literal_that_check_calls_a_secret_is_not_shown() {
         let field = section("variables").field("value");
-        for (values, is_kept_back, is_secret) in [
+        for (values, is_masked, is_secret) in [
             (json!({"value": "a", "masked": true}), true, true),
             (json!({"value": "a", "masked_and_hidden": true}), true, true),
             (json!({"value": "a", "masked": false, "protected": true}), false, true),
@@ -258,7 +272,7 @@ mod tests {
             (json!({"value": "a", "protected": false}), false, false),
         ] {
             let of = fields(values.clone());
-            assert_eq!(crate::kind::forms::is_masked_in_logs(field, &of), is_kept_back, "{values}");
+            assert_eq!(crate::kind::forms::is_masked_in_logs(field, &of), is_masked, "{values}");
             assert_eq!(
                 crate::kind::forms::is_literal_hidden(field, &values["value"], &of),
                 is_secret

@@ -1,11 +1,11 @@
-//! Words that are not fields but are often used as fields: names in responses, names of other
-//! tools, and attributes of releases newer than undrift knows.
+//! Words that are often used as fields but are not fields: names in responses, names in other
+//! tools, and attributes of releases newer than undrift supports.
 //!
-//! The nearest field name would often be wrong: `emails_enabled` is the opposite of
+//! The field with the nearest name would often be wrong: `emails_enabled` is the opposite of
 //! `emails_disabled`.
 //!
-//! A word that means just one field or section is in its `aliases`, which its schema carries. All
-//! others are in `words.yaml`, which is read when a manifest has a fault.
+//! A word for exactly one field or section is an alias: it is in the `aliases` of the field, and in
+//! its schema. All other words are in `words.yaml`, which is only read if a manifest has a fault.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -44,35 +44,38 @@ pub enum Meaning<'m> {
 
 use Meaning::{Answer, Field, Foreign, Leave, Level, NotYet, Opposite, Since, Write};
 
-/// The words of one place in `words.yaml`: by the kind of their meaning, and by its text if it has one.
-type Place = BTreeMap<&'static str, Json>;
+/// The words of one place in `words.yaml`: by the kind of their meaning, and by its text if it has
+/// one.
+type WordsByMeaning = BTreeMap<&'static str, Json>;
 
-/// Meanings of words by place: of those that are no alias of a field.
+/// The meanings of words that are not an alias of a field, by place.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::new(|| {
-    let places: BTreeMap<&str, Place> = yaml::built_in!("catalogue/tables/words");
-    let by_place = places.into_iter().map(|(place, sorts)| {
-        let words = sorts.into_iter().flat_map(|(sort, words)| words_with_meaning(sort, words));
+    let places: BTreeMap<&str, WordsByMeaning> = yaml::built_in!("catalogue/tables/words");
+    let words_by_place = places.into_iter().map(|(place, words_by_meaning)| {
+        let words = words_by_meaning
+            .into_iter()
+            .flat_map(|(meaning_kind, words)| words_with_meaning(meaning_kind, words));
         (place, words.collect())
     });
-    by_place.collect()
+    words_by_place.collect()
 });
 
 /// The words with one kind of meaning, each with its meaning.
-fn words_with_meaning(sort: &str, words: Json) -> Vec<(&'static str, Meaning<'static>)> {
-    let by_meaning: Vec<_> = match words {
+fn words_with_meaning(meaning_kind: &str, words: Json) -> Vec<(&'static str, Meaning<'static>)> {
+    let words_by_text: Vec<_> = match words {
         Json::Object(texts) => {
-            texts.into_iter().map(|(text, words)| (json!({sort: text}), words)).collect()
+            texts.into_iter().map(|(text, words)| (json!({meaning_kind: text}), words)).collect()
         }
-        words => vec![(json!(sort), words)],
+        words => vec![(json!(meaning_kind), words)],
     };
-    let mut all = Vec::new();
-    for (meaning, words) in by_meaning {
+    let mut word_meanings = Vec::new();
+    for (meaning, words) in words_by_text {
         if let (Ok(meaning), Ok(words)) = (yaml::read_leaked(meaning), yaml::read_leaked(words)) {
             let words: Vec<&'static str> = words;
-            all.extend(words.into_iter().map(|word| (word, meaning)));
+            word_meanings.extend(words.into_iter().map(|word| (word, meaning)));
         }
     }
-    all
+    word_meanings
 }
 
 /// The key in `words.yaml` for words at the top level of a document.
@@ -81,27 +84,25 @@ pub const TOP_LEVEL: &str = "";
 /// The key in `words.yaml` for words in any section.
 pub const ANY_SECTION: &str = "*";
 
-/// Words that are often written instead of a value, by the correct value.
-static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
+/// Words that are often used instead of a value, by the correct value.
+static MISSPELLED_VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
     LazyLock::new(|| yaml::built_in!("catalogue/tables/values"));
 
-/// The option that `written` most likely means.
-pub fn find_option<'o>(
-    written: &str,
-    options: impl IntoIterator<Item = &'o str>,
-) -> Option<&'o str> {
-    let values: Vec<_> = self::possible_values(written).collect();
+/// The option that `word` most likely means.
+pub fn find_option<'o>(word: &str, options: impl IntoIterator<Item = &'o str>) -> Option<&'o str> {
+    let values: Vec<_> = self::possible_values(word).collect();
     options.into_iter().find(|option| values.contains(option))
 }
 
-/// All values that `written` may mean.
-pub fn possible_values(written: &str) -> impl Iterator<Item = &'static str> {
-    let written = written.trim().to_lowercase().replace(['_', '-'], " ");
-    let matching = VALUES.iter().filter(move |(_, words)| words.contains(&&*written));
-    matching.map(|(option, _)| *option)
+/// All values that `word` may mean.
+pub fn possible_values(word: &str) -> impl Iterator<Item = &'static str> {
+    let normal_word = word.trim().to_lowercase().replace(['_', '-'], " ");
+    let matching_values =
+        MISSPELLED_VALUES.iter().filter(move |(_, words)| words.contains(&&*normal_word));
+    matching_values.map(|(option, _)| *option)
 }
 
-/// The field of `section`, whose `schema` is given, that an unknown `word` most likely means.
+/// The field that the unknown `word` most likely means, in `section` with this `schema`.
 pub fn suggest_field<'k>(
     schema: &Json,
     section: &str,
@@ -114,30 +115,31 @@ pub fn suggest_field<'k>(
     }
 }
 
-/// The only unknown key of an entry, and the field that it probably means: the only missing field
-/// of the identity.
+/// If an entry has one unknown key and lacks one identity field: the key and the field, which it
+/// probably means.
 pub fn suggest_by_position<'k>(
     section: Section,
     keys: impl Iterator<Item = &'k str>,
 ) -> Option<(&'k str, &'static str)> {
-    let (fields, unknown): (Vec<_>, Vec<_>) =
+    let (fields, unknown_keys): (Vec<_>, Vec<_>) =
         keys.partition(|key| section.spec(key).is_some() || ENTRY_KEYS.contains(key));
-    let [only] = unknown[..] else { return None };
+    let [unknown_key] = unknown_keys[..] else { return None };
     let required = section.table().schema["required"].as_array()?;
-    let mut missing = section.identity.iter().copied().filter(|field: &&str| {
+    let mut missing_fields = section.identity.iter().copied().filter(|field: &&str| {
         required.iter().any(|name| name == field) && !fields.contains(field)
     });
-    let field = missing.next().filter(|_| missing.next().is_none() && !fields.is_empty())?;
-    Some((only, field))
+    let field =
+        missing_fields.next().filter(|_| missing_fields.next().is_none() && !fields.is_empty())?;
+    Some((unknown_key, field))
 }
 
-/// The meaning of `word` in the first of `places` that has one: the key of a section, mapping, entry or
-/// value, or the kind of a document.
+/// The meaning of `word` in the first of `places` that knows it. A place is the key of a section,
+/// mapping, entry or value, or the kind of a document.
 pub fn find_alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
-    let plain = text::snake_case(word);
+    let snake_word = text::snake_case(word);
     places.iter().find_map(|place: &&str| {
         let words = WORDS.get(place)?;
-        words.get(word).or_else(|| words.get(&*plain)).copied()
+        words.get(word).or_else(|| words.get(&*snake_word)).copied()
     })
 }
 
@@ -147,8 +149,8 @@ pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
     aliases.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
 }
 
-/// The meaning of `word` in the first of `places`, as an alias of a property of `schema`, which
-/// describes what is there, or in the next of `places`.
+/// The meaning of `word` in the first of `places`, then as an alias of a property of `schema`, then
+/// in the other `places`.
 pub fn find_alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Meaning<'s>> {
     let (first, others) = places.split_at(places.len().min(1));
     find_alias(first, word)
@@ -156,7 +158,7 @@ pub fn find_alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Optio
         .or_else(|| find_alias(others, word))
 }
 
-/// The property of `schema` that has the alias `word`.
+/// The property of `schema` with the alias `word`, as a meaning.
 fn find_schema_alias<'s>(schema: &'s Json, word: &str) -> Option<Meaning<'s>> {
     let plain = text::snake_case(word);
     let properties = schema.get("properties").or_else(|| schema["items"].get("properties"))?;
@@ -175,8 +177,8 @@ impl<'m> Meaning<'m> {
             Level(name) => {
                 format!("use `{name}`: `enabled` or `private` for true, `disabled` for false")
             }
-            Write(what) => format!("write {what}"),
-            Leave(why) => format!("leave it out: {why}"),
+            Write(text) => format!("write {text}"),
+            Leave(reason) => format!("leave it out: {reason}"),
             Since(release) => format!(
                 "it is an attribute of newer releases of the service (about {release} on): write it below `extra:`"
             ),
@@ -201,7 +203,7 @@ mod tests {
     use super::*;
     use crate::{catalogue, field::Scope, kind::Section};
 
-    fn of_section(name: &str) -> Option<Section> {
+    fn project_section(name: &str) -> Option<Section> {
         catalogue::section(Scope::Project, name)
     }
 
@@ -212,7 +214,7 @@ mod tests {
         assert_eq!(of("Fast-Forward", &["merge", "ff"]), Some("ff"));
         assert_eq!(of("no one", &["no_access", "admin"]), Some("no_access"));
         assert_eq!(of("no one", &["merge"]), None);
-        for (meant, words) in VALUES.iter() {
+        for (meant, words) in MISSPELLED_VALUES.iter() {
             for word in words {
                 assert_eq!(*word, word.to_lowercase().replace(['_', '-'], " "), "{meant}");
                 assert_ne!(meant, word);
@@ -222,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_word_has_one_meaning_in_its_place() {
-        let places: BTreeMap<&str, Place> = yaml::built_in!("catalogue/tables/words");
+        let places: BTreeMap<&str, WordsByMeaning> = yaml::built_in!("catalogue/tables/words");
         let count = |words: &Json| words.as_array().map_or(0, Vec::len);
         for (place, of) in places {
             let written = of.values().map(|words| match words.as_object() {
@@ -236,11 +238,11 @@ mod tests {
     #[test]
     fn no_word_is_a_field_and_each_names_an_existing_one() {
         let tables =
-            WORDS.iter().filter_map(|(of, words)| Some((of, of_section(of)?.table(), words)));
+            WORDS.iter().filter_map(|(of, words)| Some((of, project_section(of)?.table(), words)));
         for (section, table, words) in tables {
             for (word, meant) in words {
-                let leads = meant.field().is_some_and(|name| table.get(name).is_some());
-                assert!(table.get(word).is_none() || !leads, "{section}: {word} is a field");
+                let names_field = meant.field().is_some_and(|name| table.get(name).is_some());
+                assert!(table.get(word).is_none() || !names_field, "{section}: {word} is a field");
                 if let Field(name) | Opposite(name) | Level(name) = meant {
                     let of_groups = catalogue::section(Scope::Group, section).map(Section::table);
                     let is_known = [Some(table), of_groups].into_iter().flatten();

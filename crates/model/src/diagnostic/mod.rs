@@ -1,9 +1,9 @@
 //! Diagnostics for manifests and configuration: what is wrong, where, and how to fix it.
 //!
-//! A [`Diagnostic`] has a code that `explain` knows, a message, a [`SourceLocation`] and usually help.
-//! [`Diagnostics`] collects them, and sorts them only for output. A location contains its line of
-//! text, already without secrets, comments and control characters (see [`source`]), so a diagnostic
-//! can be stored and printed safely.
+//! A [`Diagnostic`] has a code that `explain` describes, a message, a [`SourceLocation`] and
+//! usually help. [`Diagnostics`] collects them, and sorts them only for output. A location contains
+//! its line of text without secrets, comments and control characters (see [`source`]), so a
+//! diagnostic can be stored and printed safely.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -30,8 +30,8 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The severity with this word.
-    pub fn of(word: &str) -> Self {
+    /// The severity with this word; any word except `error` is a warning.
+    pub fn from_word(word: &str) -> Self {
         if word == Self::Error.word() { Self::Error } else { Self::Warning }
     }
 
@@ -52,10 +52,10 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// Its code, a name of [`codes::CODES`].
     pub code: &'static str,
-    /// What is wrong: a lower-case fragment. It is escaped when shown.
+    /// The problem, as a lower-case fragment. It is escaped when shown.
     pub message: String,
     /// The location of the fault.
-    pub place: Option<SourceLocation>,
+    pub location: Option<SourceLocation>,
     /// A short text that is shown at the location.
     pub label: Option<String>,
     /// Related locations, each with a short text.
@@ -68,7 +68,15 @@ impl Diagnostic {
     /// An error with this code.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
         let (message, severity) = (message.into(), Severity::Error);
-        Self { severity, code, message, place: None, label: None, related: Vec::new(), help: None }
+        Self {
+            severity,
+            code,
+            message,
+            location: None,
+            label: None,
+            related: Vec::new(),
+            help: None,
+        }
     }
 
     /// A warning with this code.
@@ -77,8 +85,8 @@ impl Diagnostic {
     }
 
     /// Sets the location.
-    pub fn at_place(self, place: SourceLocation) -> Self {
-        Self { place: Some(place), ..self }
+    pub fn at_location(self, location: SourceLocation) -> Self {
+        Self { location: Some(location), ..self }
     }
 
     /// Sets the text that is shown at the location.
@@ -87,8 +95,8 @@ impl Diagnostic {
     }
 
     /// Adds a related location.
-    pub fn related(mut self, place: SourceLocation, label: impl Into<String>) -> Self {
-        self.related.push((place, label.into()));
+    pub fn related(mut self, location: SourceLocation, label: impl Into<String>) -> Self {
+        self.related.push((location, label.into()));
         self
     }
 
@@ -110,7 +118,7 @@ pub struct DiagnosticForm<'d> {
     /// `error` or `warning`.
     #[schemars(with = "String")]
     severity: Severity,
-    /// Its sort.
+    /// Its code.
     #[serde(serialize_with = "text::word")]
     code: &'static str,
     /// What is wrong.
@@ -124,11 +132,11 @@ pub struct DiagnosticForm<'d> {
     column: Option<u32>,
     /// What to do about it.
     help: Option<&'d str>,
-    /// Other places concerned.
+    /// Related locations.
     related: Vec<RelatedForm<'d>>,
 }
 
-/// Another place that a diagnostic concerns.
+/// A related location of a diagnostic.
 #[derive(Serialize, JsonSchema)]
 struct RelatedForm<'d> {
     /// The file, as seen from the working directory.
@@ -137,20 +145,20 @@ struct RelatedForm<'d> {
     line: Option<u32>,
     /// The column in characters, from 1.
     column: Option<u32>,
-    /// What is at that place.
+    /// The content of that location.
     message: &'d str,
 }
 
 impl Serialize for Diagnostic {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (file, line, column) = self
-            .place
+            .location
             .as_ref()
             .map_or((None, None, None), |place| (Some(&*place.file), place.line(), place.column()));
-        let related = self.related.iter().map(|(place, message)| RelatedForm {
-            file: &place.file,
-            line: place.line(),
-            column: place.column(),
+        let related = self.related.iter().map(|(location, message)| RelatedForm {
+            file: &location.file,
+            line: location.line(),
+            column: location.column(),
             message,
         });
         let form = DiagnosticForm {
@@ -177,23 +185,26 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Replaces the warnings that `base` contains too by a single warning with their number. Files are
-    /// compared by their path below the root, because the base is in another folder. Line numbers are
-    /// ignored, because they shift.
+    /// Replaces warnings that `base` also contains by a single warning with their number. Files are
+    /// compared by their path below the root, because the base is in another folder. Line numbers
+    /// are ignored, because they shift.
     pub fn replace_old_warnings(&mut self, paths: &FilePaths, base: &Self, base_paths: &FilePaths) {
-        let warning_key = |one: &Diagnostic, paths: &FilePaths| {
-            let path = one.place.as_ref().and_then(|at| paths.get(&at.file));
-            (one.code, one.message.clone(), path.cloned())
+        let warning_key = |diagnostic: &Diagnostic, paths: &FilePaths| {
+            let path = diagnostic.location.as_ref().and_then(|at| paths.get(&at.file));
+            (diagnostic.code, diagnostic.message.clone(), path.cloned())
         };
         let mut base_counts: BTreeMap<_, usize> = BTreeMap::new();
-        for warning in base.0.iter().filter(|one| one.severity == Severity::Warning) {
+        for warning in
+            base.0.iter().filter(|old_diagnostic| old_diagnostic.severity == Severity::Warning)
+        {
             *base_counts.entry(warning_key(warning, base_paths)).or_default() += 1;
         }
         let count_before = self.len();
-        self.0.retain(|one| {
-            let remaining =
-                base_counts.get_mut(&warning_key(one, paths)).filter(|remaining| **remaining > 0);
-            let remaining = remaining.filter(|_| one.severity == Severity::Warning);
+        self.0.retain(|diagnostic| {
+            let remaining = base_counts
+                .get_mut(&warning_key(diagnostic, paths))
+                .filter(|remaining| **remaining > 0);
+            let remaining = remaining.filter(|_| diagnostic.severity == Severity::Warning);
             remaining.map(|remaining| *remaining -= 1).is_none()
         });
         let removed_count = count_before - self.len();
@@ -204,9 +215,9 @@ impl Diagnostics {
         }
     }
 
-    /// Drops the diagnostics for which `wanted` returns false.
-    pub fn retain(&mut self, wanted: impl Fn(&Diagnostic) -> bool) {
-        self.0.retain(wanted);
+    /// Drops the diagnostics for which `is_kept` returns false.
+    pub fn retain(&mut self, is_kept: impl Fn(&Diagnostic) -> bool) {
+        self.0.retain(is_kept);
     }
 
     /// True if one is an error.
@@ -233,8 +244,12 @@ impl Diagnostics {
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut sorted: Vec<_> = self.0.iter().collect();
         sorted.sort_by(|a, b| {
-            (&a.place, a.severity, a.code, &a.message)
-                .cmp(&(&b.place, b.severity, b.code, &b.message))
+            (&a.location, a.severity, a.code, &a.message).cmp(&(
+                &b.location,
+                b.severity,
+                b.code,
+                &b.message,
+            ))
         });
         sorted
     }
@@ -244,30 +259,32 @@ impl Diagnostics {
     /// is still more than a screen, later diagnostics are shown without their source lines.
     pub fn render(&self, style: DiagnosticStyle) -> String {
         let sorted = self.sorted();
-        let mut by_code: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
+        let mut frequent: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
         for diagnostic in &sorted {
-            by_code.entry((diagnostic.severity, diagnostic.code)).or_default().push(diagnostic);
+            frequent.entry((diagnostic.severity, diagnostic.code)).or_default().push(diagnostic);
         }
-        by_code.retain(|_, all| all.len() > render::MAX_SHOWN && !style.is_full);
-        let shown = sorted.into_iter().filter_map(|diagnostic| {
-            let rest = match by_code.get(&(diagnostic.severity, diagnostic.code)) {
+        frequent.retain(|_, diagnostics| {
+            diagnostics.len() > render::MAX_SHOWN_PER_CODE && !style.is_full
+        });
+        let rendered = sorted.into_iter().filter_map(|diagnostic| {
+            let others = match frequent.get(&(diagnostic.severity, diagnostic.code)) {
                 None => &[],
-                Some(all) if std::ptr::eq(all[0], diagnostic) => &all[1..],
+                Some(diagnostics) if std::ptr::eq(diagnostics[0], diagnostic) => &diagnostics[1..],
                 Some(_) => return None,
             };
-            Some((diagnostic, rest, render::render(diagnostic, rest, style) + "\n\n"))
+            Some((diagnostic, others, render::render(diagnostic, others, style) + "\n\n"))
         });
-        let shown: Vec<_> = shown.collect();
-        let line_count: usize = shown.iter().map(|(_, _, text)| text.lines().count()).sum();
+        let rendered: Vec<_> = rendered.collect();
+        let line_count: usize = rendered.iter().map(|(_, _, text)| text.lines().count()).sum();
         if style.is_full || line_count <= render::SCREEN_LINES {
-            return shown.into_iter().map(|(_, _, text)| text).collect();
+            return rendered.into_iter().map(|(_, _, text)| text).collect();
         }
         let mut printed_line_count = 0;
-        let texts = shown.into_iter().map(|(diagnostic, rest, text)| {
+        let texts = rendered.into_iter().map(|(diagnostic, others, text)| {
             printed_line_count += text.lines().count();
             let shows_source = printed_line_count <= render::SCREEN_LINES / 2
                 || diagnostic.code == render::GUARD_CODE;
-            if shows_source { text } else { render::brief_form(diagnostic, rest) }
+            if shows_source { text } else { render::brief_form(diagnostic, others) }
         });
         texts.collect::<String>() + "(--full shows the lines of all)\n\n"
     }
@@ -276,15 +293,16 @@ impl Diagnostics {
     /// there are no diagnostics.
     pub fn summary(&self) -> Option<String> {
         let counts = [Severity::Error, Severity::Warning].into_iter().filter_map(|severity| {
-            let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
+            let mut count_by_code: BTreeMap<&str, usize> = BTreeMap::new();
             for diagnostic in self.0.iter().filter(|diagnostic| diagnostic.severity == severity) {
-                *codes.entry(diagnostic.code).or_default() += 1;
+                *count_by_code.entry(diagnostic.code).or_default() += 1;
             }
-            let total: usize = codes.values().sum();
-            let code_counts: Vec<_> = codes.iter().map(|(code, n)| format!("{n} {code}")).collect();
-            match codes.values().max() {
+            let total: usize = count_by_code.values().sum();
+            let code_counts: Vec<_> =
+                count_by_code.iter().map(|(code, n)| format!("{n} {code}")).collect();
+            match count_by_code.values().max() {
                 None => None,
-                Some(most) if *most <= render::MAX_SHOWN => {
+                Some(highest) if *highest <= render::MAX_SHOWN_PER_CODE => {
                     Some(text::count(total, severity.word()))
                 }
                 Some(_) => Some(format!(

@@ -1,7 +1,8 @@
 //! The text of a file, with line numbers and the parts that must not be shown.
 //!
-//! A [`SourceText`] turns byte ranges into a [`SourceLocation`] or an [`Origin`]. Ranges passed to
-//! [`SourceText::hide`], credentials in URLs and comments are removed before a place gets its snippet.
+//! A [`SourceText`] turns byte ranges into a [`SourceLocation`] or an [`Origin`]. A location gets a
+//! snippet of its line, without the ranges passed to [`SourceText::hide`], credentials in URLs, and
+//! comments.
 
 use std::{cell::Cell, fmt, mem, ops::Range, sync::Arc};
 
@@ -17,13 +18,13 @@ use crate::{
 /// The number of characters of a long line that are shown on each side of the fault.
 const SNIPPET_CHARS: usize = 120;
 
-/// A place in a file. Ordered by file, line and column.
+/// A location in a file. Ordered by file, line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLocation {
     /// The name of the file when it was read.
     pub file: FileName,
     /// The position in the file; `None` for the whole file.
-    pub(super) spot: Option<LineColumn>,
+    pub(super) position: Option<LineColumn>,
 }
 
 /// A position in a file.
@@ -40,17 +41,17 @@ pub(super) struct LineColumn {
 impl SourceLocation {
     /// The whole file.
     pub fn file(file: impl Into<FileName>) -> Self {
-        Self { file: file.into(), spot: None }
+        Self { file: file.into(), position: None }
     }
 
     /// The line, from 1.
     pub fn line(&self) -> Option<u32> {
-        self.spot.as_ref().map(|spot| spot.line)
+        self.position.as_ref().map(|spot| spot.line)
     }
 
     /// The column in characters, from 1.
     pub fn column(&self) -> Option<u32> {
-        self.spot.as_ref().map(|spot| spot.column)
+        self.position.as_ref().map(|spot| spot.column)
     }
 }
 
@@ -58,16 +59,16 @@ impl SourceLocation {
 impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        self.spot.as_ref().map_or(Ok(()), |spot| write!(f, ":{}:{}", spot.line, spot.column))
+        self.position.as_ref().map_or(Ok(()), |spot| write!(f, ":{}:{}", spot.line, spot.column))
     }
 }
 
-/// The place of a declared value, without its line of text.
+/// The location of a declared value, without its line of text.
 impl From<&Origin> for SourceLocation {
     fn from(origin: &Origin) -> Self {
         Self {
             file: origin.file.clone(),
-            spot: Some(LineColumn { line: origin.line, column: origin.column, snippet: None }),
+            position: Some(LineColumn { line: origin.line, column: origin.column, snippet: None }),
         }
     }
 }
@@ -77,13 +78,13 @@ impl From<&Origin> for SourceLocation {
 pub struct SourceText<'t> {
     /// The name of the file.
     pub name: FileName,
-    /// The file and layer that origins share, for each layer.
+    /// The file and layer that all origins of one layer share, for each layer.
     file_layers: [Arc<FileLayer>; Layer::ALL.len()],
     text: &'t str,
     /// The start of each line.
-    lines: Vec<usize>,
+    line_starts: Vec<usize>,
     /// The parts that must not be shown, ordered and merged.
-    hidden: Vec<Range<usize>>,
+    hidden_ranges: Vec<Range<usize>>,
     /// The last position and its column. On a long line, the next column is counted from there.
     last_position: Cell<(usize, u32)>,
     /// The last displayed line and the end of its code, so that a long line is not scanned for each
@@ -104,8 +105,8 @@ impl<'t> SourceText<'t> {
                 .map(|layer| Arc::new(FileLayer { file: FileName::clone(&name), layer })),
             name,
             text,
-            lines,
-            hidden: judge::find_secrets(text, Secrecy::Address),
+            line_starts: lines,
+            hidden_ranges: judge::find_secrets(text, Secrecy::Address),
             last_position: Cell::new((0, 1)),
             last_code_end: Cell::new((0, 0)),
         }
@@ -118,126 +119,133 @@ impl<'t> SourceText<'t> {
 
     /// Hides these byte ranges.
     pub fn hide(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) {
-        self.hidden.extend(ranges.into_iter().filter(|range| !range.is_empty()));
-        self.hidden = text::merge_ranges(mem::take(&mut self.hidden), true);
+        self.hidden_ranges.extend(ranges.into_iter().filter(|range| !range.is_empty()));
+        self.hidden_ranges = text::merge_ranges(mem::take(&mut self.hidden_ranges), true);
     }
 
     /// The whole text without hidden parts, except hidden texts for which `is_plain` returns true.
     /// It has the same lines with the same indentation.
     pub fn visible_text(&self, is_plain: impl Fn(&str) -> bool) -> String {
-        let (mut shown, mut from) = (String::with_capacity(self.text.len()), 0);
-        for range in &self.hidden {
+        let (mut visible, mut copied_end) = (String::with_capacity(self.text.len()), 0);
+        for range in &self.hidden_ranges {
             let hidden = &self.text[range.clone()];
             if !is_plain(hidden) {
-                shown += &self.text[from..range.start];
-                hidden.split_inclusive('\n').for_each(|line| shown += &masked_line(line));
-                from = range.end;
+                visible += &self.text[copied_end..range.start];
+                hidden.split_inclusive('\n').for_each(|line| visible += &mask_line(line));
+                copied_end = range.end;
             }
         }
-        shown + &self.text[from..]
+        visible + &self.text[copied_end..]
     }
 
-    /// The origin of a value at the byte `at`.
-    pub fn origin(&self, at: usize, layer: Layer) -> Origin {
-        let (line, column) = self.position(at);
+    /// The origin of a value at the byte `offset`.
+    pub fn origin(&self, offset: usize, layer: Layer) -> Origin {
+        let (line, column) = self.position(offset);
         Origin { within: Arc::clone(&self.file_layers[layer as usize]), line, column }
     }
 
-    /// The place of `span`, with its first line.
-    pub fn place(&self, span: &Range<usize>) -> SourceLocation {
+    /// The location of `span`, with its first line.
+    pub fn locate(&self, span: &Range<usize>) -> SourceLocation {
         let start = char_boundary(self.text, span.start);
         let (line, column) = self.position(start);
         let end = char_boundary(self.text, span.end).max(start);
         let snippet = Some(self.snippet(line, start..end)).filter(|(shown, _)| !shown.is_empty());
-        SourceLocation { file: self.name.clone(), spot: Some(LineColumn { line, column, snippet }) }
+        SourceLocation {
+            file: self.name.clone(),
+            position: Some(LineColumn { line, column, snippet }),
+        }
     }
 
-    /// The byte at a line and column, both from 1; the closest one before if the text is shorter.
+    /// The byte at a line and column, both from 1. If the text is shorter, the closest byte before.
     pub fn offset(&self, line: u32, column: u32) -> usize {
-        let line = (line.max(1) as usize).min(self.lines.len());
-        let start = self.lines[line - 1];
+        let line = (line.max(1) as usize).min(self.line_starts.len());
+        let start = self.line_starts[line - 1];
         let text = &self.text[start..];
         let text = &text[..text.find('\n').unwrap_or(text.len())];
-        let mark_length =
+        let bom_length =
             if start == 0 && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        chars_after(self.text, start + mark_length, column.max(1) as usize - 1)
+        offset_after(self.text, start + bom_length, column.max(1) as usize - 1)
             .min(start + text.len())
     }
 
-    /// The line and column of a byte, both from 1. A byte order mark has no column.
-    fn position(&self, at: usize) -> (u32, u32) {
-        let at = char_boundary(self.text, at);
-        let line = self.lines.partition_point(|start| *start <= at);
-        let start = self.lines[line - 1];
-        let (cached_at, column) = self.last_position.get();
-        let (from, column) =
-            if (start..=at).contains(&cached_at) { (cached_at, column) } else { (start, 1) };
-        let text = &self.text[from..at];
-        let text = if from == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+    /// The line and column of a byte, both from 1. A byte order mark does not count as a column.
+    fn position(&self, offset: usize) -> (u32, u32) {
+        let offset = char_boundary(self.text, offset);
+        let line = self.line_starts.partition_point(|start| *start <= offset);
+        let start = self.line_starts[line - 1];
+        let (cached_offset, column) = self.last_position.get();
+        let (count_start, column) = if (start..=offset).contains(&cached_offset) {
+            (cached_offset, column)
+        } else {
+            (start, 1)
+        };
+        let text = &self.text[count_start..offset];
+        let text =
+            if count_start == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         let column = column.saturating_add(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
-        self.last_position.set((at, column));
+        self.last_position.set((offset, column));
         (u32::try_from(line).unwrap_or(u32::MAX), column)
     }
 
-    /// The end of the code of a line.
+    /// The end of a line without its comment.
     fn code_end(&self, line: u32) -> usize {
         let (cached_line, end) = self.last_code_end.get();
         if cached_line == line {
             return end;
         }
-        let start = self.lines[line as usize - 1];
+        let start = self.line_starts[line as usize - 1];
         let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
-        let code = start + code_length(&self.text[start..end]);
-        let end = start + self.text[start..code].trim_end().len();
+        let comment_start = start + code_length(&self.text[start..end]);
+        let end = start + self.text[start..comment_start].trim_end().len();
         self.last_code_end.set((line, end));
         end
     }
 
-    /// The part of a line that may be shown, and the bytes of it that correspond to `span`.
+    /// The part of a line that may be shown, and its bytes that correspond to `span`.
     fn snippet(&self, line: u32, span: Range<usize>) -> (String, (usize, usize)) {
-        let start = self.lines[line as usize - 1];
+        let start = self.line_starts[line as usize - 1];
         let end = self.code_end(line);
         let span = span.start.min(end)..span.end.min(end).max(span.start.min(end));
-        let from = chars_before(self.text, span.start, SNIPPET_CHARS).max(start);
-        let to = chars_after(
+        let snippet_start = offset_before(self.text, span.start, SNIPPET_CHARS).max(start);
+        let snippet_end = offset_after(
             self.text,
-            span.end.min(chars_after(self.text, span.start, SNIPPET_CHARS)),
+            span.end.min(offset_after(self.text, span.start, SNIPPET_CHARS)),
             SNIPPET_CHARS,
         )
         .min(end);
-        let mut shown = String::new();
+        let mut snippet = String::new();
         let (mut shown_start, mut shown_end) = (None, 0);
-        let mut at = from;
-        while at < to {
-            let next_hidden = self.hidden.partition_point(|range| range.end <= at);
-            let hidden = self.hidden.get(next_hidden).filter(|range| range.start <= at);
-            let (length, text) = match (hidden, self.text[at..].chars().next()) {
-                (Some(range), _) => (range.end.min(to) - at, MASK.into()),
-                (None, Some(c)) => (c.len_utf8(), shown_char(c)),
+        let mut offset = snippet_start;
+        while offset < snippet_end {
+            let next_hidden = self.hidden_ranges.partition_point(|range| range.end <= offset);
+            let hidden = self.hidden_ranges.get(next_hidden).filter(|range| range.start <= offset);
+            let (length, text) = match (hidden, self.text[offset..].chars().next()) {
+                (Some(range), _) => (range.end.min(snippet_end) - offset, MASK.into()),
+                (None, Some(c)) => (c.len_utf8(), displayed_char(c)),
                 (None, None) => break,
             };
-            if at <= span.start && span.start < at + length {
-                shown_start = Some(shown.len());
+            if offset <= span.start && span.start < offset + length {
+                shown_start = Some(snippet.len());
             }
-            shown.push_str(&text);
-            if at < span.end {
-                shown_end = shown.len();
+            snippet.push_str(&text);
+            if offset < span.end {
+                shown_end = snippet.len();
             }
-            at += length;
+            offset += length;
         }
-        let shown_start = shown_start.unwrap_or(shown.len());
-        (shown, (shown_start, shown_end.max(shown_start)))
+        let shown_start = shown_start.unwrap_or(snippet.len());
+        (snippet, (shown_start, shown_end.max(shown_start)))
     }
 }
 
-/// A mask in the place of a line or of a part of one.
-fn masked_line(line: &str) -> String {
+/// Replaces a line, or a part of one, by a mask of the same indentation.
+fn mask_line(line: &str) -> String {
     let text = line.trim();
     if text.is_empty() { line.into() } else { line.replacen(text, MASK, 1) }
 }
 
-/// A character as it is shown.
-fn shown_char(c: char) -> String {
+/// A character in displayed form.
+fn displayed_char(c: char) -> String {
     match c {
         '\t' => " ".into(),
         '\u{feff}' => String::new(),
@@ -245,7 +253,7 @@ fn shown_char(c: char) -> String {
     }
 }
 
-/// The length of a line before its comment. If in doubt, more counts as comment.
+/// The length of a line before its comment. An unclear `#` starts a comment.
 fn code_length(line: &str) -> usize {
     let mut previous = ' ';
     let mut value_may_start = true;
@@ -254,12 +262,12 @@ fn code_length(line: &str) -> usize {
         if c == '#' && previous.is_whitespace() {
             return at;
         }
-        let rest = at + c.len_utf8();
+        let next = at + c.len_utf8();
         if matches!(c, '"' | '\'')
             && value_may_start
-            && let Some(closed) = closing_quote(&line[rest..], c)
+            && let Some(quoted_length) = closing_quote(&line[next..], c)
         {
-            at = rest + closed;
+            at = next + quoted_length;
             previous = c;
             value_may_start = false;
             continue;
@@ -268,7 +276,7 @@ fn code_length(line: &str) -> usize {
             value_may_start = matches!(c, ':' | ',' | '[' | '{' | '-' | '?');
         }
         previous = c;
-        at = rest;
+        at = next;
     }
     line.len()
 }
@@ -297,11 +305,11 @@ fn char_boundary(text: &str, at: usize) -> usize {
 }
 
 /// The byte `n` characters before `at`, or the first.
-fn chars_before(text: &str, at: usize, n: usize) -> usize {
+fn offset_before(text: &str, at: usize, n: usize) -> usize {
     text[..at].char_indices().rev().take(n).last().map_or(at, |(at, _)| at)
 }
 
 /// The byte `n` characters after `at`, or the end.
-fn chars_after(text: &str, at: usize, n: usize) -> usize {
+fn offset_after(text: &str, at: usize, n: usize) -> usize {
     text[at..].char_indices().nth(n).map_or(text.len(), |(offset, _)| at + offset)
 }

@@ -1,4 +1,4 @@
-//! Tests of places and of their rendering.
+//! Tests of locations and of their rendering.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -12,10 +12,10 @@ fn find(text: &str, part: &str) -> std::ops::Range<usize> {
     at..at + part.len()
 }
 
-fn rendered(text: &str, meant: &str, hidden: &[&str]) -> String {
+fn render_fault(text: &str, marked: &str, hidden: &[&str]) -> String {
     let mut source = SourceText::new("a.yaml", text);
     source.hide(hidden.iter().map(|part| find(text, part)));
-    Diagnostic::error("type", "wrong").at_place(source.place(&find(text, meant))).to_text()
+    Diagnostic::error("type", "wrong").at_location(source.locate(&find(text, marked))).to_text()
 }
 
 impl Diagnostic {
@@ -24,11 +24,11 @@ impl Diagnostic {
     }
 }
 
-/// The displayed line for `meant`, and its marked part.
-fn shown(text: &str, meant: &str, hidden: &[&str]) -> (String, String) {
+/// The displayed line for a fault at `meant`, and its marked part.
+fn displayed_line(text: &str, meant: &str, hidden: &[&str]) -> (String, String) {
     let mut source = SourceText::new("a.yaml", text);
     source.hide(hidden.iter().map(|part| find(text, part)));
-    let (line, (start, end)) = source.place(&find(text, meant)).spot.unwrap().snippet.unwrap();
+    let (line, (start, end)) = source.locate(&find(text, meant)).position.unwrap().snippet.unwrap();
     let marked = line[start..end].to_owned();
     (line, marked)
 }
@@ -39,9 +39,9 @@ fn a_diagnostic_looks_like_cargos() {
     let source = SourceText::new("a.yaml", text);
     let other = SourceText::new("b.yaml", "c: 3");
     let diagnostic = Diagnostic::warning("type", "`b` is a list")
-        .at_place(source.place(&find(text, "[x, y]")))
+        .at_location(source.locate(&find(text, "[x, y]")))
         .label("here")
-        .related(other.place(&(0..1)), "as `c` is not")
+        .related(other.locate(&(0..1)), "as `c` is not")
         .help("write a number");
     insta::assert_snapshot!(diagnostic.to_text(), @"
     warning[type]: `b` is a list
@@ -67,7 +67,7 @@ fn a_diagnostic_looks_like_cargos() {
 #[test]
 fn the_column_is_that_of_the_file_even_after_a_hidden_part() {
     let text = "a: {v: a long secret, w: 1}\n";
-    insta::assert_snapshot!(rendered(text, "w", &["a long secret"]), @"
+    insta::assert_snapshot!(render_fault(text, "w", &["a long secret"]), @"
     error[type]: wrong
      --> a.yaml:1:23
       |
@@ -82,8 +82,8 @@ fn a_column_that_begins_as_another_one_stays() {
     let text = format!("a: {{v: a long secret, w: 1, x: {}, z: 1}}\n", "y".repeat(99));
     let mut source = SourceText::new("a.yaml", &text);
     source.hide([find(&text, "a long secret")]);
-    let [w, z] = ["w", "z"].map(|part| source.place(&find(&text, part)));
-    let rendered = Diagnostic::error("type", "wrong").at_place(z).related(w, "here").to_text();
+    let [w, z] = ["w", "z"].map(|part| source.locate(&find(&text, part)));
+    let rendered = Diagnostic::error("type", "wrong").at_location(z).related(w, "here").to_text();
     let places: Vec<_> = rendered.lines().filter(|line| line.contains("a.yaml")).collect();
     assert_eq!(places, [" --> a.yaml:1:133", " ::: a.yaml:1:23"], "{rendered}");
 }
@@ -91,7 +91,7 @@ fn a_column_that_begins_as_another_one_stays() {
 #[test]
 fn a_place_without_text_is_shown_too() {
     let origin = Origin::new("a.yaml", 3, 4, Layer::Project);
-    let diagnostic = |place| Diagnostic::error("type", "wrong").at_place(place).to_text();
+    let diagnostic = |place| Diagnostic::error("type", "wrong").at_location(place).to_text();
     assert!(diagnostic(SourceLocation::from(&origin)).contains("a.yaml:3:4"));
     assert!(diagnostic(SourceLocation::file("a.yaml")).contains("--> a.yaml"));
     assert_eq!(Diagnostic::error("type", "wrong").to_text(), "error[type]: wrong");
@@ -107,12 +107,12 @@ fn columns_count_characters_but_not_a_byte_order_mark() {
         positions,
         ["a.yaml:1:1", "a.yaml:1:4", "a.yaml:2:1", "a.yaml:2:5", "a.yaml:1:2", "a.yaml:1:1"]
     );
-    assert_eq!(shown(text, "☃", &[]), ("b: ☃x".into(), "☃".into()));
+    assert_eq!(displayed_line(text, "☃", &[]), ("b: ☃x".into(), "☃".into()));
 }
 
 #[test]
 fn comments_are_dropped() {
-    for (line, left) in [
+    for (line, expected) in [
         ("a: 1 # s", "a: 1"),
         ("# s", ""),
         ("a: x#y # s", "a: x#y"),
@@ -126,8 +126,8 @@ fn comments_are_dropped() {
         ("a: 'x # s", "a: 'x"),
     ] {
         let source = SourceText::new("a.yaml", line);
-        let snippet = source.place(&(0..1)).spot.unwrap().snippet.map(|(line, _)| line);
-        assert_eq!(snippet.unwrap_or_default(), left, "{line}");
+        let snippet = source.locate(&(0..1)).position.unwrap().snippet.map(|(line, _)| line);
+        assert_eq!(snippet.unwrap_or_default(), expected, "{line}");
     }
 }
 
@@ -135,12 +135,18 @@ fn comments_are_dropped() {
 fn hidden_parts_may_touch_overlap_and_span_lines() {
     let text = "a: one two three\n  four\nb: five";
     assert_eq!(
-        shown(text, "three", &["one", "two three\n  four"]),
+        displayed_line(text, "three", &["one", "two three\n  four"]),
         ("a: *** ***".into(), "***".into())
     );
-    assert_eq!(shown(text, "four", &["three\n  four"]), ("***".into(), "***".into()));
-    assert_eq!(shown(text, "one two", &["one two", "two three"]), ("a: ***".into(), "***".into()));
-    assert_eq!(shown("u: https://a:s@h/x?k=s#s", "u", &[]).0, "u: https://***@h/x?k=***#***");
+    assert_eq!(displayed_line(text, "four", &["three\n  four"]), ("***".into(), "***".into()));
+    assert_eq!(
+        displayed_line(text, "one two", &["one two", "two three"]),
+        ("a: ***".into(), "***".into())
+    );
+    assert_eq!(
+        displayed_line("u: https://a:s@h/x?k=s#s", "u", &[]).0,
+        "u: https://***@h/x?k=***#***"
+    );
 }
 
 #[test]
@@ -160,16 +166,16 @@ fn a_line_and_a_column_give_the_byte() {
 #[test]
 fn a_long_line_is_cut_around_the_fault() {
     let text = format!("{}: {}", "a".repeat(10_000), "ä".repeat(10_000));
-    let (line, marked) = shown(&text, ": ", &[]);
+    let (line, marked) = displayed_line(&text, ": ", &[]);
     assert_eq!((line.chars().count(), marked.as_str()), (242, ": "));
 }
 
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let text = "a: \u{9b}x\u{202e}\ty";
-    assert_eq!(shown(text, "x", &[]).0, "a: \\u{9b}x\\u{202e} y");
+    assert_eq!(displayed_line(text, "x", &[]).0, "a: \\u{9b}x\\u{202e} y");
     let diagnostic = Diagnostic::error("type", "a\u{1b}b")
-        .at_place(SourceLocation::file("c\u{1b}d"))
+        .at_location(SourceLocation::file("c\u{1b}d"))
         .help("e\u{1b}f")
         .to_text();
     assert!(!diagnostic.contains('\u{1b}'), "{diagnostic}");
@@ -179,11 +185,11 @@ fn control_characters_do_not_reach_the_terminal() {
 fn diagnostics_are_ordered_when_they_are_shown() {
     let text = "a\nb\nc\n";
     let source = SourceText::new("a.yaml", text);
-    let at = |part| source.place(&find(text, part));
+    let at = |part| source.locate(&find(text, part));
     let diagnostics = Diagnostics::from_iter([
-        Diagnostic::error("type", "second").at_place(at("b")),
-        Diagnostic::warning("type", "fourth").at_place(at("c")),
-        Diagnostic::error("type", "third").at_place(at("c")),
+        Diagnostic::error("type", "second").at_location(at("b")),
+        Diagnostic::warning("type", "fourth").at_location(at("c")),
+        Diagnostic::error("type", "third").at_location(at("c")),
         Diagnostic::error("type", "first"),
     ]);
     let messages: Vec<_> =
@@ -197,32 +203,34 @@ fn diagnostics_are_ordered_when_they_are_shown() {
 proptest! {
     #[test]
     fn nothing_hidden_is_shown_whatever_the_text(text in "[a-c #'\"\n:ä\u{feff}-]{0,40}", after in "[ a-c#'\n]{0,20}", at in 0_usize..90) {
-        let whole = format!("{text}CANARY{after}");
-        let mut source = SourceText::new("a.yaml", &whole);
+        let full_text = format!("{text}CANARY{after}");
+        let mut source = SourceText::new("a.yaml", &full_text);
         source.hide(std::iter::once(text.len()..text.len() + 6));
-        let start = whole.floor_char_boundary(at.min(whole.len()));
-        for end in start..=whole.len() {
-            let place = source.place(&(start..end));
-            let text = Diagnostic::error("type", "wrong").at_place(place.clone()).to_text();
+        let start = full_text.floor_char_boundary(at.min(full_text.len()));
+        for end in start..=full_text.len() {
+            let place = source.locate(&(start..end));
+            let text = Diagnostic::error("type", "wrong").at_location(place.clone()).to_text();
             prop_assert!(!text.contains("CANARY") && !format!("{place:?}").contains("CANARY"), "{}", text);
         }
     }
 }
 
-/// The `x` of `a: x`, as if it stood at `line`.
-fn place(line: u32) -> SourceLocation {
-    let mut place = SourceText::new("a.yaml", "a: x\n").place(&(3..4));
-    place.spot.as_mut().unwrap().line = line;
+/// The location of the `x` in `a: x`, moved to `line`.
+fn location_on_line(line: u32) -> SourceLocation {
+    let mut place = SourceText::new("a.yaml", "a: x\n").locate(&(3..4));
+    place.position.as_mut().unwrap().line = line;
     place
 }
 
-/// 800 diagnostics of one code are one, with the places of the first three; those of other codes
-/// are shown in full.
+/// 800 diagnostics of one code are shown as one, with the locations of the first three; diagnostics
+/// of other codes are shown in full.
 #[test]
 fn many_of_one_code_are_one() {
-    let alike = |n: u32| Diagnostic::warning("type", "wrong").at_place(place(n)).help("mend it");
+    let alike = |n: u32| {
+        Diagnostic::warning("type", "wrong").at_location(location_on_line(n)).help("mend it")
+    };
     let mut all: Diagnostics = (1..=800).map(alike).collect();
-    all.push(Diagnostic::error("choice", "other").at_place(place(3)));
+    all.push(Diagnostic::error("choice", "other").at_location(location_on_line(3)));
     let text = all.render(DiagnosticStyle::default());
     assert_eq!(text.matches("= also:").count(), 1, "{text}");
     insta::assert_snapshot!(text);
@@ -235,7 +243,9 @@ fn many_of_one_code_are_one() {
 fn more_than_a_screen_is_shown_without_the_later_lines() {
     let code = |n: u32| {
         let code: &'static str = format!("code-{n}").leak();
-        Diagnostic::error(code, format!("wrong {n}")).at_place(place(n)).help(format!("mend {n}"))
+        Diagnostic::error(code, format!("wrong {n}"))
+            .at_location(location_on_line(n))
+            .help(format!("mend {n}"))
     };
     let mut all: Diagnostics = (1..=12).map(code).collect();
     all.extend((1..=9).map(|_| code(13)));
@@ -253,12 +263,13 @@ fn more_than_a_screen_is_shown_without_the_later_lines() {
     assert_eq!(full.matches("a: x").count(), 21);
 }
 
-/// A rule has the same fault for each project that it includes.
+/// A rule reports the same fault for each project that it includes.
 #[test]
 fn equal_faults_at_one_place_are_shown_once() {
     let text = "a: x\nb: x\nc: x\nd: x\n";
     let source = SourceText::new("a.yaml", text);
-    let wrong = |part| Diagnostic::error("type", "wrong").at_place(source.place(&find(text, part)));
+    let wrong =
+        |part| Diagnostic::error("type", "wrong").at_location(source.locate(&find(text, part)));
     let all: Diagnostics =
         "aaaabbbcd".split("").filter(|part| !part.is_empty()).map(wrong).collect();
     let text = all.render(DiagnosticStyle::default());
@@ -267,12 +278,14 @@ fn equal_faults_at_one_place_are_shown_once() {
     }
 }
 
-/// The number of the others would take as much room as the only one.
+/// The number of omitted diagnostics would take as much room as the only one.
 #[test]
 fn no_single_help_is_left_out() {
     let all = |last: u32| -> Diagnostics {
         let wrong = |n: u32| {
-            Diagnostic::error("type", "wrong").at_place(place(n)).help(format!("mend {n}"))
+            Diagnostic::error("type", "wrong")
+                .at_location(location_on_line(n))
+                .help(format!("mend {n}"))
         };
         (1..=last).map(wrong).collect()
     };
@@ -297,7 +310,7 @@ fn each_refusal_is_shown() {
     }
 }
 
-/// A terminal would break them anywhere.
+/// A terminal would break them in the middle of a word.
 #[test]
 fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
     let words = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda";
@@ -314,13 +327,13 @@ fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
     }
 }
 
-/// A warning counts as older only in the same file, whatever its folder was called.
+/// A warning counts as old only if it was in the same file, whatever the name of the folder.
 #[test]
 fn warnings_of_the_base_are_those_of_the_same_file() {
     let all = |root: &str, files: &[&str]| {
         let name = |file: &str| FileName::from(format!("{root}{file}"));
         let warning = |file: &&str| {
-            Diagnostic::warning("type", "wrong").at_place(SourceLocation::file(name(file)))
+            Diagnostic::warning("type", "wrong").at_location(SourceLocation::file(name(file)))
         };
         let paths: FilePaths =
             ["x.yaml", "a/x.yaml"].map(|file| (name(file), file.into())).into_iter().collect();

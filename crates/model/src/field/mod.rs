@@ -1,7 +1,7 @@
-//! A field of a kind: what it is, and how the API treats it.
+//! A field of a kind: its description, and how the API treats it.
 //!
-//! Each kind lists its fields in YAML (`kind/description.rs`). [`Field`] is the format of such an entry, and what the program
-//! uses: checks, request bodies, diff, guards, the published schema and the reference page.
+//! Each kind lists its fields in YAML (`kind/description.rs`). [`Field`] is the format of such an
+//! entry. Checks, request bodies, diff, guards, the published schema and the reference page use it.
 //!
 //! ```yaml
 //! - name: public_builds
@@ -11,10 +11,10 @@
 //!   read: {as: public_jobs}
 //! ```
 //!
-//! The default is the common case: accepted on create and edit, shown under its own name, in every
-//! tier, not nullable. There is no default for the effect of a change: see [`Weakens`]. Keys, types and
-//! words that are left out of the schema are only for the files of undrift: a file of a user with one
-//! of them is refused.
+//! The defaults are the common case: accepted on create and edit, shown under its own name, in
+//! every tier, not nullable. There is no default for the effect of a change: see [`Weakens`]. Keys,
+//! types and words that are missing in the schema are only for undrift's own files: a user's file
+//! must not contain them.
 
 mod words;
 
@@ -33,11 +33,11 @@ use crate::{
 
 pub use words::*;
 
-/// The schema keyword that carries the number of a [`Field`]. It is not published.
+/// The schema keyword with the number of a [`Field`]. It is not published.
 const FIELD_KEYWORD: &str = "x-undrift";
 
-/// The keyword of a schema for what else its property, or the section of its entries, is called. It
-/// is not published.
+/// The schema keyword with the other names of a property, or of the section of its entries. It is
+/// not published.
 pub const ALIASES_KEYWORD: &str = "x-aliases";
 
 /// An example of other names.
@@ -46,8 +46,8 @@ const ALIAS_EXAMPLE: [&str; 1] = ["deadline"];
 /// The prefix of the name of a replacing field that has the opposite value.
 const OPPOSITE_PREFIX: &str = "not ";
 
-/// The fields whose numbers schemas carry.
-static MARKED_FIELDS: RwLock<Vec<&'static Field>> = RwLock::new(Vec::new());
+/// The fields that schemas refer to by number.
+static ATTACHED_FIELDS: RwLock<Vec<&'static Field>> = RwLock::new(Vec::new());
 
 /// A field of an entry, of a mapping, or of a row of a list.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -56,7 +56,7 @@ pub struct Field {
     /// The name of the field in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"due_date")]
     pub name: &'static str,
-    /// Other names for it, for which check suggests the right one.
+    /// Other names for it; check suggests the right name for them.
     #[serde(default)]
     #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = ALIAS_EXAMPLE)]
     pub aliases: Vec<&'static str>,
@@ -75,9 +75,10 @@ pub struct Field {
     /// Which values are valid, beyond the type.
     #[serde(default)]
     pub valid: ValidValues,
-    /// What its value names: a user by username, a group or project by path, or a runner by its
-    /// description or id. Requests contain the id. Responses contain the id under the same name
-    /// (`send_as`), or under the name in `read` the name, or the URL of the page of a group.
+    /// The object that its value names: a user by username, a group or project by path, or a runner
+    /// by its description or id. Requests contain the id of the object. Responses contain the id
+    /// under the name in `send_as`; or under the name in `read` the object's name, or the URL of a
+    /// group's page.
     pub names: Option<NamedObject>,
     /// Examples: the first one is shown, and tests change the field to the second one.
     #[serde(default)]
@@ -108,13 +109,13 @@ pub struct Field {
     /// `false`).
     #[serde(default)]
     pub with_every_edit: bool,
-    /// The values that stand for a missing one.
+    /// The values that are used if the field is missing.
     #[serde(default)]
     pub default: FieldDefaults,
-    /// How it depends on other fields, which it names.
+    /// The names of other fields that it depends on.
     #[serde(default)]
     pub relations: Relations,
-    /// What an equal value of another entry means (default: `nothing`).
+    /// The meaning of an equal value in another entry (default: `nothing`).
     #[serde(default)]
     pub among: Among,
     /// Where the service has it.
@@ -127,7 +128,7 @@ pub struct Field {
     #[serde(default)]
     #[schemars(skip)]
     pub keys: Vec<Field>,
-    /// What to use instead of a deprecated field: the name of another field, `not` and the name of a
+    /// The replacement of a deprecated field: the name of another field, `not` and the name of a
     /// field with the opposite value, or `several`, which `about` names.
     #[schemars(skip)]
     pub deprecated: Option<&'static str>,
@@ -180,11 +181,11 @@ impl TryFrom<String> for Range {
     }
 }
 
-/// More about a list of who may do something.
+/// More about a list of permissions.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Grants {
-    /// What `grants` allow, and `approvals` are needed for, as a verb.
+    /// The verb for what `grants` allow, and what `approvals` are needed for.
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<&'static str>,
     /// Whether `grants` can also name deploy keys of the project, by their titles (default: `false`).
@@ -212,7 +213,8 @@ pub struct FieldDefaults {
     pub manifest: Option<Json>,
 }
 
-/// How a field depends on others. All but the last name another field of the same entry or mapping.
+/// The other fields that a field depends on. Each key except the last names a field of the same
+/// entry or mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Relations {
@@ -229,7 +231,7 @@ pub struct Relations {
     /// The field that must be on for this one to have an effect and to be shown.
     #[schemars(skip)]
     pub needs: Option<&'static str>,
-    /// Likewise, and requests must contain both: the service refuses or ignores one alone.
+    /// The same, but requests must contain both: the service refuses or ignores one alone.
     #[schemars(skip)]
     pub sent_with: Option<&'static str>,
     /// Another level of access. The service refuses a wider level for this field.
@@ -249,7 +251,7 @@ pub struct Relations {
 
 impl Relations {
     /// The field that must be on for this one to have an effect.
-    pub fn switch(&self) -> Option<&'static str> {
+    pub fn switch_field(&self) -> Option<&'static str> {
         self.needs.or(self.sent_with)
     }
 }
@@ -267,7 +269,7 @@ pub struct Available {
     pub since: Option<Release>,
     /// The release of the service that removed it, as text.
     pub until: Option<Release>,
-    /// Whether only undrift uses it if the service is older than `since`.
+    /// Whether undrift alone uses it if the service is older than `since`.
     #[schemars(skip)]
     pub local_before: bool,
 }
@@ -312,7 +314,8 @@ pub struct Word {
     #[serde(default)]
     #[schemars(skip)]
     pub available: Available,
-    /// For the first field of `identity`: what the entry with this word has, if entries differ.
+    /// For the first field of `identity`: the fields of the entry with this word, if entries
+    /// differ.
     #[schemars(skip)]
     pub entry: Option<Variant>,
 }
@@ -328,28 +331,28 @@ pub struct Variant {
     pub has: Vec<Vec<&'static str>>,
     /// The exclusive group (such as "issue tracker"), if a project can have only one entry of it.
     pub only_one: Option<&'static str>,
-    /// Values of an example in the place of those of their fields; `null` for a field that no example
-    /// has alone.
+    /// Values of an example that replace the examples of the fields; `null` for a field without
+    /// one.
     pub example: Object,
     /// All its fields.
     #[serde(skip)]
     pub fields: BTreeSet<&'static str>,
 }
 
-/// A list that lives as long as the program, like all that describes kinds.
+/// A list that lives as long as the program, like everything that describes kinds.
 pub fn leaked_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     list: D,
 ) -> Result<&'static [T], D::Error> {
     Vec::deserialize(list).map(|list| &*list.leak())
 }
 
-/// True if a limited field with this value is on: unless it is `false` or unset.
-pub fn is_on(limited: &Json) -> bool {
-    !matches!(limited, Json::Null | Json::Bool(false)) && limited != ""
+/// True if a flag with this value is on: it is neither `false` nor unset.
+pub fn is_on(value: &Json) -> bool {
+    !matches!(value, Json::Null | Json::Bool(false)) && value != ""
 }
 
 impl Field {
-    /// The field, completed with the properties that follow from its type; likewise for its keys.
+    /// The field, completed with the properties that follow from its type, and with completed keys.
     #[must_use]
     pub fn with_implied_parts(mut self) -> Self {
         match self.value_type {
@@ -385,13 +388,13 @@ impl Field {
         }
     }
 
-    /// The words for which an entry has certain fields.
+    /// The words that determine the fields of an entry, with these fields.
     pub fn variants(&self) -> impl Iterator<Item = (&'static str, &Variant)> {
         self.words.iter().filter_map(|word| Some((word.word, word.entry.as_ref()?)))
     }
 
-    /// For [`Weakens::WhenLater`]: the words or numbers, from the one that protects most.
-    pub fn from_strictest(&self) -> Vec<Json> {
+    /// For [`Weakens::WhenLater`]: the words or numbers, strictest first.
+    pub fn strictest_first(&self) -> Vec<Json> {
         match &self.weakens {
             Weakens::WhenLaterIn(values) => values.clone(),
             _ => self.words.iter().map(|word| word.word.into()).collect(),
@@ -405,7 +408,7 @@ impl Field {
     }
 
     /// True if its value may be a reference to a secret or to a file.
-    pub const fn takes_reference(&self) -> bool {
+    pub const fn accepts_reference(&self) -> bool {
         self.is_upload()
             || matches!(self.value_type, ValueType::PublicKey)
             || !matches!(self.secrecy(), Secrecy::Open)
@@ -465,42 +468,42 @@ impl Field {
     }
 
     /// True if the field is newer than the release of the reference, so that a service may lack it.
-    pub fn is_late(&self) -> bool {
+    pub fn is_newer_than_reference(&self) -> bool {
         self.available.since.is_some_and(Release::is_after_reference)
     }
 
-    /// The advice to use `other` instead of this deprecated field. It may be deprecated the other way
-    /// round on older services.
+    /// Advice to use `other` instead of this deprecated field. On older services, the other one may
+    /// be deprecated instead.
     pub fn replacement_hint(&self, other: &str) -> String {
         let opposite = if self.is_opposite() { " with the opposite value" } else { "" };
         format!("use `{other}`{opposite}")
     }
 
-    /// Makes `property`, a schema, carry this field.
-    pub fn mark(&'static self, property: &mut Json) {
-        let mut marked = MARKED_FIELDS.write().unwrap_or_else(PoisonError::into_inner);
-        property[FIELD_KEYWORD] = marked.len().into();
-        marked.push(self);
+    /// Attaches this field to `property`, a schema.
+    pub fn attach_to(&'static self, property: &mut Json) {
+        let mut fields = ATTACHED_FIELDS.write().unwrap_or_else(PoisonError::into_inner);
+        property[FIELD_KEYWORD] = fields.len().into();
+        fields.push(self);
     }
 
-    /// Makes `property` carry a field whose values are never shown.
-    pub fn mark_sensitive(property: &mut Json) {
+    /// Attaches a field whose values are never shown to `property`.
+    pub fn attach_sensitive(property: &mut Json) {
         static SENSITIVE_FIELD: LazyLock<Field> =
             LazyLock::new(|| Field { sensitive: true, ..Field::default() });
-        SENSITIVE_FIELD.mark(property);
+        SENSITIVE_FIELD.attach_to(property);
     }
 
-    /// Takes the field out of the schema `property`.
-    pub fn unmark(property: &mut Object) {
+    /// Detaches the field from the schema `property`.
+    pub fn detach_from(property: &mut Object) {
         property.shift_remove(FIELD_KEYWORD);
     }
 
-    /// The field that the schema `property` carries; the usual one if it carries none.
+    /// The field that is attached to the schema `property`, or a default field.
     pub fn from_schema(property: &Json) -> &'static Self {
         static DEFAULT_FIELD: LazyLock<Field> = LazyLock::new(Field::default);
         let number = property.get(FIELD_KEYWORD).and_then(Json::as_u64).map(usize::try_from);
-        let marked = MARKED_FIELDS.read().unwrap_or_else(PoisonError::into_inner);
-        let field = number.and_then(|number| marked.get(number.ok()?).copied());
+        let fields = ATTACHED_FIELDS.read().unwrap_or_else(PoisonError::into_inner);
+        let field = number.and_then(|number| fields.get(number.ok()?).copied());
         field.unwrap_or(&DEFAULT_FIELD)
     }
 }

@@ -1,4 +1,4 @@
-//! The words of the format of a field, each with its meaning.
+//! The enumerations in the format of a field.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub enum Required {
     WithLimited,
 }
 
-/// What an equal value of another entry means.
+/// The meaning of an equal value in another entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Among {
@@ -37,7 +37,7 @@ pub enum Among {
     Shared,
 }
 
-/// Who or what has something.
+/// The groups, projects or callers that have something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Only {
@@ -82,7 +82,7 @@ pub enum ValueType {
     /// A list of texts.
     Texts,
     /// A level of access: the highest level that the entry gives. Each change gives or takes away
-    /// access, so `weakens` counts for nothing here.
+    /// access, so `weakens` is ignored here.
     Level,
     /// A reference to a secret.
     Secret,
@@ -92,8 +92,8 @@ pub enum ValueType {
     Address,
     /// Who may do something: a list of levels, users and groups, edited by `id` and `_destroy`.
     Grants,
-    /// Who must approve something: likewise, each with a number of approvals. A removal also names
-    /// the level, user or group. Only for entries with `grants`.
+    /// Who must approve something: the same kind of list, each row with a number of approvals. A
+    /// removal also names the level, user or group. Only for entries with `grants`.
     Approvals,
     /// Who may do something: a list of levels.
     #[schemars(skip)]
@@ -148,8 +148,8 @@ pub enum Weakens {
     WhenWider,
     /// Fewer approvals are required, or more people can give one.
     WhenFewer,
-    /// A flag changes to `false`: the entry gives more away, or lets more in. Here and in the others
-    /// that start with `opens`, removing the entry weakens nothing.
+    /// A flag changes to `false`: the entry gives away or admits more. For this variant and the
+    /// others that start with `opens`, removing the entry weakens nothing.
     OpensWhenOff,
     /// A flag changes to `true`.
     OpensWhenOn,
@@ -169,11 +169,11 @@ pub enum Weakens {
     /// The rules of the kind decide.
     #[schemars(skip)]
     ByKind,
-    /// No protection, but access: a change may give or take it away.
+    /// The field is not a protection but access: a change may give or take it away.
     #[schemars(skip)]
     Access,
-    /// No protection: a change may show something to more people. The field is a visibility, a level
-    /// of access or a flag.
+    /// The field is not a protection: a change may show something to more people. It is a
+    /// visibility, a level of access or a flag.
     #[schemars(skip)]
     Shows,
 }
@@ -184,21 +184,22 @@ pub enum Weakens {
 #[schemars(inline, extend("type" = ["string", "integer", "boolean"]))]
 pub struct Scalar(pub Json);
 
-/// What guards check.
+/// The risks that guards check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Risk {
-    /// A protection of the group or project becomes weaker, as by removing the entry.
+    /// A protection of the group or project becomes weaker, for example because its entry is
+    /// removed.
     Weakens,
-    /// Something outside gets a way in, or content a way out. A new entry is judged too, also in a
-    /// new container, whose settings are not; removing it closes the way.
+    /// Outsiders get a way in, or content gets a way out. New entries are judged too, even in a new
+    /// container; the settings of a new container are not. Removing an entry closes the way.
     Opens,
     /// A part becomes visible to more people.
     Shows,
 }
 
 impl Weakens {
-    /// The risk that guards see in some changes of the field, by its values; `None` if they ask
-    /// nothing, or decide by [`crate::kind::KindRules::effects`].
+    /// The risk of some changes of the field, judged by its values; `None` if guards ignore it or
+    /// use [`crate::kind::KindRules::effects`].
     pub const fn risk(&self) -> Option<Risk> {
         match self {
             Self::Never | Self::Access | Self::WhenWider | Self::WhenFewer | Self::ByKind => None,
@@ -213,7 +214,7 @@ impl Weakens {
     }
 }
 
-/// What a document is about: a group or a project.
+/// The type of the object that a document describes: a group or a project.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -243,12 +244,12 @@ impl Scope {
     }
 
     /// The `kind` of its documents.
-    pub const fn document(self) -> &'static str {
+    pub const fn document_kind(self) -> &'static str {
         self.choose("Group", "Project")
     }
 }
 
-/// The sort of thing that a field names.
+/// The type of the object that a field names.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -276,7 +277,7 @@ impl NamedObject {
         }
     }
 
-    /// The scope whose documents declare it; users, runners and roles have none.
+    /// The scope whose documents declare it; `None` for users, runners and roles.
     pub const fn scope(self) -> Option<Scope> {
         match self {
             Self::User | Self::Runner | Self::Role => None,
@@ -309,7 +310,8 @@ pub enum Accepted {
     OnEdit,
     /// Edit, but only with `undrift call`: it is no field of manifests.
     ByCall,
-    /// None: it steers undrift and is never sent, as `previously`, the former names of an entry.
+    /// None: undrift uses it and never sends it, such as `previously`, the former names of an
+    /// entry.
     Never,
 }
 
@@ -356,7 +358,8 @@ pub enum Readback {
     /// comes from above and cannot be changed, so the field is not compared.
     Nested,
     /// The reference does not list it in responses, but some installations return it. It is
-    /// compared if the response contains it. Otherwise it is sent on create and on request only.
+    /// compared if the response contains it. Otherwise it is sent only on create or with
+    /// `--resend`.
     #[schemars(skip)]
     IfPresent,
     /// Never: a secret, a file, or an instruction.
@@ -385,7 +388,7 @@ pub enum Compare {
     PublicKey,
     /// Days and points in time. A day is its start in UTC.
     Instant,
-    /// Texts, of which the service strips white space from both ends.
+    /// Texts. The service removes white space from both ends.
     Trimmed,
     /// Lists of topics, in any order. The installation shares topics and keeps the first spelling
     /// of each. A comma separates topics, and blanks around a topic are ignored.

@@ -2,10 +2,10 @@
 //!
 //! [`CallContext::plain_calls`] builds them from the scoped kind. A kind that needs other calls
 //! overrides [`KindRules::calls`](super::KindRules::calls). The result is at least one call, or the
-//! reason why there are none.
+//! reason why there are no calls.
 
 use super::{
-    EntryFault, FieldSelection, Former, LiveEntry, Names, Section, Spec, Target,
+    EntryFault, FieldSelection, FormerLocation, LiveEntry, Names, Section, Spec, Target,
     forms::{self, Encoder},
     limits, texts,
 };
@@ -21,7 +21,7 @@ use crate::{
     value::{Fields, Value},
 };
 
-/// The calls of a step in order, at least one, or why there are none.
+/// The calls of a step in order, at least one, or the reason why there are none.
 pub type Calls = Result<Vec<PlannedCall>, NoCalls>;
 
 /// A call of a step.
@@ -65,7 +65,7 @@ impl PlannedCall {
     }
 }
 
-/// Why there are no calls.
+/// The reason why there are no calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoCalls {
     /// No call is needed.
@@ -93,7 +93,7 @@ impl From<EntryFault> for NoCalls {
 }
 
 impl NoCalls {
-    /// A user, group, project, runner or role that does not exist.
+    /// The fault of a user, group, project, runner or role that does not exist.
     pub fn unknown_object(object_type: NamedObject, name: &str, field: &'static str) -> Self {
         let fault = match object_type {
             NamedObject::User => texts::UNKNOWN_USER,
@@ -105,7 +105,7 @@ impl NoCalls {
         EntryFault::for_field(fault, field).fill("name", &text::escape(name)).into()
     }
 
-    /// Several objects have the same name.
+    /// The fault of a name that several objects have.
     pub fn ambiguous_object(
         object_type: NamedObject,
         name: &str,
@@ -119,7 +119,8 @@ impl NoCalls {
         fault.fill("name", &text::escape(name)).into()
     }
 
-    /// An entry of another section that is neither live nor declared, or several with its name.
+    /// The fault of a reference to an entry that does not exist, or whose name several entries
+    /// have.
     pub fn unresolved_entry(
         section: &str,
         name: &str,
@@ -166,7 +167,7 @@ pub enum CallPurpose<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Lifecycle<'a> {
     /// Rename it or move it to its declared path.
-    Move(&'a Former),
+    Move(&'a FormerLocation),
     /// Delete it with everything in it.
     Delete,
     /// Restore it: it was marked for deletion.
@@ -185,7 +186,7 @@ impl std::fmt::Debug for CallPurpose<'_> {
 }
 
 /// The calls that must precede every change of `live`, an entry of `section`, by the user with the
-/// id `caller`: the calls of an empty change.
+/// id `caller`. They are the calls of an empty change.
 pub fn preparatory_calls(
     section: Section,
     live: &LiveEntry,
@@ -212,27 +213,28 @@ impl<'a> CallContext<'a> {
     /// If the entry names something that the service does not have, or cannot be changed.
     pub fn plain_calls(&self) -> Calls {
         let calls = match self.purpose {
-            CallPurpose::Create(declared) => vec![self.create(declared)?.into()],
-            CallPurpose::Remove(live) => vec![self.remove(live)?.into()],
+            CallPurpose::Create(declared) => vec![self.creation_request(declared)?.into()],
+            CallPurpose::Remove(live) => vec![self.removal_request(live)?.into()],
             CallPurpose::Container(_) => return Err(NoCalls::NotNeeded),
             CallPurpose::Change(declared, live, changed) => {
                 match self.section.scoped_kind.operations.edit {
                     Some(op) if self.needs_new_entry(declared, changed) => {
                         let mut edited_fields = changed.to_vec();
                         edited_fields.retain(|name| !self.needs_new_entry(declared, &[*name]));
-                        // Until the old one is removed, only its hidden secret tells it from the new one.
+                        // Until the old entry is removed, the hidden secret is the only difference
+                        // between the two.
                         let mut calls = match edited_fields[..] {
                             [] => Vec::new(),
-                            _ => self.edit(op, declared, live, &edited_fields)?,
+                            _ => self.edit_calls(op, declared, live, &edited_fields)?,
                         };
-                        calls.extend(self.recreate(declared, live)?);
+                        calls.extend(self.recreate_calls(declared, live)?);
                         calls
                     }
                     Some(op) => {
                         self.require_changeable(changed)?;
-                        self.edit(op, declared, live, changed)?
+                        self.edit_calls(op, declared, live, changed)?
                     }
-                    None => self.replace(declared, live)?,
+                    None => self.replace_calls(declared, live)?,
                 }
             }
         };
@@ -240,7 +242,7 @@ impl<'a> CallContext<'a> {
         Ok(self.action_before_removal().into_iter().chain(parent_calls).chain(calls).collect())
     }
 
-    /// Refuses changes of fields that only a new entry gets.
+    /// Refuses changes of fields that can only be set at creation.
     fn require_changeable(&self, changed: &[&str]) -> Result<(), NoCalls> {
         let fixed_name = changed.iter().find(|name| {
             self.section.field(name).accepted == Accepted::OnCreate
@@ -272,13 +274,13 @@ impl<'a> CallContext<'a> {
     ///
     /// # Errors
     /// As [`Self::plain_calls`].
-    pub fn create(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
+    pub fn creation_request(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
         let op = self.section.scoped_kind.operations.create.ok_or(NoCalls::NotNeeded)?;
-        let new = self.create_request(op, self.encoder().body(declared, WriteRequest::Create)?);
-        self.with_parent_id(new, declared)
+        let request = self.create_request(op, self.encoder().body(declared, WriteRequest::Create)?);
+        self.with_parent_id(request, declared)
     }
 
-    /// `request` with the id of the parent that `fields` name in its path.
+    /// Adds the id of the parent that `fields` name to the path of `request`.
     fn with_parent_id(
         &self,
         request: Request<Write>,
@@ -289,7 +291,7 @@ impl<'a> CallContext<'a> {
         let id = self.names.require_entry(parent.section, name, parent.field)?;
         let container = Address::container(self.target.path.clone());
         let address = container.section(parent.section).entry(name).to_string();
-        Ok(request.arg_of(parent.argument, &address, id.number()))
+        Ok(request.arg_by_path(parent.argument, &address, id.number()))
     }
 
     /// The calls that must precede a change below the parent, if it has one.
@@ -305,15 +307,15 @@ impl<'a> CallContext<'a> {
             }
             CallPurpose::Container(_) => None,
         };
-        self.names.preceding_calls(parent.section, id?)
+        self.names.preparatory_calls(parent.section, id?)
     }
 
     fn create_request(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
         forms::use_single_level_parameter(self.section, &mut body);
         let mut request = self.target.request(op);
-        // An entry that is added at its own path has its name there, and not in the body.
+        // The name of an entry that is created at its own path is in the path, not in the body.
         let specs = self.section.specs();
-        for address_key in &self.section.scoped_kind.handle {
+        for address_key in &self.section.scoped_kind.address_keys {
             if let AddressKeyIn::Path(argument) = address_key.location
                 && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
                 && let Some(spec) = specs
@@ -327,11 +329,11 @@ impl<'a> CallContext<'a> {
         self.annotate(request.fields(body))
     }
 
-    /// The requests that edit the entry: one for the data, and one for each file.
+    /// The calls that edit the entry: one for the data, and one for each file.
     ///
     /// # Errors
     /// As [`Self::plain_calls`].
-    pub fn edit(
+    pub fn edit_calls(
         &self,
         op: Op<Write>,
         declared: &Fields,
@@ -343,78 +345,84 @@ impl<'a> CallContext<'a> {
         let data: Vec<_> = if data.is_empty() {
             Vec::new()
         } else {
-            let repeated = self.encoder().repeated_fields(declared, live)?;
+            let repeated_fields = self.encoder().repeated_fields(declared, live)?;
             let undo_body = limits::switch_off_body(self.section, &data, Some(live));
             let edit = |data| {
-                self.annotate(self.entry_request(op, live).fields(data).repeating(repeated.clone()))
+                self.annotate(
+                    self.entry_request(op, live)
+                        .fields(data)
+                        .with_repeated_values(repeated_fields.clone()),
+                )
             };
             let edit_call = PlannedCall::from(edit(data));
-            let undo = (!undo_body.is_empty())
+            let undo_call = (!undo_body.is_empty())
                 .then(|| PlannedCall { is_undo: true, ..edit(undo_body).into() });
-            std::iter::once(edit_call).chain(undo).collect()
+            std::iter::once(edit_call).chain(undo_call).collect()
         };
         let files =
             files.into_iter().map(|file| self.entry_request(op, live).fields([file].into()));
         Ok(data.into_iter().chain(files.map(PlannedCall::from)).collect())
     }
 
-    /// The requests that remove the entry, add it again as declared, and restore the old one if
-    /// that fails. Undeclared fields keep their live values.
+    /// The calls that remove the entry, add it again as declared, and restore the old one if that
+    /// fails. Undeclared fields keep their live values.
     ///
     /// # Errors
     /// As [`Self::plain_calls`].
-    pub fn replace(&self, declared: &Fields, live: &LiveEntry) -> Calls {
+    pub fn replace_calls(&self, declared: &Fields, live: &LiveEntry) -> Calls {
         let current_body = self.current_body(live)?;
-        let mut new = current_body.clone();
-        // The live entry has the id of what its identity names. It may not have been looked up by
-        // name.
+        let mut new_body = current_body.clone();
+        // The live entry contains the id of the object that its identity names. That object may not
+        // have been looked up by name.
         let mut declared = declared.clone();
         declared.retain(|name, _| {
             !self.section.identity.contains(&name) || self.section.field(name).names.is_none()
         });
-        new.extend(self.encoder().body(&declared, WriteRequest::Create)?);
+        new_body.extend(self.encoder().body(&declared, WriteRequest::Create)?);
         let op = self.section.scoped_kind.operations.create.ok_or(NoCalls::NotNeeded)?;
-        let add = |body| self.with_parent_id(self.create_request(op, body), &declared);
+        let add_request = |body| self.with_parent_id(self.create_request(op, body), &declared);
         Ok(vec![
-            self.remove(live)?.without_resend().into(),
-            add(new)?.into(),
-            PlannedCall { is_restore: true, ..add(current_body)?.into() },
+            self.removal_request(live)?.without_resend().into(),
+            add_request(new_body)?.into(),
+            PlannedCall { is_restore: true, ..add_request(current_body)?.into() },
         ])
     }
 
-    /// True if a secret has to be sent again that no edit can change.
+    /// True if a declared secret must be sent, but no edit can change it.
     fn needs_new_entry(&self, declared: &Fields, changed: &[&str]) -> bool {
         changed.iter().any(|name: &&str| {
             declared.get(name).is_some_and(|value| self.section.needs_new_entry(name, value))
         })
     }
 
-    /// The requests that add the entry with its present secrets, and then remove the old one.
+    /// The calls that add the entry again with the declared secrets, and then remove the old one.
     /// Undeclared fields keep their live values.
-    fn recreate(&self, declared: &Fields, live: &LiveEntry) -> Calls {
+    fn recreate_calls(&self, declared: &Fields, live: &LiveEntry) -> Calls {
         let Some(raw) = &live.whole_object else { return Err(NoCalls::NotNeeded) };
-        let whole = self.section.read(raw.raw(), FieldSelection::Known);
+        let whole_entry = self.section.read(raw.raw(), FieldSelection::Known);
         let reason = format!("which a new {} would not have", self.section.noun);
-        forms::require_shown(self.section, &whole, &reason, |spec| {
+        forms::require_shown(self.section, &whole_entry, &reason, |spec| {
             spec.field.accepted.includes(WriteRequest::Create) && !declared.contains_key(spec.name)
         })?;
-        let live_values = whole.fields.raw().iter().filter(|(_, value)| !value.is_null());
-        let mut new: Fields =
+        let live_values = whole_entry.fields.raw().iter().filter(|(_, value)| !value.is_null());
+        let mut new_fields: Fields =
             live_values.map(|(name, value)| (name.clone(), value.clone().into())).collect();
-        new.extend(declared.clone());
+        new_fields.extend(declared.clone());
         let note = "it is added again, and then the old one is removed";
-        let add = PlannedCall { side_effect: Some(note), ..self.create(&new)?.into() };
-        Ok(vec![add, self.remove(live)?.into()])
+        let add =
+            PlannedCall { side_effect: Some(note), ..self.creation_request(&new_fields)?.into() };
+        Ok(vec![add, self.removal_request(live)?.into()])
     }
 
-    /// Marks the secret fields of the body and those with ids of referenced objects.
+    /// Marks the fields of the body that are secret, and those that contain ids of referenced
+    /// objects.
     fn annotate(&self, request: Request<Write>) -> Request<Write> {
         request
-            .sensitive(forms::sensitive_fields(self.section))
-            .naming(forms::id_fields(self.section))
+            .with_sensitive_fields(forms::sensitive_fields(self.section))
+            .with_id_fields(forms::id_fields(self.section))
     }
 
-    /// The body that would create the live entry again.
+    /// The body of a request that would create the live entry again.
     fn current_body(&self, live: &LiveEntry) -> Result<Fields, NoCalls> {
         forms::require_shown(self.section, live, "which cannot be put back", |spec| {
             spec.field.accepted.includes(WriteRequest::Create)
@@ -448,7 +456,7 @@ impl<'a> CallContext<'a> {
     ///
     /// # Errors
     /// If undrift never removes such an entry.
-    pub fn remove(&self, live: &LiveEntry) -> Result<Request<Write>, NoCalls> {
+    pub fn removal_request(&self, live: &LiveEntry) -> Result<Request<Write>, NoCalls> {
         self.section
             .scoped_kind
             .operations
@@ -460,12 +468,12 @@ impl<'a> CallContext<'a> {
     /// A request for `live`.
     pub fn entry_request(&self, op: Op<Write>, live: &LiveEntry) -> Request<Write> {
         let request = self.target.request(op);
-        let handles = self.section.scoped_kind.handle.iter().zip(&live.address_values);
-        handles.fold(request, |request, (handle, value)| match handle.location {
+        let address_keys = self.section.scoped_kind.address_keys.iter().zip(&live.address_values);
+        address_keys.fold(request, |request, (key, value)| match key.location {
             AddressKeyIn::Path(name) => request.arg(name, forms::plain_text(value)),
             AddressKeyIn::Query(_) if value.is_null() || Bug::DropFilter.is_planted() => request,
             AddressKeyIn::Query(name) => request.query(name, forms::plain_text(value)),
-            AddressKeyIn::Added(_) | AddressKeyIn::Named => request,
+            AddressKeyIn::PathOnCreate(_) | AddressKeyIn::References => request,
         })
     }
 }

@@ -1,10 +1,10 @@
-//! Checks of declared fields that work for every kind and need no service.
+//! Checks of declared fields that apply to every kind and need no service.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
 use jiff::civil::Date;
 use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 
-use super::{EntryFault, Reporter, Section, Spec, Texts, limits::is_on, texts};
+use super::{EntryFault, FaultTexts, Reporter, Section, Spec, limits::is_on, texts};
 use crate::{
     diagnostic::Severity,
     field::{Compare, Secrecy, ValueType},
@@ -31,35 +31,36 @@ const CRON_FIELDS: [(&str, u32, u32, &[&str]); 6] = [
 impl Section {
     /// Checks a declared entry without the service: its fields, and the
     /// [rules](super::KindRules::check) of its kind.
-    pub fn check(self, declared: &Fields, is_written: bool, report: Reporter<'_>) {
+    pub fn check(self, declared: &Fields, is_as_written: bool, report: Reporter<'_>) {
         for (name, value) in declared {
             let Some(spec) = self.spec(name) else { continue };
-            if is_written {
+            if is_as_written {
                 self.check_expressions(spec, value, report);
             }
             check_format(spec, value).into_iter().for_each(&mut *report);
             check_text(self.section, spec, value, report);
             check_relations(spec, value, declared, report);
         }
-        let mut reported = None;
-        self.rules().check(declared, is_written, &mut |fault| {
-            reported = Some(fault.field).filter(|_| fault.code == LITERAL_SECRET_CODE).or(reported);
+        let mut reported_field = None;
+        self.rules().check(declared, is_as_written, &mut |fault| {
+            reported_field =
+                Some(fault.field).filter(|_| fault.code == LITERAL_SECRET_CODE).or(reported_field);
             report(fault);
         });
-        if is_written {
-            self.check_credentials(declared, reported, report);
+        if is_as_written {
+            self.check_credentials(declared, reported_field, report);
         }
     }
 
-    /// Reports invalid regular expressions in `value`, also within a mapping.
+    /// Reports invalid regular expressions in `value`, also inside a mapping.
     fn check_expressions(self, spec: &'static Spec, value: &Value, report: Reporter<'_>) {
         let whole_value = (None, spec.field.is_expression(), value.text());
-        let parts = spec.parts.iter().map(|field| {
+        let parts = spec.key_fields.iter().map(|field| {
             let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
             (Some(field.name), field.is_expression(), text)
         });
-        for (within, is_expression, text) in std::iter::once(whole_value).chain(parts) {
-            let name = within.unwrap_or(spec.name);
+        for (inner_key, is_expression, text) in std::iter::once(whole_value).chain(parts) {
+            let name = inner_key.unwrap_or(spec.name);
             if let Some(text) = text.filter(|_| is_expression)
                 && let Some((mut template, message, severity)) = expression_fault(name, text)
             {
@@ -69,25 +70,35 @@ impl Section {
                     template = texts::EXPRESSION_WITH_NEGATIVE;
                 }
                 let fault = EntryFault::for_field(template, spec.name).fill("negative", &negative);
-                report(EntryFault { severity, inner_key: within, ..fault.fill("why", &message) });
+                report(EntryFault { severity, inner_key, ..fault.fill("why", &message) });
             }
         }
     }
 
-    /// Reports credentials in plain text. Skips the field that the rules `reported` already.
-    fn check_credentials(self, declared: &Fields, reported: Option<&str>, report: Reporter<'_>) {
-        for (name, value) in declared.iter().filter(|(name, _)| reported != Some(name.as_str())) {
+    /// Reports credentials in plain text. Skips `reported_field`, which the rules reported already.
+    fn check_credentials(
+        self,
+        declared: &Fields,
+        reported_field: Option<&str>,
+        report: Reporter<'_>,
+    ) {
+        for (name, value) in
+            declared.iter().filter(|(name, _)| reported_field != Some(name.as_str()))
+        {
             let Some(spec) = self.spec(name) else { continue };
-            let Some(what) = value.plain().and_then(super::forms::find_credential_in) else {
+            let Some(credential) = value.plain().and_then(super::forms::find_credential_in) else {
                 continue;
             };
-            let name = match spec.field.secrecy() {
+            let fault_texts = match spec.field.secrecy() {
                 Secrecy::Open if spec.field.names.is_some() => texts::CREDENTIAL_AS_NAME,
                 Secrecy::Open => texts::CREDENTIAL_SHOWN,
-                _ if what == Credential::Password => texts::CREDENTIAL_IN_TEXT,
+                _ if credential == Credential::Password => texts::CREDENTIAL_IN_TEXT,
                 _ => texts::CREDENTIAL,
             };
-            report(EntryFault::for_field(name, spec.name).fill("what", what.noun_phrase()));
+            report(
+                EntryFault::for_field(fault_texts, spec.name)
+                    .fill("what", credential.noun_phrase()),
+            );
         }
     }
 }
@@ -101,7 +112,7 @@ fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
         }
         ValueType::Cron => {
             let why = cron_fault(text)?;
-            let name = match text {
+            let fault_texts = match text {
                 _ if text.contains(['–', '—', '−']) => texts::CRON_WITH_DASH,
                 _ if has_jenkins_hash(text) => texts::CRON_WITH_HASH,
                 _ if text.get(..10).is_some_and(|day| day.parse::<Date>().is_ok()) => {
@@ -109,7 +120,7 @@ fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
                 }
                 _ => texts::CRON,
             };
-            Some(EntryFault::for_field(name, spec.name).fill("why", &why))
+            Some(EntryFault::for_field(fault_texts, spec.name).fill("why", &why))
         }
         ValueType::Date if !text.is_empty() && text.parse::<Date>().is_err() => {
             Some(EntryFault::for_field(texts::DATE, spec.name))
@@ -118,7 +129,7 @@ fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
     }
 }
 
-/// Reports faults of a text, or of a list of who may do something.
+/// Reports faults of a text, or of the texts in a list.
 fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
     let (field, compare) = (spec.name, spec.field.compare);
     let items = value.list().into_iter().flatten();
@@ -127,38 +138,50 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
         report(EntryFault::for_field(texts::SEVERAL_IN_ONE, field));
     }
     let Some(text) = value.text() else { return };
-    let mut report_if = |applies: bool, template: Texts, about: (&str, &str)| {
+    let mut report_if = |applies: bool, fault_texts: FaultTexts, placeholder: (&str, &str)| {
         if applies {
-            report(EntryFault::for_field(template, field).fill(about.0, about.1));
+            report(EntryFault::for_field(fault_texts, field).fill(placeholder.0, placeholder.1));
         }
     };
-    let no_word = ("", "");
+    let no_placeholder = ("", "");
     let is_branch = field == "name" && ["protected_branches", "protected_tags"].contains(&section);
     let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
     let is_expression = is_branch && looks_like_expression(text);
-    let odd = if text.starts_with("refs/") { "refs/" } else { " " };
-    report_if(compare == Compare::PublicKey && !is_complete_key(text), texts::PART_OF_KEY, no_word);
-    report_if(compare == Compare::Location && is_scp_address(text), texts::SHORT_ADDRESS, no_word);
-    report_if(is_branch && text.contains(odd), texts::NO_REF, ("odd", odd));
+    let forbidden = if text.starts_with("refs/") { "refs/" } else { " " };
+    report_if(
+        compare == Compare::PublicKey && !is_complete_key(text),
+        texts::PART_OF_KEY,
+        no_placeholder,
+    );
+    report_if(
+        compare == Compare::Location && is_scp_address(text),
+        texts::SHORT_ADDRESS,
+        no_placeholder,
+    );
+    report_if(is_branch && text.contains(forbidden), texts::NO_REF, ("odd", forbidden));
     let is_pattern = compare == Compare::Ref && text.contains(['*', '?', '[', ' ']);
-    report_if(is_pattern, texts::REF_PATTERN, no_word);
-    if let Some(near) = suggest_placeholder(field, text) {
-        report_if(true, texts::PLACEHOLDER, ("near", near));
+    report_if(is_pattern, texts::REF_PATTERN, no_placeholder);
+    if let Some(suggestion) = suggest_placeholder(field, text) {
+        report_if(true, texts::PLACEHOLDER, ("near", suggestion));
     }
     let object_noun = if is_scope { "environment" } else { "branch or tag" };
     report_if(is_scope || is_expression, texts::NO_GLOB, ("what", object_noun));
-    let is_word = field == "environment_scope" && is_word_for_all(text);
-    report_if(is_word, texts::SCOPE_OF_ALL, ("text", text));
-    let is_null = spec.field.nullable && ["None", "nil", "undefined"].contains(&text);
-    report_if(is_null, texts::TEXT_FOR_NULL, ("text", text));
+    let means_all = field == "environment_scope" && is_word_for_all(text);
+    report_if(means_all, texts::SCOPE_OF_ALL, ("text", text));
+    let means_null = spec.field.nullable && ["None", "nil", "undefined"].contains(&text);
+    report_if(means_null, texts::TEXT_FOR_NULL, ("text", text));
     let is_url = matches!(compare, Compare::Url | Compare::Location);
-    report_if(is_url && text.trim().contains(' '), texts::BLANK_IN_URL, no_word);
+    report_if(is_url && text.trim().contains(' '), texts::BLANK_IN_URL, no_placeholder);
     let is_address = spec.field.secrecy() == Secrecy::Address && compare != Compare::Url;
     let has_scheme = text.is_empty() || text.contains("://") || text.starts_with(['{', '$']);
-    report_if(is_address && !has_scheme && !is_scp_address(text), texts::NO_SCHEME, no_word);
+    report_if(is_address && !has_scheme && !is_scp_address(text), texts::NO_SCHEME, no_placeholder);
     if (is_url || compare == Compare::Trimmed) && text.trim() != text {
-        let is_line = text.ends_with('\n');
-        report_if(true, if is_line { texts::LINE_END } else { texts::BLANK_AROUND }, no_word);
+        let has_line_end = text.ends_with('\n');
+        report_if(
+            true,
+            if has_line_end { texts::LINE_END } else { texts::BLANK_AROUND },
+            no_placeholder,
+        );
     }
 }
 
@@ -166,17 +189,20 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
 fn check_relations(spec: &Spec, value: &Value, declared: &Fields, report: Reporter<'_>) {
     let (field, text) = (spec.name, value.text().unwrap_or_default());
     let earlier_field = spec.field.relations.not_before;
-    let first = earlier_field.and_then(|first| Some((first, declared.get(first)?.text()?)));
+    let earlier = earlier_field.and_then(|first| Some((first, declared.get(first)?.text()?)));
     // Dates of the same form can be compared as texts.
-    if let Some((first, _)) = first.filter(|(_, day)| text.len() == day.len() && text < *day) {
-        report(EntryFault::for_field(texts::BEFORE, field).with_other_field(first));
+    if let Some((earlier_name, _)) =
+        earlier.filter(|(_, day)| text.len() == day.len() && text < *day)
+    {
+        report(EntryFault::for_field(texts::BEFORE, field).with_other_field(earlier_name));
     }
     let other = spec.field.relations.not_with;
-    if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
-        && [value, twin].into_iter().all(is_on)
+    if let Some((other, other_value)) = other.and_then(|other| Some((other, declared.get(other)?)))
+        && [value, other_value].into_iter().all(is_on)
     {
-        let name = if twin.flag().is_some() { texts::FLAGS_TOGETHER } else { texts::TOGETHER };
-        report(EntryFault::for_field(name, field).with_other_field(other));
+        let fault_texts =
+            if other_value.flag().is_some() { texts::FLAGS_TOGETHER } else { texts::TOGETHER };
+        report(EntryFault::for_field(fault_texts, field).with_other_field(other));
     }
 }
 
@@ -203,18 +229,18 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
     };
     text.match_indices('{').find_map(|(at, _)| {
         let name = text[at + 1..].split('}').next()?;
-        let exact = placeholders.split(' ').find(|one| *one == name);
+        let known_name = placeholders.split(' ').find(|placeholder| *placeholder == name);
         if text[..at].ends_with('%') {
-            text::nearest(name, placeholders.split(' ')).filter(|_| exact.is_none())
+            text::nearest(name, placeholders.split(' ')).filter(|_| known_name.is_none())
         } else {
-            exact
+            known_name
         }
     })
 }
 
-/// True if the name of a branch or tag is meant as a regular expression or as a glob of a shell: names
-/// have no such characters, or hardly any, and only `*` stands for others. `v1.*` is a wildcard after a
-/// dot.
+/// True if the name of a branch or tag looks like a regular expression or a shell glob. Names
+/// rarely have such characters, and `*` is the only wildcard of the service. In `v1.*`, the dot
+/// belongs to the name.
 fn looks_like_expression(text: &str) -> bool {
     let mut wildcards = text.match_indices(".*").map(|(at, _)| &text[..at]);
     text.starts_with('^')
@@ -230,7 +256,7 @@ fn is_word_for_all(text: &str) -> bool {
         .contains(&&*text.to_lowercase().replace(['_', '-'], " "))
 }
 
-/// The names in a cron expression, from the first value of their field on.
+/// The names in a cron expression, in the order of the numbers.
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
@@ -249,34 +275,36 @@ fn cron_fault(text: &str) -> Option<String> {
     // The service reads the first of six fields as seconds.
     let cron_fields = &CRON_FIELDS[CRON_FIELDS.len().saturating_sub(fields.len())..];
     let mut special_characters = text.chars().filter(|c| !c.is_ascii_alphanumeric());
-    if let Some(odd) = special_characters.find(|c| !" */,-#?@".contains(*c)) {
-        return Some(format!("must not have `{}`", odd.escape_debug()));
+    if let Some(character) = special_characters.find(|c| !" */,-#?@".contains(*c)) {
+        return Some(format!("must not have `{}`", character.escape_debug()));
     }
     let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
     let words = |field: &str| {
         let words = field.split(|c: char| !c.is_ascii_alphabetic()).map(str::to_ascii_lowercase);
         words.filter(|word| word.len() > 1).collect::<Vec<_>>()
     };
-    let odd = fields.iter().zip(cron_fields).find_map(|(field, (name, _, _, names))| {
-        let odd = words(field).into_iter().find(|word| !names.contains(&word.as_str()))?;
+    let name_fault = fields.iter().zip(cron_fields).find_map(|(field, (name, _, _, names))| {
+        let unknown_name = words(field).into_iter().find(|word| !names.contains(&word.as_str()))?;
         Some(match names.first() {
-            Some(first) => format!("has `{odd}` for the {name}, whose names are as `{first}`"),
-            None => format!("has `{odd}` for the {name}, which is a number"),
+            Some(first) => {
+                format!("has `{unknown_name}` for the {name}, whose names are as `{first}`")
+            }
+            None => format!("has `{unknown_name}` for the {name}, which is a number"),
         })
     });
-    if let Some(odd) = odd.filter(|_| !is_word) {
-        return Some(odd);
+    if let Some(fault) = name_fault.filter(|_| !is_word) {
+        return Some(fault);
     }
     let mut parts = fields.iter().flat_map(|field| field.split(','));
     if parts.any(|part| part.rsplit_once('/').is_some_and(|(_, step)| step.parse() == Ok(0))) {
         return Some("must have 1 or more after each `/`".to_owned());
     }
     let mut fields = fields.into_iter().zip(cron_fields).filter(|_| !is_word);
-    let (_, (name, from, to, _)) = fields.find(|(field, (_, from, to, _))| {
+    let (_, (name, min, to, _)) = fields.find(|(field, (_, min, max, _))| {
         let mut numbers = field.split([',', '-']).filter_map(number);
-        numbers.any(|number| !(*from..=*to).contains(&number))
+        numbers.any(|number| !(*min..=*max).contains(&number))
     })?;
-    Some(format!("must have {from} to {to} for the {name}"))
+    Some(format!("must have {min} to {to} for the {name}"))
 }
 
 /// True if `text` has the short form of an SSH address, as in `git@HOST:PATH`.
@@ -285,21 +313,23 @@ fn is_scp_address(text: &str) -> bool {
     host.is_some_and(|(host, path)| host.contains('@') && !path.is_empty())
 }
 
-/// The fault for an unknown time zone. The part after the last `/` is a name that people use.
+/// The fault for an unknown time zone. The suggestion compares the last part of the name, usually a
+/// city.
 fn unknown_zone(field: &'static str, zone: &str) -> EntryFault {
     let city = last_zone_part(zone);
-    let near = time_zone::names()
+    let nearest_zone = time_zone::names()
         .find(|name| last_zone_part(name).eq_ignore_ascii_case(city))
         .or_else(|| text::nearest(zone, time_zone::names()))
         .filter(|near| strsim::osa_distance(last_zone_part(near), city) <= city.len() / 4);
-    // The names of `Etc` count hours behind UTC, and people write hours ahead of it.
+    // The sign of `Etc` zones is the opposite of the usual one: `Etc/GMT+2` is UTC-2.
     let is_offset = zone.contains(['+', '-']);
-    let name = match near {
+    let fault_texts = match nearest_zone {
         _ if is_offset => texts::ZONE_AS_OFFSET,
         Some(_) => texts::ZONE_NEAR,
         None => texts::ZONE,
     };
-    let fault = EntryFault::for_field(name, field).fill("near", near.unwrap_or_default());
+    let fault =
+        EntryFault::for_field(fault_texts, field).fill("near", nearest_zone.unwrap_or_default());
     fault.fill("zone", &text::escape(zone))
 }
 
@@ -310,7 +340,7 @@ fn last_zone_part(zone: &str) -> &str {
 
 /// Why `text` is not a valid regular expression, with the texts of the fault. The parser's grammar is
 /// close to RE2 but not the same: a fault that RE2 may accept is a warning.
-fn expression_fault(name: &str, text: &str) -> Option<(Texts, String, Severity)> {
+fn expression_fault(name: &str, text: &str) -> Option<(FaultTexts, String, Severity)> {
     let error = Parser::new().parse(text).err();
     let is_certain =
         error.as_ref().is_some_and(|error| is_refused_by_re2(error) && !text.contains("\\Q"));
@@ -339,8 +369,8 @@ fn expression_fault(name: &str, text: &str) -> Option<(Texts, String, Severity)>
     Some((template, message, severity))
 }
 
-/// True if the expression `text` of the field `name` has slashes around it, as some languages write it.
-/// Names of files and branches have slashes of their own.
+/// True if the expression `text` of the field `name` has slashes around it, as in some languages.
+/// Names of files and branches contain slashes themselves.
 fn is_delimited(name: &str, text: &str) -> bool {
     let parts = text.strip_prefix('/').and_then(|text| text.rsplit_once('/'));
     parts.is_some_and(|(inner, flags)| {
@@ -352,29 +382,30 @@ fn is_delimited(name: &str, text: &str) -> bool {
     })
 }
 
-/// True if a cron expression has an `H`, for which Jenkins fills in a number.
+/// True if a cron expression has an `H`, which Jenkins replaces by a number.
 fn has_jenkins_hash(text: &str) -> bool {
     text.split([' ', ',']).any(|part| part.split(['/', '(']).next() == Some("H"))
 }
 
-/// True if the material of an SSH key is whole: parts, each after its length; the first is its type.
+/// True if the material of an SSH key is complete: parts that each follow their length; the first
+/// is the type of the key.
 fn is_complete_key(text: &str) -> bool {
     let mut words = text.split_whitespace();
-    let (Some(kind), Some(key)) = (words.next(), words.next()) else { return true };
+    let (Some(key_type), Some(key)) = (words.next(), words.next()) else { return true };
     let Ok(bytes) = BASE64_STANDARD_NO_PAD.decode(key.trim_end_matches('=')) else { return false };
-    let (mut parts, mut rest) = (Vec::new(), &bytes[..]);
-    while let Some((length, tail)) = rest.split_first_chunk::<4>() {
+    let (mut parts, mut unread) = (Vec::new(), &bytes[..]);
+    while let Some((length, tail)) = unread.split_first_chunk::<4>() {
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
         let Some((part, tail)) = tail.split_at_checked(length) else { return false };
         parts.push(part);
-        rest = tail;
+        unread = tail;
     }
-    rest.is_empty() && parts.len() > 1 && parts[0] == kind.as_bytes()
+    unread.is_empty() && parts.len() > 1 && parts[0] == key_type.as_bytes()
 }
 
-/// True if RE2 also refuses it.
+/// True if RE2 also refuses the expression.
 fn is_refused_by_re2(error: &Error) -> bool {
-    let rest = &error.pattern()[error.span().start.offset..];
+    let text_at_fault = &error.pattern()[error.span().start.offset..];
     match error.kind() {
         ErrorKind::ClassRangeInvalid
         | ErrorKind::ClassUnclosed
@@ -385,8 +416,8 @@ fn is_refused_by_re2(error: &Error) -> bool {
         | ErrorKind::UnsupportedLookAround => true,
         // In RE2, `\0` and `\12` are octal numbers.
         ErrorKind::UnsupportedBackreference => {
-            let mut digits = rest.trim_start_matches('\\').chars().map(|c| c.is_digit(8));
-            let is_zero = rest.starts_with("\\0");
+            let mut digits = text_at_fault.trim_start_matches('\\').chars().map(|c| c.is_digit(8));
+            let is_zero = text_at_fault.starts_with("\\0");
             let is_octal = is_zero || (digits.next() == Some(true) && digits.next() == Some(true));
             !is_octal
         }
@@ -448,14 +479,13 @@ mod tests {
 
     #[test]
     fn a_part_of_an_ssh_key_is_no_key() {
-        let whole =
+        let key =
             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
-        assert!(is_complete_key(whole) && is_complete_key(&format!("{whole} ci")));
+        assert!(is_complete_key(key) && is_complete_key(&format!("{key} ci")));
         assert!(
-            !is_complete_key(&whole[..whole.len() - 8])
-                && !is_complete_key("ssh-rsa AAAAB3NzaC1yc2E")
+            !is_complete_key(&key[..key.len() - 8]) && !is_complete_key("ssh-rsa AAAAB3NzaC1yc2E")
         );
-        assert!(!is_complete_key(&whole.replace("ssh-ed25519", "ssh-rsa")));
+        assert!(!is_complete_key(&key.replace("ssh-ed25519", "ssh-rsa")));
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The format of the files that describe kinds. What is read is used as it is: a [`Kind`] with its
-//! [`ScopedKind`]s and [`Field`]s. Parts that follow from others are resolved once, after reading.
+//! The format of the files that describe kinds. A file is read into a [`Kind`] with its
+//! [`ScopedKind`]s and [`Field`]s, which are used directly. Fields that follow from others are
+//! resolved once, after reading.
 //!
-//! Keys, types and words that are left out of the schema are only for files of undrift's own: a file
-//! of a user with one of them is refused.
+//! Keys, types and words that are missing in the schema are only for undrift's own files: a user's
+//! file must not contain them.
 
 use std::sync::OnceLock;
 
@@ -14,7 +15,7 @@ use crate::{
     field::{Accepted, Available, Field, Only, Range, Required, Scope, ValidValues, leaked_list},
     level::AccessLevel,
     operation::{AnyOp, Method, Op, Read, ResponseBody, Write},
-    page::Rows,
+    page::EntryKeys,
     text,
     value::{Json, Object},
 };
@@ -29,7 +30,7 @@ pub struct Kind {
     /// The name of the section in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"feature_flags")]
     pub section: &'static str,
-    /// Other names for it, for which check suggests the right one.
+    /// Other names for it; check suggests the right name for them.
     #[serde(default)]
     #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = ALIAS_EXAMPLE)]
     pub aliases: Vec<&'static str>,
@@ -54,13 +55,13 @@ pub struct Kind {
     pub name_field: Option<&'static str>,
     /// The field by which entries of other sections name an entry (default: its identity).
     pub called_by: Option<&'static str>,
-    /// What guards check when an entry is removed. Must be `access` if a field is a `level`.
+    /// The check of guards when an entry is removed. Must be `access` if a field is a `level`.
     pub removal: Removal,
     /// Fields that give access if they are set and not `false`. The guard `protection` also asks
     /// before an entry with one of them is created.
     #[serde(default, deserialize_with = "leaked_list")]
     pub grants: &'static [&'static str],
-    /// What the service does differently here than with most collections.
+    /// How the service differs here from most collections.
     #[serde(default)]
     pub traits: Vec<CollectionTrait>,
     /// How an entry is created (default: `post`).
@@ -69,8 +70,8 @@ pub struct Kind {
     /// How an entry is changed (default: `put`).
     #[serde(default)]
     pub edit: EditMethod,
-    /// The response fields that tell entries apart (default: those in the path). An argument of the path
-    /// that is not called like a field contains the first of them. Entries of other sections name an
+    /// The response fields that identify an entry (default: those in the path). A path argument
+    /// that has no field's name contains the first of them. Entries of other sections refer to an
     /// entry by an `id` among them.
     #[serde(default, deserialize_with = "leaked_list")]
     pub keys: &'static [&'static str],
@@ -104,30 +105,35 @@ pub struct Kind {
     pub hooks: Option<&'static str>,
     /// The fields, in addition to the identity, that creating an entry needs.
     #[serde(skip)]
-    pub required: &'static [&'static str],
+    pub required_fields: &'static [&'static str],
     /// The rules that [`Self::hooks`] names.
     #[serde(skip)]
     pub rules_in_rust: Option<&'static dyn KindRules>,
 }
 
 impl Kind {
-    /// The rules in Rust, or those that follow from the fields.
+    /// The rules in Rust, or the rules that follow from the fields.
     pub fn rules(&self) -> &dyn KindRules {
         self.rules_in_rust.unwrap_or(self)
     }
 
-    /// An entry in the scope of `home`, as a mapping.
-    pub(super) fn entry(&self, home: &ScopedKind) -> Field {
-        let least = matches!(home.place, ReadSource::Optional(_)).then_some(1);
-        let fields = self.fields.iter().filter(|field| field.available.exists_in(home.scope));
+    /// An entry in the scope of `scoped_kind`, as a mapping field.
+    pub(super) fn entry_field(&self, scoped_kind: &ScopedKind) -> Field {
+        let min_keys = matches!(scoped_kind.read_source, ReadSource::Optional(_)).then_some(1);
+        let fields =
+            self.fields.iter().filter(|field| field.available.exists_in(scoped_kind.scope));
         let declarable = fields.filter(|field| field.accepted != Accepted::ByCall);
-        let mut keys: Vec<_> = declarable.map(|field| self.adapt_field(home, field)).collect();
-        describe_variants(&mut keys, home.scope);
+        let mut keys: Vec<_> =
+            declarable.map(|field| self.adapt_field(scoped_kind, field)).collect();
+        describe_variants(&mut keys, scoped_kind.scope);
         Field {
             about: self.about,
             aliases: self.aliases.clone(),
             keys,
-            valid: ValidValues { items: Range { min: least, max: None }, ..ValidValues::default() },
+            valid: ValidValues {
+                items: Range { min: min_keys, max: None },
+                ..ValidValues::default()
+            },
             ..Field::default()
         }
     }
@@ -136,8 +142,8 @@ impl Kind {
     fn adapt_field(&self, scoped_kind: &ScopedKind, field: &Field) -> Field {
         // The path contains the id of the parent.
         let is_parent = scoped_kind.parent.is_some_and(|parent| parent.field == field.name);
-        // An entry may lack a part of its identity that has a default.
-        let is_always = self.required_identity().any(|name| name == field.name)
+        // An entry may lack an identity field that has a default.
+        let is_always_required = self.required_identity().any(|name| name == field.name)
             && !field.nullable
             && field.default.manifest.is_none();
         let only = match field.available.only {
@@ -150,14 +156,15 @@ impl Kind {
         Field {
             accepted: if is_parent { Accepted::Never } else { field.accepted },
             available: Available { since, only, ..field.available },
-            required: if is_always { Required::Always } else { field.required },
+            required: if is_always_required { Required::Always } else { field.required },
             ..field.clone()
         }
     }
 }
 
-/// If entries differ by the words of their first field: limits the words to those of `scope`, and the
-/// other fields to those that such entries have, and adds to their descriptions for which they are.
+/// If the word in the first field determines the fields of an entry: keeps only the words of
+/// `scope` and the fields of their entries, and adds to the description of each field the words
+/// that it is for.
 fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
     let Some((first, others)) =
         keys.split_first_mut().filter(|(first, _)| first.variants().next().is_some())
@@ -166,13 +173,14 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
     };
     first.words.retain(|word| word.available.exists_in(scope));
     for field in others {
-        let having = first.variants().filter(|(_, variant)| variant.fields.contains(field.name));
-        let (requiring_words, having): (Vec<_>, Vec<_>) =
-            having.partition(|(_, variant)| variant.needs.contains(&field.name));
-        let [needing, having] = [requiring_words, having]
+        let matching_variants =
+            first.variants().filter(|(_, variant)| variant.fields.contains(field.name));
+        let (requiring_variants, optional_variants): (Vec<_>, Vec<_>) =
+            matching_variants.partition(|(_, variant)| variant.needs.contains(&field.name));
+        let [needing, optional_words] = [requiring_variants, optional_variants]
             .map(|variant| variant.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
         field.about = append_list(field.about, "Required for", &needing);
-        field.about = append_list(field.about, "For", &having);
+        field.about = append_list(field.about, "For", &optional_words);
     }
     for word in &mut first.words {
         let needs = word.entry.as_ref().map_or(&[][..], |variant| variant.needs);
@@ -185,11 +193,12 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
     });
 }
 
-/// The description `about` with a sentence that starts with `what` and lists `names`, if there are some.
-fn append_list(about: &'static str, what: &str, names: &[&str]) -> &'static str {
+/// Adds a sentence with `names` to the description `about`; `beginning` is its start. Without
+/// names, adds nothing.
+fn append_list(about: &'static str, beginning: &str, names: &[&str]) -> &'static str {
     match names {
         [] => about,
-        _ => format!("{about} {what} {}.", text::list_names(names)).leak(),
+        _ => format!("{about} {beginning} {}.", text::list_names(names)).leak(),
     }
 }
 
@@ -197,11 +206,11 @@ fn append_list(about: &'static str, what: &str, names: &[&str]) -> &'static str 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(from = "String")]
 pub struct RemovalAction {
-    /// The last part of its path.
+    /// The last segment of its path.
     pub name: &'static str,
     /// The name and the value of its parameter.
     pub parameter: Option<(&'static str, &'static str)>,
-    /// The note that it precedes the removal.
+    /// The note about it in plans.
     pub note: &'static str,
 }
 
@@ -223,8 +232,8 @@ pub enum Create {
     Post,
     /// By PUT to the path of the entry, with its identity in the path. The same request edits it.
     Put,
-    /// By no request: entries come and go with something else, and are only edited. A declared one
-    /// waits until it is there.
+    /// By no request: entries appear and disappear with another object, and are only edited. A
+    /// declared entry waits until it exists.
     Never,
     /// Together with its container.
     #[schemars(skip)]
@@ -242,13 +251,13 @@ pub enum EditMethod {
     Patch,
     /// The service has no edit: the entry is removed and added again.
     Replace,
-    /// By an edit, or by removing it and adding it again where the edit of the service does not
-    /// suffice. [`KindRules::calls`] decides.
+    /// By an edit, or by removal and a new creation if the service's edit does not suffice.
+    /// [`KindRules::calls`] decides.
     #[schemars(skip)]
     OrReplace,
 }
 
-/// Something that the service does differently than with most collections.
+/// A difference between a collection and most others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CollectionTrait {
@@ -271,8 +280,8 @@ pub enum CollectionTrait {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Detail {
-    /// The field of the response that contains further fields of the entry; empty if they are beside
-    /// the others.
+    /// The field of the response that contains further fields of the entry; empty if they are at
+    /// the top level.
     pub nested: &'static str,
     /// The fields that only this request shows: it is sent for every entry, but only if one of them is
     /// declared. Empty if it is sent for each declared entry.
@@ -314,9 +323,9 @@ pub struct ScopedKind {
     /// For a single object in `in`: a field that only containers with such an object have.
     #[schemars(skip)]
     pub sign: Option<&'static str>,
-    /// For lists that also show inherited entries: what is true of these. `inherited` is a flag that is
-    /// on, `kind=group` a field with this value, and `kind!=project` one that must have the other value
-    /// in entries of the project or group itself.
+    /// For lists that also show inherited entries: the condition that an inherited entry meets.
+    /// `inherited` is a flag that is on, `kind=group` a field with this value, and `kind!=project`
+    /// a field that has another value in inherited entries.
     #[serde(default)]
     pub inherited: Vec<ResponseCondition>,
     /// The message of the 404 with which the service answers if the list is empty.
@@ -343,28 +352,28 @@ pub struct ScopedKind {
     pub operations: Operations,
     /// The query of the list request.
     #[serde(skip)]
-    pub query: Vec<(&'static str, &'static str)>,
+    pub list_query: Vec<(&'static str, &'static str)>,
     /// The scope, which follows from `path`.
     #[serde(skip, default = "of_projects")]
     pub scope: Scope,
-    /// Where live entries are.
+    /// The source of live entries.
     #[serde(skip)]
-    pub place: ReadSource,
+    pub read_source: ReadSource,
     /// The parent of each entry, an entry of another section. The list is then read once for each
     /// parent.
     #[serde(skip)]
     pub parent: Option<&'static Parent>,
     /// The fields that address an entry in requests. The first one is in the path.
     #[serde(skip)]
-    pub handle: Vec<AddressKey>,
+    pub address_keys: Vec<AddressKey>,
     /// The keys that identify a live entry, and the other keys that each must have because matching
     /// needs them. All are names in responses.
     #[serde(skip)]
-    pub rows: Rows,
+    pub rows: EntryKeys,
     /// Whether the users and groups that its entries name need access.
     #[serde(skip)]
-    pub names_people: bool,
-    /// The fields of an entry here, made when they are first needed.
+    pub requires_members: bool,
+    /// The table of an entry's fields in this scope, built when it is first needed.
     #[serde(skip)]
     pub table: OnceLock<&'static FieldTable>,
 }
@@ -394,7 +403,7 @@ impl From<String> for ResponseCondition {
 }
 
 impl ResponseCondition {
-    /// True if it holds of `raw`. A field that is missing has no value.
+    /// True if `raw` meets the condition. A missing field differs from every value.
     pub fn matches(&self, raw: &Object) -> bool {
         (raw.get(self.field) == Some(&self.value)) != self.is_not
     }
@@ -419,8 +428,8 @@ pub struct Operations {
 }
 
 impl From<Vec<AnyOp>> for Operations {
-    /// The first writing operation with a method is the one for its purpose; the last list and the last
-    /// single read count. Further operations are others.
+    /// Sorts `operations` by purpose. The first write operation with a method, the last list and
+    /// the last single read have a purpose; all other write operations are `others`.
     fn from(operations: Vec<AnyOp>) -> Self {
         let mut by_purpose = Self::default();
         for op in operations {
@@ -430,13 +439,13 @@ impl From<Vec<AnyOp>> for Operations {
                 }
                 AnyOp::Read(op) => by_purpose.get = Some(op),
                 AnyOp::Write(op) => {
-                    let place = match op.row().method {
+                    let slot = match op.row().method {
                         Method::Post => &mut by_purpose.create,
                         Method::Delete => &mut by_purpose.delete,
                         _ => &mut by_purpose.edit,
                     };
-                    match place {
-                        None => *place = Some(op),
+                    match slot {
+                        None => *slot = Some(op),
                         Some(_) => by_purpose.others.push(op),
                     }
                 }
@@ -447,9 +456,8 @@ impl From<Vec<AnyOp>> for Operations {
 }
 
 fn level<'de, D: Deserializer<'de>>(level: D) -> Result<Option<u8>, D::Error> {
-    let written = Json::deserialize(level)?;
-    let level =
-        AccessLevel::parse(&written).ok_or_else(|| serde::de::Error::custom("no such level"));
+    let json = Json::deserialize(level)?;
+    let level = AccessLevel::parse(&json).ok_or_else(|| serde::de::Error::custom("no such level"));
     level.map(|level| Some(level.number))
 }
 

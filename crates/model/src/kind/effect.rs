@@ -1,5 +1,5 @@
-//! What a change does in addition to the object itself. Order and guards are computed from these
-//! effects, without knowing any kind.
+//! The effects of a change beyond the object itself. The order of steps and the guards follow from
+//! these effects, independent of the kind.
 
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ pub enum Capability {
     OwnAccess,
     /// It is at its declared path.
     InPlace,
-    /// It has room for an object of which it can have only one.
+    /// It has no object yet of a type of which it can have only one.
     Room,
 }
 
 impl Capability {
-    /// The reason for the order: steps that need a capability come after the steps that provide it
-    /// and before the steps that take it away.
+    /// The reason for an order of steps. Steps that need a capability come after the steps that
+    /// provide it and before the steps that revoke it.
     pub fn order_reason(self, scope: Scope) -> &'static str {
         match self {
             Self::Exists => scope.choose("the group must exist", "the project must exist"),
@@ -53,7 +53,7 @@ impl Capability {
     }
 }
 
-/// The visibilities, from the narrowest.
+/// The visibilities, narrowest first.
 pub const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 
 /// The rank of a visibility.
@@ -64,8 +64,7 @@ pub fn visibility_rank(word: &str) -> Option<usize> {
 /// The effect of a change beyond the object itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// A user's access changes. Levels are the numbers of the service (reference 1, 2.1); 0 is no
-    /// access.
+    /// A user's access changes. Levels are the numbers of the service; 0 is no access.
     Access {
         /// The user; `None` if no id is known.
         user: Option<u64>,
@@ -73,10 +72,10 @@ pub enum Effect {
         before: u8,
         /// The level after.
         after: u8,
-        /// Whether the access gets an end date that it did not have. It then ends without another
-        /// plan.
-        ends: bool,
-        /// The custom role that the user loses, which may be for another one.
+        /// Whether the access gets an end date that it did not have. Such an access ends later
+        /// without a plan.
+        gets_end_date: bool,
+        /// The custom role that the user loses; another role may replace it.
         lost_role: Option<String>,
     },
     /// The level of access that a share gives to the members of a group changes.
@@ -88,7 +87,7 @@ pub enum Effect {
         /// The level after.
         after: u8,
         /// Whether the share gets an end date that it did not have.
-        ends: bool,
+        gets_end_date: bool,
     },
     /// The visibility changes.
     Visibility {
@@ -103,8 +102,8 @@ pub enum Effect {
     /// It refers to a user or a group, who must have access to the container: a project must be
     /// shared with a group as developer or higher.
     NeedsAccess {
-        /// Whether it is a user or a group.
-        of: NamedObject,
+        /// User or group.
+        object_type: NamedObject,
         /// The id.
         id: Id,
         /// The username, if neither the live state nor this container gives the user access.
@@ -123,13 +122,13 @@ pub enum Effect {
     /// An effect that the fields do not show. The text is a sentence that starts with "it".
     SideEffect(String),
     /// The new container contains objects that no field declares.
-    Fills,
+    AddsContents,
     /// The settings of new groups and projects below depend on it.
-    HandsDown,
+    AffectsNewContainers,
     /// Whether the container has a capability.
     Capability {
         /// The capability.
-        what: Capability,
+        capability: Capability,
         /// Whether it had it before.
         before: bool,
         /// Whether it has it after.
@@ -146,7 +145,7 @@ pub enum Effect {
     /// It moves to another namespace.
     Transfers {
         /// The full path before.
-        from: Arc<str>,
+        former_path: Arc<str>,
     },
 }
 
@@ -167,29 +166,33 @@ impl Effect {
     }
 
     /// It refers to this user or group.
-    pub const fn needs_access(of: NamedObject, id: Id) -> Self {
-        Self::NeedsAccess { of, id, outsider: None }
+    pub const fn needs_access(object_type: NamedObject, id: Id) -> Self {
+        Self::NeedsAccess { object_type, id, outsider: None }
     }
 
     /// The container gets the capability.
-    pub const fn provides(what: Capability) -> Self {
-        Self::Capability { what, before: false, after: true }
+    pub const fn provides(capability: Capability) -> Self {
+        Self::Capability { capability, before: false, after: true }
     }
 
     /// The container loses the capability.
-    pub const fn takes(what: Capability) -> Self {
-        Self::Capability { what, before: true, after: false }
+    pub const fn revokes(capability: Capability) -> Self {
+        Self::Capability { capability, before: true, after: false }
     }
 
     /// The container lacks the capability before and after.
-    pub const fn lacks(what: Capability) -> Self {
-        Self::Capability { what, before: false, after: false }
+    pub const fn lacks(capability: Capability) -> Self {
+        Self::Capability { capability, before: false, after: false }
     }
 
-    /// True if the container has the capability before and after, as far as that is known; `None` if it
-    /// keeps it.
-    pub fn capability(what: Capability, before: Option<bool>, after: Option<bool>) -> Option<Self> {
+    /// The effect of a capability that the container lacks before or after; `None` if it keeps the
+    /// capability or if `after` is unknown.
+    pub fn capability(
+        capability: Capability,
+        before: Option<bool>,
+        after: Option<bool>,
+    ) -> Option<Self> {
         let (before, after) = (before.unwrap_or(true), after?);
-        (!before || !after).then_some(Self::Capability { what, before, after })
+        (!before || !after).then_some(Self::Capability { capability, before, after })
     }
 }

@@ -3,20 +3,20 @@
 use crate::{diagnostic::Severity, text};
 
 /// The severity, the code, the message and the help of a fault.
-pub type Texts = [&'static str; 4];
+pub type FaultTexts = [&'static str; 4];
 
 /// The texts of each fault, which the build reads from `faults.yaml`.
 pub(crate) mod texts {
     include!(concat!(env!("OUT_DIR"), "/tables/kind/faults.rs"));
 }
 
-/// Takes the faults of an entry, one by one.
+/// Receives the faults of an entry, one by one.
 pub type Reporter<'r> = &'r mut dyn FnMut(EntryFault);
 
 /// A fault of an entry that is found without the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryFault {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The code of the message, for example `masked-value`.
     pub code: &'static str,
@@ -26,7 +26,7 @@ pub struct EntryFault {
     pub inner_key: Option<&'static str>,
     /// The other field that the fault concerns.
     pub other_field: Option<&'static str>,
-    /// What is wrong: a lower-case fragment. It never quotes a value that may be secret.
+    /// The problem, as a lower-case fragment. It never quotes a value that may be secret.
     pub message: String,
     /// What to do about it.
     pub help: String,
@@ -34,23 +34,23 @@ pub struct EntryFault {
 
 impl EntryFault {
     /// The fault of `field` with these texts.
-    pub fn for_field(texts: Texts, field: &'static str) -> Self {
+    pub fn for_field(texts: FaultTexts, field: &'static str) -> Self {
         Self { field, ..Self::for_entry(texts) }.fill("field", field)
     }
 
     /// The fault of an entry as a whole with these texts.
-    pub fn for_entry([severity, code, message, help]: Texts) -> Self {
-        let severity = Severity::of(severity);
+    pub fn for_entry([severity, code, message, help]: FaultTexts) -> Self {
+        let severity = Severity::from_word(severity);
         let (message, help) = (message.to_owned(), help.to_owned());
         Self { severity, code, field: "", inner_key: None, other_field: None, message, help }
     }
 
-    /// The fault with the other field that it concerns.
+    /// Adds the other field that the fault concerns.
     pub fn with_other_field(self, other: &'static str) -> Self {
         Self { other_field: Some(other), ..self.fill("other", other) }
     }
 
-    /// The fault with `text` for this name in braces.
+    /// Replaces `{name}` in the message and the help by `text`.
     pub fn fill(self, name: &str, text: &str) -> Self {
         let [message, help] =
             [&self.message, &self.help].map(|template| text::fill(template, &[(name, &text)]));

@@ -1,7 +1,7 @@
 //! Switches and the fields that limit them ([`Relations::limits`](crate::field::Relations::limits)).
 //!
-//! The service ignores fields that it does not know. Without its limit, a switch may do more than
-//! was declared. So both go into one request, and the response must show both.
+//! The service ignores unknown fields. Without its limit, a switch may do more than was declared.
+//! So both are in one request, and the response must show both.
 
 use super::{Section, Spec, forms};
 use crate::{
@@ -22,20 +22,21 @@ pub fn limiting_fields(section: Section, switch: &str) -> impl Iterator<Item = &
     specs.filter(move |spec| spec.field.relations.limits == Some(switch))
 }
 
-/// The keys of a mapping that limit another key of it, each with that key.
+/// Pairs of keys of a mapping: a key that limits another one, and the limited key.
 fn limited_keys(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
-    spec.parts.iter().filter_map(|field| Some((field.name, field.relations.limits?)))
+    spec.key_fields.iter().filter_map(|field| Some((field.name, field.relations.limits?)))
 }
 
-/// True if `key` limits another key that is on in the mapping and must not be declared without it.
+/// True if `key` limits a switch that is on in `mapping`, and that switch requires `key`.
 pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
-    let required = spec.part(key).filter(|field| field.required == Required::WithLimited);
-    let switch = required.and_then(|field| field.relations.limits);
+    let required_limit =
+        spec.key_field(key).filter(|field| field.required == Required::WithLimited);
+    let switch = required_limit.and_then(|field| field.relations.limits);
     switch.is_some_and(|switch| field::is_on(&mapping[switch]))
 }
 
-/// The body that turns off the limited switches that an edit with `body` turns on; empty if there
-/// are none.
+/// The body of the request that undoes an edit with `body`: it turns off each limited switch that the
+/// edit turns on. Empty if there is no such switch.
 pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
     let specs = section.specs().iter();
     let switches: Vec<_> = specs.clone().filter_map(|spec| spec.field.relations.limits).collect();
@@ -44,18 +45,19 @@ pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>
     let switched_off = limited.filter_map(|spec| {
         let sent_name = spec.field.sent_name();
         let value = body.get(sent_name)?;
-        let before = live.and_then(|live| live.fields.raw().get(spec.name));
+        let live_value = live.and_then(|live| live.fields.raw().get(spec.name));
         if spec.schema["type"] == "boolean" {
             let is_limited = limiting_fields(section, spec.name)
                 .any(|spec: &Spec| body.contains_key(spec.field.sent_name()));
-            let turns_on = is_limited && is_on(value) && !before.is_some_and(field::is_on);
+            let turns_on = is_limited && is_on(value) && !live_value.is_some_and(field::is_on);
             return turns_on.then(|| (sent_name.to_owned(), Value::from(Json::Bool(false))));
         }
         let object = value.plain()?.as_object()?;
         let mut switched_off_keys = Object::new();
         for (limit, switch) in limited_keys(spec) {
-            let [before, after] = [before.and_then(|live| live.get(switch)), object.get(switch)]
-                .map(|value| value.is_some_and(field::is_on));
+            let [before, after] =
+                [live_value.and_then(|live| live.get(switch)), object.get(switch)]
+                    .map(|value| value.is_some_and(field::is_on));
             if object.contains_key(limit) && after && !before {
                 switched_off_keys.insert(switch.to_string(), false.into());
             }
@@ -66,31 +68,33 @@ pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>
     switched_off.collect()
 }
 
-/// The switches that `body` turns on and that the response `raw` shows on without the sent limit,
-/// each with that limit.
+/// Pairs of a switch and its limit: `body` sets both, but the response `raw` shows the switch on
+/// without the limit.
 pub fn unlimited_switches(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
     let mut unlimited = Vec::new();
     let limiting = section.specs().iter().filter(|spec| {
         spec.field.relations.limits.is_some() || limited_keys(spec).next().is_some()
     });
     for spec in limiting {
-        let Some(sent) = body.plain(spec.field.sent_name()) else { continue };
-        let shown = section.rules().decode(spec, raw);
+        let Some(sent_value) = body.plain(spec.field.sent_name()) else { continue };
+        let shown_value = section.rules().decode(spec, raw);
         if let Some(switch) = spec.field.relations.limits
             // A limit that is `false` limits nothing.
-            && *sent != Json::Bool(false)
+            && *sent_value != Json::Bool(false)
             && is_switched_on(section, switch, body, raw)
             && spec.field.live_name().is_some()
-            && !is_shown(spec.field, sent, shown.as_ref())
+            && !is_shown(spec.field, sent_value, shown_value.as_ref())
         {
             unlimited.push((switch.to_string(), spec.name.to_owned()));
         }
-        let Some(sent) = sent.as_object() else { continue };
-        let shown = shown.as_ref().and_then(Json::as_object);
+        let Some(sent_mapping) = sent_value.as_object() else { continue };
+        let shown_mapping = shown_value.as_ref().and_then(Json::as_object);
         for (limit, switch) in limited_keys(spec) {
             // A mapping that the response lacks was not accepted, or the caller cannot see it.
-            if let (Some(value), Some(shown)) = (sent.get(limit), shown)
-                && [sent, shown].iter().all(|object| object.get(switch).is_some_and(field::is_on))
+            if let (Some(value), Some(shown)) = (sent_mapping.get(limit), shown_mapping)
+                && [sent_mapping, shown]
+                    .iter()
+                    .all(|object| object.get(switch).is_some_and(field::is_on))
                 && !is_shown(&Field::default(), value, shown.get(limit))
             {
                 let [switch, limit] = [switch, limit].map(|key| format!("{}.{key}", spec.name));
@@ -119,7 +123,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kind::testing::{fields, live, section};
+    use crate::kind::testing::{fields, live_entry, section};
 
     #[test]
     fn only_a_limited_switch_that_was_off_is_turned_off_again() {
@@ -136,8 +140,9 @@ mod tests {
             ),
             (Some(false), json!({"push_events": on}), false),
         ] {
-            let was = was
-                .map(|was| live(hooks, json!({"id": 1, "url": "https://h", "push_events": was})));
+            let was = was.map(|was| {
+                live_entry(hooks, json!({"id": 1, "url": "https://h", "push_events": was}))
+            });
             let found = switch_off_body(hooks, &fields(body.clone()), was.as_ref());
             let was = was.map(|was| was.fields);
             let expected = if is_undone { json!({"push_events": false}) } else { json!({}) };
@@ -145,7 +150,7 @@ mod tests {
         }
     }
 
-    /// The same within a mapping: what was on stays so, and so does what nothing limits.
+    /// The same inside a mapping: a switch that was on, or that nothing limits, stays on.
     #[test]
     fn a_switch_in_a_mapping_is_turned_off_again_if_it_was_off_and_has_a_limit() {
         let settings = section("settings");
@@ -162,14 +167,14 @@ mod tests {
             let found = switch_off_body(
                 settings,
                 &fields(json!({sent: body})),
-                Some(&live(settings, was.clone())),
+                Some(&live_entry(settings, was.clone())),
             );
             let off = json!({sent: {"enabled": false}});
             assert_eq!(found, fields(if is_undone { off } else { json!({}) }), "{was} {body}");
         }
     }
 
-    /// What was sent, what is shown of it, and what is on then without its limit.
+    /// The sent body, the response, and the switch that is then on without its limit.
     #[test]
     fn an_answer_must_show_the_limit_of_an_active_switch() {
         let policy = |is: Json| json!({"container_expiration_policy": is});

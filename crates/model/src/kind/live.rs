@@ -20,16 +20,16 @@ pub struct Target {
     pub id: Option<u64>,
     /// The declared namespace. Known if the container must be created in it or moved to it.
     pub namespace: Option<LiveNamespace>,
-    /// Where it is, if not at its declared path.
-    pub former: Option<Former>,
+    /// Its current location, if not at its declared path.
+    pub former: Option<FormerLocation>,
     /// The declared paths of containers that must move first: the one that has the path now, and a
     /// group above.
-    pub moves_after: Vec<Arc<str>>,
+    pub blocking_paths: Vec<Arc<str>>,
 }
 
-/// The former place of a container that must be renamed, moved, or both.
+/// The former location of a container that must be renamed, moved, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Former {
+pub struct FormerLocation {
     /// Its full path.
     pub path: Arc<str>,
     /// Whether the last part of the path must change.
@@ -44,7 +44,7 @@ pub struct Former {
 impl Target {
     /// The container that is declared at `path`; nothing else is known of it.
     pub const fn new(scope: Scope, path: Arc<str>) -> Self {
-        Self { scope, path, id: None, namespace: None, former: None, moves_after: Vec::new() }
+        Self { scope, path, id: None, namespace: None, former: None, blocking_paths: Vec::new() }
     }
 
     /// The last part of the path.
@@ -53,19 +53,19 @@ impl Target {
     }
 
     /// The path for a create request and, unless another one is declared, the name.
-    pub fn naming(&self) -> Fields {
+    pub fn naming_fields(&self) -> Fields {
         ["name", "path"].map(|name| (name.to_owned(), self.slug().into())).into()
     }
 
     /// A request of `op` for this container.
     pub fn request<E: Copy>(&self, op: Op<E>) -> Request<E> {
-        self.addressed(op.request())
+        self.address(op.request())
     }
 
     /// `request` for this container. It contains the id, which survives a rename, or the path if
     /// the container is still to be created.
-    pub fn addressed<E>(&self, request: Request<E>) -> Request<E> {
-        request.of_container(&self.path, self.id)
+    pub fn address<E>(&self, request: Request<E>) -> Request<E> {
+        request.for_container(&self.path, self.id)
     }
 }
 
@@ -91,7 +91,7 @@ pub enum NamespaceOwner {
 
 /// Facts from the object of a container, independent of its declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct ContainerFacts {
     /// The id.
     pub id: Option<u64>,
     /// The name.
@@ -111,14 +111,14 @@ pub struct Facts {
     /// Whether the object proves that the service has no licence. Then it accepts fields of higher
     /// tiers and ignores them.
     pub is_unlicensed: bool,
-    /// Whether it is marked for deletion, and since which day, if the service shows that.
+    /// The deletion mark: `Some` if it is marked, with the day if the service shows it.
     pub deletion_mark: Option<Option<String>>,
     /// The state of an import that has not finished.
     pub import_state: Option<ImportState>,
 }
 
-/// The path without the suffix that the service adds when a group or project is marked for
-/// deletion. The suffix frees the old path (since 15.8: 9).
+/// The path without the suffix that the service (since release 15.8) adds when a group or project
+/// is marked for deletion. The suffix frees the old path.
 pub fn unmarked_path(path: &str, id: u64) -> &str {
     let marks = ["-deletion_scheduled-", "-deleted-"];
     let mut unmarked = marks.iter().filter_map(|mark| path.strip_suffix(&format!("{mark}{id}")));
@@ -146,7 +146,7 @@ pub enum ImportState {
 const WITHHELD_KEY: &str = "undrift_withheld";
 
 /// The placeholder for a value that a snapshot withholds: it is unknown, not null.
-pub fn withheld_field() -> Json {
+pub fn withheld_placeholder() -> Json {
     Json::Object(Object::from_iter([(WITHHELD_KEY.to_owned(), true.into())]))
 }
 
@@ -156,17 +156,17 @@ pub fn is_withheld(value: &Json) -> bool {
 }
 
 /// Live fields. They have neither `Display` nor `Serialize`, and `Debug` shows only their names:
-/// what leaves the program passes the [judge](crate::secret::judge) first.
+/// all output of values passes the [judge](crate::secret::judge) first.
 #[derive(Clone, Default, PartialEq)]
 pub struct LiveFields {
     raw: Object,
-    withheld: Vec<String>,
+    withheld_names: Vec<String>,
 }
 
 impl LiveFields {
-    /// The fields `raw`, and the names of those that a snapshot has `withheld`.
+    /// The fields `raw`, and the names of those that a snapshot withholds.
     pub const fn new(raw: Object, withheld: Vec<String>) -> Self {
-        Self { raw, withheld }
+        Self { raw, withheld_names: withheld }
     }
 
     /// The values. Only for comparing, and for requests.
@@ -181,7 +181,7 @@ impl LiveFields {
 
     /// True if a snapshot withholds the field `name`.
     pub fn is_withheld(&self, name: &str) -> bool {
-        self.withheld.iter().any(|withheld| withheld == name)
+        self.withheld_names.iter().any(|withheld| withheld == name)
     }
 }
 
@@ -194,22 +194,22 @@ impl fmt::Debug for LiveFields {
 /// An entry on the service, in comparable form.
 #[derive(Clone, PartialEq)]
 pub struct LiveEntry {
-    /// The values of the keys of [`ScopedKind::handle`](super::ScopedKind::handle) that address the entry: an
-    /// id, or a key and a scope.
+    /// The values of the keys in [`ScopedKind::address_keys`](super::ScopedKind::address_keys) that
+    /// address the entry: an id, or a key and a scope.
     pub address_values: Vec<Json>,
     /// The fields. A missing field is unknown.
     pub fields: LiveFields,
-    /// Why undrift never changes it, for example `bot user`.
+    /// The reason why undrift never changes it, for example `bot user`.
     pub protection_reason: Option<&'static str>,
     /// The highest tier whose fields the response contained.
     pub tier: Tier,
-    /// The whole object of the response, if the service accepts duplicates. What a snapshot
-    /// withholds is a marker in it.
+    /// The whole object of the response, if the service accepts duplicates. A value that a snapshot
+    /// withholds is a placeholder in it.
     pub whole_object: Option<LiveFields>,
 }
 
 impl LiveEntry {
-    /// The id, if the handle is an id.
+    /// The id, if the entry is addressed by an id.
     pub fn id(&self) -> Option<u64> {
         self.address_values.first().and_then(Json::as_u64)
     }
@@ -219,19 +219,19 @@ impl LiveEntry {
     pub fn without_grants(
         &self,
         table: &super::FieldTable,
-        named: NamedObject,
+        object_type: NamedObject,
         ids: &[u64],
     ) -> Self {
         let mut entry = self.clone();
         for (name, value) in entry.fields.raw_mut() {
             if let Some(spec) = table.get(name) {
-                spec.remove_rows_naming(value, named, ids);
+                spec.remove_rows_naming(value, object_type, ids);
             }
         }
         entry
     }
 
-    /// The handle as text.
+    /// The first value that addresses the entry, as text.
     pub fn address_text(&self) -> String {
         self.address_values.first().map(super::plain_text).unwrap_or_default()
     }

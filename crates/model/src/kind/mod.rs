@@ -1,4 +1,4 @@
-//! What undrift can manage: each kind is data and a few behaviours.
+//! The kinds of objects that undrift manages: each kind is data and a few behaviours.
 //!
 //! A [`Kind`] describes a section of manifests and names the fields that identify an entry. Each
 //! [`ScopedKind`] describes the kind in one scope: where the live entries are, which operations write
@@ -6,9 +6,9 @@
 //! express; their defaults fit a plain collection. Everything else is derived: checks, diff, plan,
 //! apply, renderers, the published schema, the convergence tests.
 //!
-//! A value has three forms. *Declared* is what manifests contain. *Comparable* is the form in which
-//! both sides are compared: words for levels, and ids where the service only shows ids. *Sent* is
-//! what requests contain. Only [`forms`] converts between them.
+//! A value has three forms. The *declared* form is in manifests. The *comparable* form is used to
+//! compare declared and live values: words for levels, and ids where the service only shows ids.
+//! The *sent* form is in requests. Only [`forms`] converts between them.
 //!
 //! Kinds are pure: they read values and return values.
 
@@ -40,7 +40,7 @@ use crate::{
     field::{Accepted, Compare, Field, NamedObject, Readback, Scope, Tier, WriteRequest},
     level::MAINTAINER,
     operation::{Op, Read, Request, RetrySafety},
-    page::Rows,
+    page::EntryKeys,
     value::{self, Fields, Json, Object, Value},
 };
 
@@ -51,20 +51,20 @@ pub use description::{
 };
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
-pub use fault::{EntryFault, Reporter, Texts};
+pub use fault::{EntryFault, FaultTexts, Reporter};
 pub use forms::{are_equal, plain_text};
 pub use live::{
-    Facts, Former, ImportState, LiveEntry, LiveFields, LiveNamespace, NamespaceOwner, Target,
-    find_marked_group, is_withheld, unmarked_path, withheld_field,
+    ContainerFacts, FormerLocation, ImportState, LiveEntry, LiveFields, LiveNamespace,
+    NamespaceOwner, Target, find_marked_group, is_withheld, unmarked_path, withheld_placeholder,
 };
-pub use names::{CreatedContainers, Entries, Id, Names};
+pub use names::{CreatedContainers, EntryIds, Id, Names};
 pub use property::{field_schema, keyed_field};
 pub use reader::{EntryReader, FieldSelection};
-pub use refs::{RefRule, WeakerProtection, find_weaker_protections, overlap};
-pub use table::{FieldTable, Spec, Unsupported, is_list, replacement_advice, takes_type};
+pub use refs::{RefRule, WeakerProtection, find_weaker_protections, patterns_overlap};
+pub use table::{FieldTable, Spec, UnsupportedValue, allows_type, is_list, replacement_advice};
 
-/// What guards check when an entry is removed, in addition to the number of removals. Descriptions
-/// may use the variants that are in the schema.
+/// The check of guards when an entry is removed, in addition to the number of removals.
+/// Descriptions may use the variants that are in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Removal {
@@ -105,7 +105,7 @@ const NAME_EXPRESSION: &str = "^(:name)$";
 impl ScopedKind {
     /// The request for the list, with its query.
     pub fn list_request(&self, request: Request<Read>) -> Request<Read> {
-        self.query
+        self.list_query
             .iter()
             .filter(|(_, value)| *value != NAME_EXPRESSION)
             .fold(request, |request, (name, value)| request.query(*name, (*value).to_owned()))
@@ -114,7 +114,7 @@ impl ScopedKind {
     /// The parameter of the list request for an expression that names must match. Only entries with a
     /// declared name are then read.
     pub fn name_filter(&self) -> Option<&'static str> {
-        let filter = self.query.iter().find(|(_, value)| *value == NAME_EXPRESSION);
+        let filter = self.list_query.iter().find(|(_, value)| *value == NAME_EXPRESSION);
         filter.map(|(parameter, _)| *parameter)
     }
 
@@ -133,27 +133,29 @@ impl ScopedKind {
         request.query(parameter, expression)
     }
 
-    /// The lowest level of access (reference 1, 2.1) to which the service shows every entry.
+    /// The lowest level of access to which the service shows every entry.
     pub fn seen_from(&self) -> u8 {
         self.seen_from.unwrap_or(MAINTAINER)
     }
 
-    /// The settings that close the list, if they do ([`Self::closed_by`]).
-    pub fn closing_settings(&self, facts: &Facts) -> Option<&[&'static str]> {
+    /// The disabled settings that make the list unavailable ([`Self::closed_by`]), if it is
+    /// unavailable.
+    pub fn closing_settings(&self, facts: &ContainerFacts) -> Option<&[&'static str]> {
         let mut sets = self.closed_by.iter().map(Vec::as_slice);
         sets.find(|set| set.iter().all(|name| facts.disabled_settings.contains(*name)))
     }
 
-    /// Everything that the container needs before the entries can be changed.
+    /// The capabilities that the container needs before the entries can be changed.
     pub fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
         let features = self.closed_by.iter().flatten().map(|name| Capability::Feature(name));
-        self.names_people.then_some(Capability::People).into_iter().chain(features)
+        self.requires_members.then_some(Capability::People).into_iter().chain(features)
     }
 
-    /// `request` for a single entry of the list, as [`Kind::detail`] reads it, unless it is inherited.
+    /// Completes `request` for the single entry `raw` of the list ([`Kind::detail`]); `None` if it
+    /// is inherited.
     pub fn entry_request(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
-        match self.handle[..] {
+        match self.address_keys[..] {
             [AddressKey { field, location: AddressKeyIn::Path(argument) }, ..] => {
                 Some(request.arg(argument, plain_text(raw.get(field)?)))
             }
@@ -178,14 +180,14 @@ pub enum Absence {
     /// By a 200 with `null`.
     #[serde(rename = "nothing")]
     Null,
-    /// By a 404, which it also answers if it hides the object (because of the caller's access, or
+    /// By a 404, with which the service also hides the object (because of the caller's access, or
     /// without a licence). So the object is absent only if the caller would see it and the
-    /// container's object proves the tier ([`Facts::tier`]).
+    /// container's object proves the tier ([`ContainerFacts::tier`]).
     NotFound,
 }
 
 impl Parent {
-    /// `raw`, an entry in a response, with the `name` and the `id` of its parent.
+    /// Adds the `name` and the `id` of its parent to `raw`, an entry in a response.
     pub fn add_parent(&self, mut raw: Object, name: &str, id: u64) -> Object {
         raw.insert(self.field.to_owned(), name.into());
         raw.insert(self.argument.to_owned(), id.into());
@@ -201,12 +203,12 @@ pub struct SideList {
     /// The second list.
     pub list: Op<Read>,
     /// The keys that each entry of the second list must have.
-    pub rows: Rows,
+    pub entry_keys: EntryKeys,
     /// The comparable value of the field for an entry, from the whole second list.
     pub value: fn(&LiveEntry, &[Object]) -> Json,
 }
 
-/// Where live entries are.
+/// The source of live entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum ReadSource {
     /// The container itself.
@@ -214,17 +216,17 @@ pub enum ReadSource {
     /// Fields of the container's own object.
     #[default]
     Object,
-    /// A list in this field of the container's own object. The service leaves out what the reader
-    /// may not see, so an entry that is missing here need not be absent.
+    /// A list in this field of the container's own object. The service omits entries that the
+    /// reader may not see, so an entry that is missing here need not be absent.
     ListField(&'static str),
-    /// The object in the field `field` of the container's own object. The service also leaves it
-    /// out if the reader may not see the object that it describes; `sign` is a field that only
-    /// containers with such an object have.
+    /// The object in the field `field` of the container's own object. The service also omits it if
+    /// the reader may not see the object that it describes. Only containers with such an object have
+    /// the field `marker_field`.
     ObjectField {
         /// The field.
         field: &'static str,
         /// The field that shows whether the object exists.
-        sign: &'static str,
+        marker_field: &'static str,
     },
     /// A list, read to the last page.
     List(Op<Read>),
@@ -236,28 +238,28 @@ pub enum ReadSource {
 /// How a container is found and read.
 #[derive(Debug)]
 pub struct ContainerLookup {
-    /// The level of access that the creator of a container gets at least.
+    /// The minimum level of access that the creator of a container gets.
     pub creator_level: u8,
     /// The GET request, by path or id.
     pub get: fn(&str) -> Request<Read>,
     /// The field of the object that holds the path.
-    pub path: &'static str,
-    /// Reads the facts that the object shows in the fields of [`Kind::looked_at`], whatever is declared.
-    pub facts: fn(&Object) -> Facts,
-    /// The facts that hold a secret. Only their presence matters.
+    pub path_field: &'static str,
+    /// Reads the facts in the object, from the fields of [`Kind::looked_at`], whatever is declared.
+    pub read_facts: fn(&Object) -> ContainerFacts,
+    /// The facts that are secret. Only their presence matters.
     pub secret_facts: &'static [&'static str],
     /// The fields of a create request that make the service fetch contents from elsewhere, in the
-    /// background. A spread field stands for its keys.
+    /// background. The name of a spread field includes its keys.
     pub import_fields: &'static [&'static str],
     /// The request for a user's level of access, by the ids of the container and the user. Needed
     /// where the object does not show the caller's level.
-    pub level: Option<fn(u64, u64) -> Request<Read>>,
+    pub level_request: Option<fn(u64, u64) -> Request<Read>>,
 }
 
 impl ContainerLookup {
-    /// The path in the object of a container; empty if it is not there.
+    /// The path in the object of a container; empty if the object has none.
     pub fn path_in<'o>(&self, object: &'o Object) -> &'o str {
-        value::text(object, self.path).unwrap_or_default()
+        value::text(object, self.path_field).unwrap_or_default()
     }
 }
 
@@ -277,10 +279,11 @@ pub enum AddressKeyIn {
     Path(&'static str),
     /// In this query parameter.
     Query(&'static str),
-    /// In this argument of the path, and only when the entry is added: a container has one of them.
-    Added(&'static str),
+    /// In this argument of the path, and only in the request that creates the entry: a container
+    /// has at most one.
+    PathOnCreate(&'static str),
     /// In entries of other sections, which refer to it.
-    Named,
+    References,
 }
 
 impl AddressKey {
@@ -290,7 +293,7 @@ impl AddressKey {
     }
 
     /// The id, by which entries of other sections refer to it.
-    pub const NAMED: Self = Self { field: "id", location: AddressKeyIn::Named };
+    pub const REFERENCED_ID: Self = Self { field: "id", location: AddressKeyIn::References };
 
     /// `field` as the parameter `name` of the query.
     pub const fn query(field: &'static str, name: &'static str) -> Self {
@@ -322,14 +325,14 @@ impl std::fmt::Debug for Section {
 }
 
 impl Kind {
-    /// The fields of responses that manifests do not have, each with its usual text.
+    /// The fields of responses that manifests do not have, each with its usual value as text.
     pub fn unmanaged(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.unmanaged.iter().map(|text| text.split_once('=').unwrap_or((text, "")))
     }
 
     /// True if entries refer to such an object.
-    pub fn names_any(&self, thing: NamedObject) -> bool {
-        self.fields.iter().any(|field| field.names == Some(thing))
+    pub fn names_any(&self, object_type: NamedObject) -> bool {
+        self.fields.iter().any(|field| field.names == Some(object_type))
     }
 
     /// The fields of the identity that every entry has.
@@ -347,9 +350,9 @@ impl Kind {
 impl Section {
     /// The fields of an entry.
     pub fn table(self) -> &'static FieldTable {
-        self.scoped_kind
-            .table
-            .get_or_init(|| Box::leak(Box::new(FieldTable::new(self.entry(self.scoped_kind)))))
+        self.scoped_kind.table.get_or_init(|| {
+            Box::leak(Box::new(FieldTable::new(self.entry_field(self.scoped_kind))))
+        })
     }
 
     /// The fields of an entry, in the order of their description.
@@ -362,7 +365,8 @@ impl Section {
         self.table().get(name)
     }
 
-    /// The field of edits that changes the field `name` of the identity, if it has another name there.
+    /// The field of an edit request that changes the field `name` of the identity, if it has
+    /// another name there.
     pub fn renaming_field(self, name: &str) -> Option<&'static Field> {
         let fields = self.kind.fields.iter();
         fields.filter(|field| field.accepted == Accepted::ByCall).find(|field| {
@@ -370,7 +374,7 @@ impl Section {
         })
     }
 
-    /// The treatment of a field.
+    /// The description of a field.
     pub fn field(self, name: &str) -> &'static Field {
         self.table().field(name)
     }
@@ -383,15 +387,17 @@ impl Section {
     /// True if the live entries are parts of the container's own object.
     pub const fn is_in_object(self) -> bool {
         matches!(
-            self.scoped_kind.place,
+            self.scoped_kind.read_source,
             ReadSource::Object | ReadSource::ListField(_) | ReadSource::ObjectField { .. }
         )
     }
 
     /// True if `null` in a manifest removes it.
     pub const fn is_removable(self) -> bool {
-        matches!(self.scoped_kind.place, ReadSource::Optional(_) | ReadSource::ObjectField { .. })
-            && self.scoped_kind.operations.delete.is_some()
+        matches!(
+            self.scoped_kind.read_source,
+            ReadSource::Optional(_) | ReadSource::ObjectField { .. }
+        ) && self.scoped_kind.operations.delete.is_some()
     }
 
     /// True if the service accepts duplicates: no field that manifests can declare is unique there.
@@ -399,16 +405,16 @@ impl Section {
         self.scoped_kind.operations.create.is_some_and(|op| op.row().again == RetrySafety::Second)
     }
 
-    /// True if only another entry can get the secret in `value`, the declared value of `name`: no
-    /// edit changes it, and the service accepts the new entry beside the old one.
+    /// True if an edit cannot change the secret in `value`, the declared value of `name`, and the
+    /// service accepts a new entry in addition to the old one.
     pub fn needs_new_entry(self, name: &str, value: &Value) -> bool {
         matches!(value, Value::Secret(_))
             && self.field(name).accepted == Accepted::OnCreate
             && self.allows_duplicates()
     }
 
-    /// True if an edit can send the credential in `value`, the declared value of `name`, which answers do
-    /// not contain.
+    /// True if `value`, the declared value of `name`, contains a credential that responses omit and
+    /// that an edit can send.
     pub fn can_send_credential(self, name: &str, value: &Value) -> bool {
         let field = self.field(name);
         matches!(value, Value::Secret(_))
@@ -417,12 +423,12 @@ impl Section {
     }
 
     /// True if the entry is the container's own object and is created with it.
-    pub const fn comes_with_container(self) -> bool {
+    pub const fn is_created_with_container(self) -> bool {
         matches!(self.kind.create, Create::WithContainer)
     }
 
-    /// True if entries come and go with something else, and are only edited.
-    pub const fn only_edits(self) -> bool {
+    /// True if entries appear and disappear with another object, and are only edited.
+    pub const fn is_only_edited(self) -> bool {
         matches!(self.kind.create, Create::Never)
     }
 
@@ -431,7 +437,7 @@ impl Section {
         self.shape == Shape::List && self.scoped_kind.operations.delete.is_none()
     }
 
-    /// True if manifests may say what happens to live entries that they do not list.
+    /// True if manifests may declare what happens to live entries that they do not list.
     pub fn allows_unlisted(self) -> bool {
         self.shape == Shape::List && !self.keeps_entries()
     }
@@ -443,7 +449,7 @@ impl Section {
 
     /// The value of the response field `name` by which requests address `live`.
     pub(super) fn address_of<'l>(self, live: &'l LiveEntry, name: &str) -> Option<&'l Json> {
-        let position = self.scoped_kind.handle.iter().position(|key| key.field == name)?;
+        let position = self.scoped_kind.address_keys.iter().position(|key| key.field == name)?;
         live.address_values.get(position)
     }
 
@@ -459,7 +465,7 @@ impl Section {
     }
 
     /// The name of an entry in addresses. Two entries with equal names are the same entry.
-    pub fn name(self, fields: &Object) -> String {
+    pub fn entry_name(self, fields: &Object) -> String {
         self.identify(fields).name
     }
 
@@ -467,33 +473,33 @@ impl Section {
     pub fn reference_name(self, fields: &Object) -> Option<String> {
         match self.called_by {
             Some(name) => fields.get(name).map(plain_text),
-            None => Some(self.name(fields)),
+            None => Some(self.entry_name(fields)),
         }
     }
 
     /// The lowest tier of the service that has the kind.
     pub fn tier(self) -> Tier {
         let create = self.scoped_kind.operations.create.map_or(Tier::Free, |op| op.row().tier);
-        match self.scoped_kind.place {
+        match self.scoped_kind.read_source {
             ReadSource::List(op) | ReadSource::Optional(op) => create.max(op.row().tier),
             _ => create,
         }
     }
 
-    /// The release that has the first of its fields, if it is not the oldest.
+    /// The first release with one of its fields; `None` for the oldest release.
     pub fn since(self) -> Option<crate::release::Release> {
         let specs = self.specs().iter().filter(|spec| !spec.field.available.local_before);
         specs.map(|spec| spec.field.available.since).min().flatten()
     }
 
-    /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody that
-    /// only that tier can name.
-    pub fn tier_of(self, raw: &Object) -> Tier {
+    /// The highest tier that `raw` proves: it contains a field of that tier, or names users or
+    /// groups that only that tier can name.
+    pub fn proven_tier(self, raw: &Object) -> Tier {
         let tiers = self.table().tier_evidence().map(|spec| {
-            let live = spec.field.live_name();
+            let live_name = spec.field.live_name();
             let field_tier =
-                live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.available.tier);
-            field_tier.max(spec.highest_row_tier(raw))
+                live_name.filter(|name| raw.contains_key(*name)).map(|_| spec.field.available.tier);
+            field_tier.max(spec.tier_proven_by_rows(raw))
         });
         tiers.max().flatten().unwrap_or_default()
     }
@@ -512,16 +518,17 @@ pub struct Identity {
     /// Keys for matching with the service: equal if the service cannot tell two entries apart. A
     /// live entry has one. A declared entry may also have former ones; the current one comes first.
     pub keys: Vec<String>,
-    /// Keys that it had before: if it is not live, a live entry with one of them is renamed.
-    pub former: Vec<String>,
+    /// The keys that it had before. If no live entry has the current key, a live entry with one of
+    /// them is renamed.
+    pub former_keys: Vec<String>,
     /// Keys of live entries that are probably, but not certainly, the same entry.
-    pub near_keys: Vec<String>,
-    /// Another name by which patterns find it: the URL of a hook that has a name.
+    pub similar_keys: Vec<String>,
+    /// Another name that patterns can match: the URL of a hook that has a name.
     pub other_name: Option<String>,
 }
 
 impl Identity {
-    /// The present key.
+    /// The current key.
     pub fn current_key(&self) -> &str {
         self.keys.first().map_or("", String::as_str)
     }
@@ -542,21 +549,22 @@ pub trait KindRules: Sync {
         forms::identify(section, field)
     }
 
-    /// Why undrift never changes this live entry, for example `bot user`.
+    /// The reason why undrift never changes this live entry, for example `bot user`.
     fn protection_reason(&self, _raw: &Object) -> Option<&'static str> {
         None
     }
 
-    /// Why the secret of this live entry must not be written into a file, for example `masked`.
+    /// The reason why the secret of this live entry must not be written into a file, for example
+    /// `masked`.
     /// Values that only look like secrets are found elsewhere.
     fn secrecy_reason(&self, _live: &Object) -> Option<&'static str> {
         None
     }
 
-    /// Why a declared field is neither sent nor compared yet: something has to happen first that
-    /// undrift does not do. `live` is the live entry, `None` if it is still to be created.
-    /// `is_empty` is true if the repository has no branch yet. Returns the end of a sentence that
-    /// starts with "waits".
+    /// The reason why a declared field is neither sent nor compared yet: something must happen
+    /// first that undrift does not do. `live` is the live entry, `None` if it is still to be
+    /// created. `is_empty` is true if the repository has no branch yet. Returns the end of a
+    /// sentence that starts with "waits".
     fn wait_reason(
         &self,
         section: Section,
@@ -568,9 +576,9 @@ pub trait KindRules: Sync {
         is_empty.then(|| needs::ref_wait(section, name, declared, live)).flatten()
     }
 
-    /// Checks a declared entry without the service, after its schema was checked. A secret is a reference, or
-    /// its value if that is known. `_written` is true before secrets are resolved; checks of how a value is
-    /// written look at [`Value::Plain`], and only then.
+    /// Checks a declared entry without the service, after its schema was checked. A secret is a
+    /// reference, or its value if that is known. `_is_as_written` is true before secrets are
+    /// resolved; only then may a check look at the spelling of a [`Value::Plain`].
     fn check(&self, _declared: &Fields, _is_as_written: bool, _report: Reporter<'_>) {}
 
     /// The calls for the purpose of `context`, in order.
@@ -581,9 +589,9 @@ pub trait KindRules: Sync {
         context.plain_calls()
     }
 
-    /// The side effects of changing an entry from `before` to `after`, both in comparable form. `_who` is
-    /// the id of the user or group of the entry, if it has one. Also called with equal forms, to find the
-    /// capabilities that the container lacks because neither form grants them.
+    /// The side effects of changing an entry from `before` to `after`, both in comparable form.
+    /// `_subject_id` is the id of the user or group of the entry, if it has one. Also called with
+    /// equal forms, to find the capabilities that neither form grants.
     fn effects(&self, _subject_id: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
         Vec::new()
     }
@@ -599,14 +607,14 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        testing::{live, object, section},
+        testing::{live_entry, object, section},
         *,
     };
 
     #[test]
     fn a_live_entry_keeps_what_addresses_it() {
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "hidden": false});
-        let entry = live(section("variables"), raw);
+        let entry = live_entry(section("variables"), raw);
         assert_eq!(entry.address_values, [json!("A"), json!("prod/*")]);
         assert_eq!((entry.tier, entry.protection_reason), (Tier::Free, None));
         let renamed = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "masked_and_hidden": false});

@@ -1,4 +1,4 @@
-//! Names in manifests and their ids: looked up, or created by the same run.
+//! Names in manifests and their ids. The ids are looked up, or the same run creates the objects.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use super::{NoCalls, PlannedCall};
 use crate::{
     cause::Cause,
     field::{NamedObject, Scope},
-    operation::{created_at, id_of},
+    operation::{id_placeholder, placeholder_path},
     value::Json,
 };
 
@@ -20,15 +20,15 @@ pub struct Names {
     names_by_id: BTreeMap<(NamedObject, u64), String>,
     /// Names that were looked up by id.
     looked_up_names: BTreeMap<(NamedObject, u64), String>,
-    /// The ids of objects that share a name. The name is ambiguous, so it means none of them.
+    /// The ids of objects that share a name. An ambiguous name has no single id.
     ambiguous_ids: BTreeMap<(NamedObject, String), Vec<u64>>,
-    /// The ids of entries in other sections of the same container, by section and name, or why a
-    /// section could not be read.
-    entries: BTreeMap<String, Result<Entries, Cause>>,
+    /// The ids of entries in other sections of the same container, by section and name, or the
+    /// reason why a section could not be read.
+    entries: BTreeMap<String, Result<EntryIds, Cause>>,
     /// The levels of access to which custom roles belong, by the id of the role.
     role_levels: BTreeMap<u64, u8>,
     /// The calls that must precede a change below a parent, by the parent's section and id.
-    preceding_calls: BTreeMap<(String, u64), Vec<PlannedCall>>,
+    preparatory_calls: BTreeMap<(String, u64), Vec<PlannedCall>>,
     /// Groups and projects that the run creates.
     created: CreatedContainers,
     /// The user of the token, if known.
@@ -49,7 +49,7 @@ struct PendingContainer {
 }
 
 /// The ids of the entries of a section, by name; `None` if several have the name.
-pub type Entries = BTreeMap<String, Option<Id>>;
+pub type EntryIds = BTreeMap<String, Option<Id>>;
 
 /// An id, known now or later.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ pub enum Id {
     Known(u64),
     /// The id of the container at this path, or of the entry with this address, which the run
     /// creates.
-    OfStep(Arc<str>),
+    Pending(Arc<str>),
 }
 
 impl Id {
@@ -66,7 +66,7 @@ impl Id {
     pub fn from_json(value: &Json) -> Option<Self> {
         match value.as_u64() {
             Some(id) => Some(Self::Known(id)),
-            None => created_at(value).map(|path| Self::OfStep(path.into())),
+            None => placeholder_path(value).map(|path| Self::Pending(path.into())),
         }
     }
 
@@ -74,7 +74,7 @@ impl Id {
     pub fn to_json(&self) -> Json {
         match self {
             Self::Known(id) => (*id).into(),
-            Self::OfStep(path) => id_of(path),
+            Self::Pending(path) => id_placeholder(path),
         }
     }
 
@@ -82,17 +82,17 @@ impl Id {
     pub const fn number(&self) -> Option<u64> {
         match self {
             Self::Known(id) => Some(*id),
-            Self::OfStep(_) => None,
+            Self::Pending(_) => None,
         }
     }
 }
 
 impl CreatedContainers {
-    /// The id of the `scope` at `path`, if the run creates it or did.
+    /// The id of the group or project at `path`, if the run creates or created it.
     pub fn id(&self, scope: Scope, path: &str) -> Option<Id> {
         let creation =
             self.0.get(&path.to_lowercase()).filter(|creation| creation.scope == scope)?;
-        Some(creation.id.map_or_else(|| Id::OfStep(creation.path.clone()), Id::Known))
+        Some(creation.id.map_or_else(|| Id::Pending(creation.path.clone()), Id::Known))
     }
 
     /// The id of the container at `path`, if the run created it.
@@ -100,7 +100,7 @@ impl CreatedContainers {
         self.0.get(&path.to_lowercase())?.id
     }
 
-    /// The path of the `scope` with `id`, if the run created it.
+    /// The path of the group or project with `id`, if the run created it.
     fn path(&self, scope: Scope, id: u64) -> Option<&str> {
         let mut creations = self.0.values();
         Some(&*creations.find(|creation| creation.scope == scope && creation.id == Some(id))?.path)
@@ -127,9 +127,9 @@ impl FromIterator<(Scope, Arc<str>)> for CreatedContainers {
     }
 }
 
-/// The form in which a name is stored. Only the case of roles counts.
-fn lookup_key(named: NamedObject, name: &str) -> String {
-    match named {
+/// The form in which a name is stored. Only the names of roles are case-sensitive.
+fn lookup_key(object_type: NamedObject, name: &str) -> String {
+    match object_type {
         NamedObject::Role => name.to_owned(),
         _ => name.to_lowercase(),
     }
@@ -169,10 +169,10 @@ impl Names {
         self.looked_up_names.insert((object_type, id), name.to_owned());
     }
 
-    /// Adds the names that were looked up by id to those that can be found by name.
-    pub fn with_names_found_by_id(mut self) -> Self {
-        for ((named, id), name) in &self.looked_up_names {
-            self.ids_by_name.insert((*named, lookup_key(*named, name)), Some(*id));
+    /// Makes the names that were looked up by id available for lookups by name.
+    pub fn with_reverse_lookups(mut self) -> Self {
+        for ((object_type, id), name) in &self.looked_up_names {
+            self.ids_by_name.insert((*object_type, lookup_key(*object_type, name)), Some(*id));
         }
         self
     }
@@ -185,7 +185,7 @@ impl Names {
         self.ambiguous_ids.extend(others.ambiguous_ids);
         self.role_levels.extend(others.role_levels);
         self.entries.extend(others.entries);
-        self.preceding_calls.extend(others.preceding_calls);
+        self.preparatory_calls.extend(others.preparatory_calls);
     }
 
     /// With the groups and projects that the run creates.
@@ -195,30 +195,30 @@ impl Names {
 
     /// Stores the ids of the entries of a section, by name. An entry that the run creates has its
     /// address instead.
-    pub fn insert_entries(&mut self, section: &str, entries: Result<Entries, Cause>) {
+    pub fn insert_entries(&mut self, section: &str, entries: Result<EntryIds, Cause>) {
         self.entries.insert(section.to_owned(), entries);
     }
 
     /// The ids of the entries of a section, if they were requested.
-    pub fn entries(&self, section: &str) -> Option<&Result<Entries, Cause>> {
+    pub fn entries(&self, section: &str) -> Option<&Result<EntryIds, Cause>> {
         self.entries.get(section)
     }
 
-    /// The name of the entry of a section whose id is `sent` in requests.
-    pub(super) fn entry_name(&self, section: &str, sent: &Json) -> Option<&str> {
+    /// The name of the entry of a section whose id is `sent_id` in requests.
+    pub(super) fn entry_name(&self, section: &str, sent_id: &Json) -> Option<&str> {
         let ids = self.entries(section)?.as_ref().ok()?.iter();
         let mut ids = ids.filter_map(|(name, id)| Some((name, id.as_ref()?)));
-        ids.find(|(_, id)| id.to_json() == *sent).map(|(name, _)| name.as_str())
+        ids.find(|(_, id)| id.to_json() == *sent_id).map(|(name, _)| name.as_str())
     }
 
     /// Stores the calls that must precede a change below the entry of `section` with this `id`.
-    pub fn insert_preceding_calls(&mut self, section: &str, id: u64, calls: Vec<PlannedCall>) {
-        self.preceding_calls.insert((section.to_owned(), id), calls);
+    pub fn insert_preparatory_calls(&mut self, section: &str, id: u64, calls: Vec<PlannedCall>) {
+        self.preparatory_calls.insert((section.to_owned(), id), calls);
     }
 
     /// The calls that must precede a change below the entry of `section` with this `id`.
-    pub(super) fn preceding_calls(&self, section: &str, id: u64) -> Option<&[PlannedCall]> {
-        self.preceding_calls.get(&(section.to_owned(), id)).map(Vec::as_slice)
+    pub(super) fn preparatory_calls(&self, section: &str, id: u64) -> Option<&[PlannedCall]> {
+        self.preparatory_calls.get(&(section.to_owned(), id)).map(Vec::as_slice)
     }
 
     /// With the user of the token.
@@ -233,30 +233,30 @@ impl Names {
 
     /// The id of `name`, if it exists or the run creates it.
     pub fn id(&self, object_type: NamedObject, name: &str) -> Option<Id> {
-        let found =
+        let id =
             self.ids_by_name.get(&(object_type, lookup_key(object_type, name)))?.map(Id::Known);
-        found.or_else(|| self.created.id(object_type.scope()?, name))
+        id.or_else(|| self.created.id(object_type.scope()?, name))
     }
 
-    /// The id of the object that `field` calls `name`.
+    /// The id of the object that `field` names `name`.
     ///
     /// # Errors
-    /// If the service does not have it, or has several.
+    /// If the service has no such object, or several.
     pub fn require(
         &self,
-        named: NamedObject,
+        object_type: NamedObject,
         name: &str,
         field: &'static str,
     ) -> Result<Id, NoCalls> {
-        self.id(named, name).ok_or_else(|| {
-            match self.ambiguous_ids.get(&(named, lookup_key(named, name))) {
-                Some(ids) => NoCalls::ambiguous_object(named, name, ids, field),
-                None => NoCalls::unknown_object(named, name, field),
+        self.id(object_type, name).ok_or_else(|| {
+            match self.ambiguous_ids.get(&(object_type, lookup_key(object_type, name))) {
+                Some(ids) => NoCalls::ambiguous_object(object_type, name, ids, field),
+                None => NoCalls::unknown_object(object_type, name, field),
             }
         })
     }
 
-    /// The id of the entry of another `section` that `field` names.
+    /// The id of the entry `name` of another `section`, to which `field` refers.
     ///
     /// # Errors
     /// If it was not looked up yet, or no such entry exists or is declared.
@@ -271,7 +271,9 @@ impl Names {
             Some(Err(cause)) => Err(cause.clone().into()),
             Some(Ok(ids)) => match ids.get(name) {
                 Some(Some(id)) => Ok(id),
-                found => Err(NoCalls::unresolved_entry(section, name, field, found.is_some())),
+                ids_of_name => {
+                    Err(NoCalls::unresolved_entry(section, name, field, ids_of_name.is_some()))
+                }
             },
         }
     }
@@ -284,12 +286,12 @@ impl Names {
     /// The name of the object with `id`, if it was looked up either way or the run created it.
     pub fn name(&self, object_type: NamedObject, id: u64) -> Option<&str> {
         let key = (object_type, id);
-        let found = self
+        let name = self
             .looked_up_names
             .get(&key)
             .or_else(|| self.names_by_id.get(&key))
             .map(String::as_str);
-        found.or_else(|| self.created.path(object_type.scope()?, id))
+        name.or_else(|| self.created.path(object_type.scope()?, id))
     }
 }
 

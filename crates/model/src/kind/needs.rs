@@ -1,5 +1,5 @@
 //! Fields that have no effect until another field of the same entry is on
-//! ([`Relations::switch`](crate::field::Relations::switch)).
+//! ([`Relations::switch_field`](crate::field::Relations::switch_field)).
 
 use super::{LiveEntry, Section, are_equal};
 use crate::{
@@ -25,13 +25,13 @@ pub enum SwitchState {
 
 /// The state of the field that `field` needs. `live` is `None` if the entry is still to be created.
 pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> SwitchState {
-    let Some(switch) = field.relations.switch() else { return SwitchState::Ready };
+    let Some(switch) = field.relations.switch_field() else { return SwitchState::Ready };
     let declared_off = declared.get(switch).map(|value| value.plain().is_some_and(is_off));
     let live_off = live.and_then(|live| live.fields.raw().get(switch)).map(is_off);
     match (declared_off, live_off) {
         (Some(true), _) | (None, Some(true)) => SwitchState::Off,
         (Some(false), Some(true)) => SwitchState::TurnedOn,
-        // A new entry has off what it does not declare.
+        // In a new entry, undeclared switches are off.
         (None, None) if live.is_none() && field.relations.sent_with.is_some() => SwitchState::Off,
         _ => SwitchState::Ready,
     }
@@ -39,8 +39,8 @@ pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) 
 
 impl Section {
     /// The reason why the declared field `name` is neither sent nor compared yet: from the
-    /// [rules](super::KindRules::wait_reason), or because a field that it needs is off. The end of
-    /// a sentence that starts with "waits".
+    /// [rules](super::KindRules::wait_reason), or because a field that it needs is off. The reason
+    /// is the end of a sentence that starts with "waits".
     pub fn describe_wait(
         self,
         name: &str,
@@ -48,8 +48,9 @@ impl Section {
         live: Option<&LiveEntry>,
         is_empty: bool,
     ) -> Option<String> {
-        let why = self.rules().wait_reason(self, name, declared, live, is_empty).map(str::to_owned);
-        why.or_else(|| {
+        let reason =
+            self.rules().wait_reason(self, name, declared, live, is_empty).map(str::to_owned);
+        reason.or_else(|| {
             let switch = find_awaited_field(self.field(name), name, declared, live)?;
             Some(format!("until `{switch}` is set"))
         })
@@ -75,30 +76,30 @@ pub(super) fn ref_wait(
     (is_short && !is_same).then_some("until the repository has a branch")
 }
 
-/// The field that a declared field waits for, if that one is off.
+/// The field that a declared field waits for, if it is off.
 fn find_awaited_field(
     field: &Field,
     name: &str,
     declared: &Fields,
     live: Option<&LiveEntry>,
 ) -> Option<&'static str> {
-    let switch = field.relations.switch()?;
+    let switch = field.relations.switch_field()?;
     let is_on = declared.plain(name).is_some_and(|value| !is_off(value));
     (is_on && switch_state(field, declared, live) == SwitchState::Off).then_some(switch)
 }
 
-/// The levels of access to a part, from the narrowest to the widest.
+/// The levels of access to a feature, narrowest first.
 pub(super) const ACCESS_WORDS: [&str; 4] = ["disabled", "private", "enabled", "public"];
 
-/// True if one level of access shows more than another.
+/// True if a level of access shows more than its limit.
 pub fn exceeds(level: &Json, other: &Json) -> bool {
-    let [rank, limit] =
+    let [rank, limit_rank] =
         [level, other].map(|level| ACCESS_WORDS.iter().position(|name| *level == **name));
-    limit.is_some() && rank > limit
+    limit_rank.is_some() && rank > limit_rank
 }
 
-/// The fields that show more than their limit: each with its level, and the limiting field with its
-/// level. `value_of` gives the declared or live value.
+/// The fields that show more than their limit: the field, its level, the limiting field and its
+/// level. `value_of` returns the declared or live value.
 pub fn fields_above_limit<'s>(
     section: Section,
     value_of: impl Fn(&str) -> Option<Json> + 's,
@@ -117,10 +118,10 @@ mod tests {
     use super::*;
     use crate::{
         field::{Field, Relations},
-        kind::testing::{fields, live, section},
+        kind::testing::{fields, live_entry, section},
     };
 
-    fn needing(switch: &'static str, same_request: bool) -> Field {
+    fn field_with_switch(switch: &'static str, same_request: bool) -> Field {
         let switch = Some(switch);
         let relations = match same_request {
             true => Relations { sent_with: switch, ..Relations::default() },
@@ -144,14 +145,15 @@ mod tests {
     fn the_state_of_a_switch_follows_from_the_declared_and_the_live_switch() {
         use SwitchState::{Off, Ready, TurnedOn};
         let settings = section("settings");
-        let entry = |raw: Json| Some(live(settings, raw));
+        let entry = |raw: Json| Some(live_entry(settings, raw));
         for (declared, new, new_beside, unseen, live_off, live_on) in [
             (json!({}), Ready, Off, Ready, Off, Ready),
             (json!({"lfs_enabled": false}), Off, Off, Off, Off, Off),
             (json!({"lfs_enabled": true}), Ready, Ready, Ready, TurnedOn, Ready),
         ] {
             for beside in [false, true] {
-                let (field, declared) = (needing("lfs_enabled", beside), fields(declared.clone()));
+                let (field, declared) =
+                    (field_with_switch("lfs_enabled", beside), fields(declared.clone()));
                 for (found, expected) in [
                     (None, if beside { new_beside } else { new }),
                     (entry(json!({"id": 7})), unseen),

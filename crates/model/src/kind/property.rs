@@ -1,4 +1,4 @@
-//! The schema of an entry, made from its fields.
+//! Generates the schema of an entry from its fields.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -14,18 +14,19 @@ use crate::{
 };
 
 /// The row types of lists of grants and approvals, by name. Each is a mapping with keys.
-static ROWS: LazyLock<BTreeMap<&str, Field>> = LazyLock::new(|| {
+static ROW_TYPES: LazyLock<BTreeMap<&str, Field>> = LazyLock::new(|| {
     let rows: Vec<Field> = yaml::built_in!("kind/grants");
     rows.into_iter().map(|row| (row.name, row.with_implied_parts())).collect()
 });
 
-/// The field whose keys an entry has: the row type for a list of grants or approvals, else `field`.
+/// The field that defines the keys of an entry: the row type for a list of grants or approvals, else
+/// `field`.
 pub fn keyed_field(field: &'static Field) -> &'static Field {
     match field.value_type {
-        ValueType::Grants if field.grants.deploy_keys => &ROWS["grants_with_deploy_keys"],
-        ValueType::Grants => &ROWS["grants"],
-        ValueType::Approvals => &ROWS["approvals"],
-        ValueType::LevelGrants => &ROWS["levels"],
+        ValueType::Grants if field.grants.deploy_keys => &ROW_TYPES["grants_with_deploy_keys"],
+        ValueType::Grants => &ROW_TYPES["grants"],
+        ValueType::Approvals => &ROW_TYPES["approvals"],
+        ValueType::LevelGrants => &ROW_TYPES["levels"],
         _ => field,
     }
 }
@@ -54,7 +55,7 @@ pub(super) fn mapping_schema(entry: &'static Field) -> Json {
         ("minProperties", key_limits.min.map(Json::from)),
         ("maxProperties", key_limits.max.map(Json::from)),
     ];
-    add_limits(&mut mapping, limits);
+    add_keywords(&mut mapping, limits);
     mapping
 }
 
@@ -99,18 +100,18 @@ pub fn field_schema(field: &'static Field) -> Json {
         ("examples", (!examples.is_empty()).then(|| examples.into())),
         ("deprecated", field.deprecated.map(|_| true.into())),
     ];
-    let text_schema = match field.value_type {
+    let value_schema = match field.value_type {
         ValueType::Texts | ValueType::Addresses => &mut property["items"],
         _ => &mut property,
     };
     if is_number {
-        add_limits(text_schema, number_limits);
+        add_keywords(value_schema, number_limits);
     } else {
-        add_limits(text_schema, text_limits);
+        add_keywords(value_schema, text_limits);
     }
-    add_limits(&mut property, limits);
-    add_limits(&mut property, [(ALIASES_KEYWORD, alias_list(&field.aliases))]);
-    field.mark(&mut property);
+    add_keywords(&mut property, limits);
+    add_keywords(&mut property, [(ALIASES_KEYWORD, alias_list(&field.aliases))]);
+    field.attach_to(&mut property);
     if let Some(property) = property.as_object_mut() {
         property.remove("$schema");
         property.remove("title");
@@ -155,11 +156,11 @@ fn type_schema(field: &'static Field) -> Json {
             "additionalProperties": false,
             "required": ["file"],
         }),
-        ValueType::Level => level_schema(field, schema::schema_of::<AccessLevel>().to_value()),
+        ValueType::Level => general_schema(field, schema::schema_of::<AccessLevel>().to_value()),
         ValueType::RuleLevel => level::rule_level_schema().to_value(),
         ValueType::Mapping | ValueType::Spread => row_schema(),
         ValueType::Rows => {
-            // The description of the list says what a row is.
+            // The description of the list already describes a row.
             let mut row = row_schema();
             row.as_object_mut().map(|row| row.shift_remove("description"));
             json!({"type": "array", "items": row})
@@ -167,7 +168,7 @@ fn type_schema(field: &'static Field) -> Json {
         ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants => {
             let mut row = row_schema();
             row["properties"]["access_level"] =
-                level_schema(field, row["properties"]["access_level"].take());
+                general_schema(field, row["properties"]["access_level"].take());
             let min_items = u8::from(field.value_type != ValueType::Approvals);
             json!({"type": "array", "items": row, "minItems": min_items})
         }
@@ -179,9 +180,12 @@ fn alias_list(names: &[&str]) -> Option<Json> {
     (!names.is_empty()).then(|| json!(names))
 }
 
-/// Adds the keywords in `limits` that have a value to `schema`.
-fn add_limits(schema: &mut Json, limits: impl IntoIterator<Item = (&'static str, Option<Json>)>) {
-    for (key, value) in limits {
+/// Adds the keywords that have a value to `schema`.
+fn add_keywords(
+    schema: &mut Json,
+    keywords: impl IntoIterator<Item = (&'static str, Option<Json>)>,
+) {
+    for (key, value) in keywords {
         if let Some(value) = value {
             schema[key] = value;
         }
@@ -190,10 +194,10 @@ fn add_limits(schema: &mut Json, limits: impl IntoIterator<Item = (&'static str,
 
 /// The schema of an access level. If the field lists its own words, the general list of levels is
 /// removed.
-fn level_schema(field: &Field, mut level_schema: Json) -> Json {
-    if let Some(level) = level_schema.as_object_mut().filter(|_| !field.words.is_empty()) {
-        level.retain(|key, _| key != "anyOf" && key != "examples");
-        level.insert("type".to_owned(), "string".into());
+fn general_schema(field: &Field, mut level_schema: Json) -> Json {
+    if let Some(keywords) = level_schema.as_object_mut().filter(|_| !field.words.is_empty()) {
+        keywords.retain(|key, _| key != "anyOf" && key != "examples");
+        keywords.insert("type".to_owned(), "string".into());
     }
     level_schema
 }

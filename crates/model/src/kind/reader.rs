@@ -1,4 +1,4 @@
-//! Reads live entries: from the objects of the service to comparable form.
+//! Reads live entries: converts the objects of the service to the comparable form.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -12,16 +12,17 @@ use crate::{
 };
 
 impl Section {
-    /// The first identifying key of `raw` whose value has a type that the schema does not allow. An entry
-    /// with such a key counts as not read.
+    /// The first identifying key of `raw` whose value has the wrong type for the schema. An entry with
+    /// such a key counts as not read.
     pub fn mistyped_key(self, raw: &Object) -> Option<&'static str> {
-        let rows = self.scoped_kind.rows;
+        let entry_keys = self.scoped_kind.rows;
         let identity_keys = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
         let shown_identity_keys =
             identity_keys.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
         let inherited = &self.scoped_kind.inherited;
-        let mut keys = rows.keys.iter().chain(rows.other_keys).copied().chain(shown_identity_keys);
+        let mut keys =
+            entry_keys.keys.iter().chain(entry_keys.other_keys).copied().chain(shown_identity_keys);
         keys.find(|key| {
             let is_inheritance_mark =
                 inherited.iter().any(|condition| condition.is_not && condition.field == *key);
@@ -30,8 +31,8 @@ impl Section {
         })
     }
 
-    /// True if `value` has the type of the field that responses call `key`. In responses, levels are
-    /// numbers, and rows of lists may have any form.
+    /// True if `value` has the type of the field with the name `key` in responses. There, levels are
+    /// numbers, and a list of rows may contain anything.
     fn is_typed(self, key: &str, value: &Json) -> bool {
         let Some(spec) = self.table().by_live_name(key) else {
             return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
@@ -49,33 +50,37 @@ impl Section {
         match &spec.schema["type"] {
             // Text, or a reference to a secret.
             Json::Null => value.is_string(),
-            Json::Array(types) => types.iter().any(|kind| has_type(value, kind)),
-            kind => has_type(value, kind),
+            Json::Array(types) => types.iter().any(|json_type| has_type(value, json_type)),
+            json_type => has_type(value, json_type),
         }
     }
 
     /// The live entries in a field of the container's own object. `None` if the object does not
-    /// show them, or if an entry lacks a key that every entry has.
+    /// show them, or if an entry lacks a required key.
     pub fn read_nested(
         self,
         object: &Object,
-        wanted: FieldSelection<'_>,
+        selection: FieldSelection<'_>,
     ) -> Option<Vec<LiveEntry>> {
-        let rows = self.scoped_kind.rows;
-        let reader = self.reader(wanted);
-        let read = |row: &Json| {
+        let entry_keys = self.scoped_kind.rows;
+        let reader = self.reader(selection);
+        let read_row = |row: &Json| {
             Some(reader.read(row.as_object().filter(|row| {
-                rows.keys.iter().chain(rows.other_keys).all(|key| row.contains_key(*key))
+                entry_keys
+                    .keys
+                    .iter()
+                    .chain(entry_keys.other_keys)
+                    .all(|key| row.contains_key(*key))
                     && self.mistyped_key(row).is_none()
             })?))
         };
-        match self.scoped_kind.place {
+        match self.scoped_kind.read_source {
             ReadSource::ListField(field) => {
-                object.get(field)?.as_array()?.iter().map(read).collect()
+                object.get(field)?.as_array()?.iter().map(read_row).collect()
             }
-            ReadSource::ObjectField { field, sign } => {
-                match object.get(field).filter(|part| !part.is_null()) {
-                    Some(part) => Some(vec![read(part)?]),
+            ReadSource::ObjectField { field, marker_field: sign } => {
+                match object.get(field).filter(|nested| !nested.is_null()) {
+                    Some(nested) => Some(vec![read_row(nested)?]),
                     None => (!object.contains_key(sign)).then(Vec::new),
                 }
             }
@@ -83,7 +88,8 @@ impl Section {
         }
     }
 
-    /// `raw` with the fields of its nested object (`nested` of a detail) moved to the top level.
+    /// `raw` with the fields of its nested object moved to the top level. `Detail::nested` names that
+    /// object.
     pub fn flatten_detail(self, raw: &Object) -> Cow<'_, Object> {
         let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
         nested.map_or(Cow::Borrowed(raw), |nested| {
@@ -93,23 +99,24 @@ impl Section {
     }
 
     /// The live entry in comparable form, from the service's object `raw`; see [`EntryReader`].
-    pub fn read(self, raw: &Object, wanted: FieldSelection<'_>) -> LiveEntry {
-        self.reader(wanted).read(raw)
+    pub fn read(self, raw: &Object, selection: FieldSelection<'_>) -> LiveEntry {
+        self.reader(selection).read(raw)
     }
 
     /// A reader for entries of the section.
-    pub fn reader(self, wanted: FieldSelection<'_>) -> EntryReader<'_> {
+    pub fn reader(self, selection: FieldSelection<'_>) -> EntryReader<'_> {
         let operations = &self.scoped_kind.operations;
         let may_be_replaced = self.edit == EditMethod::OrReplace
             || (operations.edit.is_none() && operations.create.is_some());
-        let is_part_of_object = matches!(self.scoped_kind.place, ReadSource::ObjectField { .. });
-        // The rules compare its fields, of which the manifests may declare one.
+        let is_part_of_object =
+            matches!(self.scoped_kind.read_source, ReadSource::ObjectField { .. });
+        // The rules compare several of its fields, even if a manifest declares only one.
         let is_checked_whole = self.rules_in_rust.is_some()
             && self.shape == Shape::Mapping
             && self.removal == Removal::Nothing
-            && matches!(self.scoped_kind.place, ReadSource::Optional(_));
+            && matches!(self.scoped_kind.read_source, ReadSource::Optional(_));
         let table = self.table();
-        let specs = match wanted {
+        let specs = match selection {
             FieldSelection::Only(names)
                 if !may_be_replaced && !is_part_of_object && !is_checked_whole =>
             {
@@ -119,20 +126,20 @@ impl Section {
             }
             _ => table.specs().iter().collect(),
         };
-        let extra = match wanted {
+        let unknown_keys = match selection {
             FieldSelection::All => None,
             FieldSelection::Known => Some(Vec::new()),
             FieldSelection::Only(names) => {
                 Some(names.iter().copied().filter(|name| table.get(name).is_none()).collect())
             }
         };
-        EntryReader { section: self, specs, extra }
+        EntryReader { section: self, specs, unknown_keys }
     }
 }
 
-/// True if `value` has the type `kind` of JSON schema.
-fn has_type(value: &Json, kind: &Json) -> bool {
-    match kind.as_str() {
+/// True if `value` has this type of JSON schema.
+fn has_type(value: &Json, json_type: &Json) -> bool {
+    match json_type.as_str() {
         Some("string") => value.is_string(),
         Some("integer") => value.is_i64(),
         Some("boolean") => value.is_boolean(),
@@ -153,15 +160,17 @@ pub enum FieldSelection<'n> {
     Only(&'n BTreeSet<&'n str>),
 }
 
-/// Reads entries of one section. A reader decides once which fields it keeps: the wanted ones, the
-/// identity, and the fields that every edit repeats. An entry that is changed by replacement keeps
-/// all fields, because the new entry needs them. A part of an object also keeps all, and so does an object
-/// of its own that always exists and has rules in Rust; they are small.
+/// Reads entries of one section. It decides once which fields to keep: the selected fields, the
+/// identity, the fields that protect something, and the fields that every edit repeats.
+///
+/// All fields are kept in three cases: if an edit replaces the entry, because the new entry needs them;
+/// if the entry is part of the container's object; and if it is a single object with rules in Rust that
+/// always exists. Such objects are small.
 pub struct EntryReader<'n> {
     section: Section,
     specs: Vec<&'static Spec>,
-    /// The other keys to keep, which the kind does not know; `None` for all.
-    extra: Option<Vec<&'n str>>,
+    /// The keys to keep that the kind does not describe; `None` keeps all of them.
+    unknown_keys: Option<Vec<&'n str>>,
 }
 
 impl EntryReader<'_> {
@@ -176,18 +185,18 @@ impl EntryReader<'_> {
             shown_values.to_mut().retain(|_, value| !is_withheld(value));
         }
         let mut fields = Object::new();
-        let mut withheld = Vec::new();
+        let mut withheld_names = Vec::new();
         for spec in self.specs.iter().filter(|spec| section.has_field(raw, spec.name)) {
             let withholds = |name: &str| raw.get(name).is_some_and(is_withheld);
             if spec.field.live_name().is_some_and(withholds) {
-                withheld.push(spec.name.to_owned());
+                withheld_names.push(spec.name.to_owned());
             } else if let Some(value) = section.rules().decode(spec, &shown_values) {
                 fields.insert(spec.name.to_owned(), value);
             } else if spec.field.replaced_by().is_some_and(withholds) {
-                withheld.push(spec.name.to_owned());
+                withheld_names.push(spec.name.to_owned());
             }
         }
-        match &self.extra {
+        match &self.unknown_keys {
             Some(names) => {
                 for name in names {
                     fields.extend(
@@ -196,18 +205,19 @@ impl EntryReader<'_> {
                 }
             }
             None => {
-                let extra = shown_values.iter().filter(|(name, _)| section.spec(name).is_none());
-                fields.extend(extra.map(|(name, value)| (name.clone(), value.clone())));
+                let unknown_values =
+                    shown_values.iter().filter(|(name, _)| section.spec(name).is_none());
+                fields.extend(unknown_values.map(|(name, value)| (name.clone(), value.clone())));
             }
         }
-        let address_keys = section.scoped_kind.handle.iter();
+        let address_keys = section.scoped_kind.address_keys.iter();
         LiveEntry {
             address_values: address_keys
                 .map(|key| raw.get(key.field).cloned().unwrap_or_default())
                 .collect(),
-            fields: LiveFields::new(fields, withheld),
+            fields: LiveFields::new(fields, withheld_names),
             protection_reason: section.rules().protection_reason(raw),
-            tier: section.tier_of(raw),
+            tier: section.proven_tier(raw),
             whole_object: section
                 .allows_duplicates()
                 .then(|| LiveFields::new(raw.clone(), Vec::new())),

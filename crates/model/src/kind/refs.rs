@@ -1,8 +1,8 @@
 //! Rules for branches and tags. Several rules can apply to the same branch.
 //!
-//! A branch without a rule is open to developers. If several rules apply, anyone that one of them
-//! allows can push, merge, create or force. Code owners must approve if one rule requires it. To
-//! unprotect, one needs permission from each rule.
+//! A branch without a rule is open to developers. If several rules apply, everyone whom one of them
+//! permits to push, merge, create or force may do so. Code owners must approve if one rule requires
+//! it. To unprotect a branch, a user needs permission from each rule.
 
 use std::collections::HashMap;
 
@@ -19,10 +19,10 @@ use crate::{
 pub struct RefRule {
     /// The name of a branch or tag, or a pattern in which `*` matches any text.
     pub pattern: String,
-    /// The permissions, each with the rows of who has it. The most permissive of several rules
-    /// counts.
+    /// The permissions, each with the rows of those who have it. If several rules apply, the most
+    /// permissive one counts.
     pub permissions: Vec<(&'static str, Vec<Json>)>,
-    /// The rows of who may unprotect.
+    /// The rows of those who may unprotect.
     pub unprotect_rows: Vec<Json>,
     /// Whether pushes may be forced.
     pub allows_force: bool,
@@ -31,22 +31,22 @@ pub struct RefRule {
 }
 
 impl RefRule {
-    /// The rule of an entry with these comparable fields. `name` is the field with the pattern,
-    /// `lists` the lists of rows. An empty list means nobody; a missing one, in a new entry, what the
-    /// service gives by default, or else is unknown and counts as the strictest. `None` if there is no
-    /// entry.
+    /// The rule of an entry with these comparable fields; `None` if there is no entry.
+    /// `pattern_field` is the field with the pattern, `permission_lists` are the lists of rows. An
+    /// empty list means nobody. A missing list means the service's default in a new entry; in other
+    /// entries it is unknown and counts as the strictest.
     pub fn from_fields(
         fields: &Object,
-        name: &str,
-        lists: &[(&'static str, &'static str)],
+        pattern_field: &str,
+        permission_lists: &[(&'static str, &'static str)],
         is_new: bool,
     ) -> Option<Box<Self>> {
-        let pattern = fields.get(name)?.as_str()?.to_owned();
+        let pattern = fields.get(pattern_field)?.as_str()?.to_owned();
         let default_rows = vec![json!({"access_level": "maintainer"})];
         let rows = |list: &str| fields.get(list).and_then(Json::as_array).cloned();
-        let permissions = lists.iter().map(|(list, does)| {
+        let permissions = permission_lists.iter().map(|(list, permission)| {
             let rows = rows(list).or_else(|| is_new.then(|| default_rows.clone()));
-            (*does, rows.unwrap_or_default())
+            (*permission, rows.unwrap_or_default())
         });
         let unprotect_rows = rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
         Some(Box::new(Self {
@@ -64,13 +64,13 @@ impl RefRule {
     }
 
     fn covers(&self, other: &Self) -> bool {
-        // A pattern that matches a character which occurs in no pattern matches any text.
-        overlap(&self.pattern, &other.pattern.replace('*', "\0"))
+        // If a pattern matches a character that occurs in no pattern, it matches any text there.
+        patterns_overlap(&self.pattern, &other.pattern.replace('*', "\0"))
     }
 
     fn permitted_rows(&self, permission: &str) -> &[Json] {
-        let found = self.permissions.iter().find(|(name, _)| *name == permission);
-        found.map_or(&[], |(_, rows)| rows)
+        let permission_rows = self.permissions.iter().find(|(name, _)| *name == permission);
+        permission_rows.map_or(&[], |(_, rows)| rows)
     }
 }
 
@@ -85,37 +85,37 @@ pub struct WeakerProtection {
 
 /// Finds all protections that are weaker with the rules `after` than with the rules `before`.
 pub fn find_weaker_protections(before: &[RefRule], after: &[RefRule]) -> Vec<WeakerProtection> {
-    let (rules, after) = (&RuleIndex::new(before), &RuleIndex::new(after));
+    let (old_rules, after) = (&RuleIndex::new(before), &RuleIndex::new(after));
     // Each pair of rules needs these, and there may be many pairs.
-    let covering_before: Vec<_> = after.rules.iter().map(|rule| rules.covering(rule)).collect();
-    let sets = before.iter().map(|was| BranchSet {
-        old_rule: was,
-        before: rules,
+    let covering_before: Vec<_> = after.rules.iter().map(|rule| old_rules.covering(rule)).collect();
+    let sets = before.iter().map(|old_rule| BranchSet {
+        old_rule,
+        before: old_rules,
         after,
         covering_before: &covering_before,
     });
     sets.flat_map(|set| set.find_weaker()).collect()
 }
 
-/// Rules by pattern, so that a rule for one branch is compared only with patterns and rules for the
-/// same branch.
+/// An index of rules by pattern, so that a rule for one branch is compared only with patterns and
+/// with rules for the same branch.
 struct RuleIndex<'r> {
     rules: &'r [RefRule],
-    patterns: Vec<usize>,
-    names: HashMap<&'r str, Vec<usize>>,
+    pattern_positions: Vec<usize>,
+    positions_by_name: HashMap<&'r str, Vec<usize>>,
 }
 
 impl<'r> RuleIndex<'r> {
     fn new(rules: &'r [RefRule]) -> Self {
         let (mut patterns, mut names) = (Vec::new(), HashMap::<_, Vec<_>>::new());
-        for (at, rule) in rules.iter().enumerate() {
+        for (position, rule) in rules.iter().enumerate() {
             if rule.is_pattern() {
-                patterns.push(at);
+                patterns.push(position);
             } else {
-                names.entry(rule.pattern.as_str()).or_default().push(at);
+                names.entry(rule.pattern.as_str()).or_default().push(position);
             }
         }
-        Self { rules, patterns, names }
+        Self { rules, pattern_positions: patterns, positions_by_name: names }
     }
 
     /// The positions of the rules that may apply to the same branch as `other`, in order.
@@ -123,17 +123,18 @@ impl<'r> RuleIndex<'r> {
         if other.is_pattern() {
             return (0..self.rules.len()).collect();
         }
-        let same_pattern = self.names.get(other.pattern.as_str());
+        let same_pattern = self.positions_by_name.get(other.pattern.as_str());
         let mut candidates: Vec<_> =
-            same_pattern.into_iter().flatten().chain(&self.patterns).copied().collect();
+            same_pattern.into_iter().flatten().chain(&self.pattern_positions).copied().collect();
         candidates.sort_unstable();
         candidates
     }
 
     /// The rules that apply to all branches of `other`.
     fn covering(&self, other: &RefRule) -> Vec<&'r RefRule> {
-        let near = self.candidates_for(other).into_iter().map(|at| &self.rules[at]);
-        near.filter(|rule| rule.covers(other)).collect()
+        let candidates =
+            self.candidates_for(other).into_iter().map(|position| &self.rules[position]);
+        candidates.filter(|rule| rule.covers(other)).collect()
     }
 }
 
@@ -142,77 +143,84 @@ struct BranchSet<'r> {
     old_rule: &'r RefRule,
     before: &'r RuleIndex<'r>,
     after: &'r RuleIndex<'r>,
-    /// For each rule after, the rules before that apply to all of its branches.
+    /// For each new rule, the old rules that apply to all of its branches.
     covering_before: &'r [Vec<&'r RefRule>],
 }
 
 impl BranchSet<'_> {
     fn find_weaker(&self) -> Vec<WeakerProtection> {
-        let mut found = Vec::new();
-        // The rules that still apply to all of them.
+        let mut weaknesses = Vec::new();
+        // The new rules that apply to all branches of the old rule.
         let covering_after = self.after.covering(self.old_rule);
         if covering_after.is_empty() {
-            found.push(self.describe_weakness("remove the protection"));
+            weaknesses.push(self.describe_weakness("remove the protection"));
         }
-        let counted = self.before.covering(self.old_rule);
-        for at in self.after.candidates_for(self.old_rule) {
-            let rule = &self.after.rules[at];
-            if overlap(&rule.pattern, &self.old_rule.pattern) {
+        let covering_old_rule = self.before.covering(self.old_rule);
+        for position in self.after.candidates_for(self.old_rule) {
+            let rule = &self.after.rules[position];
+            if patterns_overlap(&rule.pattern, &self.old_rule.pattern) {
                 self.find_new_permissions(
                     rule,
-                    counted.iter().chain(&self.covering_before[at]),
-                    &mut found,
+                    covering_old_rule.iter().chain(&self.covering_before[position]),
+                    &mut weaknesses,
                 );
             }
         }
         if self.old_rule.needs_code_owners
             && !covering_after.iter().any(|rule| rule.needs_code_owners)
         {
-            found.push(self.describe_weakness("no longer require the approval of code owners"));
+            weaknesses
+                .push(self.describe_weakness("no longer require the approval of code owners"));
         }
         if !covering_after.is_empty()
             && !covering_after
                 .iter()
                 .any(|rule| !allows_more(self.old_rule.unprotect_rows.iter(), &rule.unprotect_rows))
         {
-            found.push(self.describe_weakness("let more people unprotect"));
+            weaknesses.push(self.describe_weakness("let more people unprotect"));
         }
-        found
+        weaknesses
     }
 
-    fn describe_weakness(&self, how: &str) -> WeakerProtection {
-        WeakerProtection { pattern: self.old_rule.pattern.clone(), description: how.to_owned() }
+    fn describe_weakness(&self, description: &str) -> WeakerProtection {
+        WeakerProtection {
+            pattern: self.old_rule.pattern.clone(),
+            description: description.to_owned(),
+        }
     }
 
-    /// Adds permissions of `rule`, a rule after the change, that no rule in `covering_before` gave.
-    /// These are the rules before that apply to all branches of `rule` or of the old rule.
+    /// Adds the permissions of `rule`, a new rule, that no rule in `covering_before` gave. These
+    /// are the old rules that apply to all branches of `rule` or of the old rule.
     fn find_new_permissions<'k>(
         &self,
         rule: &RefRule,
         covering_before: impl Iterator<Item = &'k &'k RefRule> + Clone,
-        found: &mut Vec<WeakerProtection>,
+        weaknesses: &mut Vec<WeakerProtection>,
     ) {
-        let (on, to) = if rule.pattern == self.old_rule.pattern {
+        let (on_other, to_other) = if rule.pattern == self.old_rule.pattern {
             Default::default()
         } else {
             let other = format!("what `{}` protects", crate::text::escape(&self.old_rule.pattern));
             (format!(" {other}"), format!(" to {other}"))
         };
-        let mut add =
-            |how| found.push(WeakerProtection { pattern: rule.pattern.clone(), description: how });
-        for (does, rows) in &rule.permissions {
-            if allows_more(covering_before.clone().flat_map(|rule| rule.permitted_rows(does)), rows)
-            {
-                add(format!("let more people {does}{on}"));
+        let mut add = |description| {
+            weaknesses.push(WeakerProtection { pattern: rule.pattern.clone(), description });
+        };
+        for (permission, rows) in &rule.permissions {
+            if allows_more(
+                covering_before.clone().flat_map(|rule| rule.permitted_rows(permission)),
+                rows,
+            ) {
+                add(format!("let more people {permission}{on_other}"));
             }
         }
         if rule.allows_force && !covering_before.clone().any(|rule| rule.allows_force) {
-            add(format!("allow force pushes{to}"));
+            add(format!("allow force pushes{to_other}"));
         }
     }
 }
 
-/// True if the rows `after` allow somebody who is not allowed by those `before`.
+/// True if the rows `after` allow somebody whom the rows `before` do not allow.
 fn allows_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json]) -> bool {
     fn lowest<'r>(rows: impl Iterator<Item = &'r Json>) -> u8 {
         let levels = rows.filter_map(|row| AccessLevel::parse(row.get("access_level")?));
@@ -222,33 +230,34 @@ fn allows_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json
         let names = ["user_id", "group_id", "deploy_key_id"];
         names.into_iter().find_map(|name| Some((name, row.get(name)?)))
     }
-    let mut new = after.iter().filter_map(find_subject);
+    let mut new_subjects = after.iter().filter_map(find_subject);
     lowest(after.iter()) < lowest(before.clone())
-        || new.any(|new| !before.clone().filter_map(find_subject).any(|old| old == new))
+        || new_subjects.any(|new| !before.clone().filter_map(find_subject).any(|old| old == new))
 }
 
 /// True if any text matches both patterns.
-pub fn overlap(one: &str, other: &str) -> bool {
+pub fn patterns_overlap(one: &str, other: &str) -> bool {
     steps::step();
     let one_chars: Vec<char> = one.chars().collect();
     let other_chars: Vec<char> = other.chars().collect();
     // For each position in `one`: whether the rest of `one` overlaps the part of `other` that was
     // processed.
-    let (mut next, mut row) = (vec![false; one_chars.len() + 1], vec![false; one_chars.len() + 1]);
+    let (mut next, mut current) =
+        (vec![false; one_chars.len() + 1], vec![false; one_chars.len() + 1]);
     for at in (0..=other_chars.len()).rev() {
         for i in (0..=one_chars.len()).rev() {
-            row[i] = match (one_chars.get(i), other_chars.get(at)) {
+            current[i] = match (one_chars.get(i), other_chars.get(at)) {
                 (None, None) => true,
-                (Some('*'), None) => row[i + 1],
+                (Some('*'), None) => current[i + 1],
                 (Some(_), None) => false,
                 (None, Some('*')) => next[i],
                 (None, Some(_)) => false,
-                (Some('*'), Some(_)) => row[i + 1] || next[i],
-                (Some(_), Some('*')) => next[i] || row[i + 1],
+                (Some('*'), Some(_)) => current[i + 1] || next[i],
+                (Some(_), Some('*')) => next[i] || current[i + 1],
                 (Some(a), Some(b)) => a == b && next[i + 1],
             };
         }
-        std::mem::swap(&mut next, &mut row);
+        std::mem::swap(&mut next, &mut current);
     }
     next[0]
 }
@@ -262,13 +271,14 @@ mod tests {
     use super::*;
     use crate::kind::testing::object;
 
-    const LETS: [(&str, &str); 2] = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
+    const PERMISSION_LISTS: [(&str, &str); 2] =
+        [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
 
     fn rule(fields: Json) -> RefRule {
-        *RefRule::from_fields(&object(fields), "name", &LETS, true).unwrap()
+        *RefRule::from_fields(&object(fields), "name", &PERMISSION_LISTS, true).unwrap()
     }
 
-    fn weakened(before: &[RefRule], after: &[RefRule]) -> Vec<String> {
+    fn weakness_texts(before: &[RefRule], after: &[RefRule]) -> Vec<String> {
         find_weaker_protections(before, after)
             .into_iter()
             .map(|w| format!("{}: {}", w.pattern, w.description))
@@ -291,27 +301,27 @@ mod tests {
             (&alice, &maintainers, false),
             (&alice, &alice, false),
         ] {
-            let found = weakened(&[rows(before.clone())], &[rows(after.clone())]);
+            let found = weakness_texts(&[rows(before.clone())], &[rows(after.clone())]);
             let want: &[&str] = if is_weaker { &["main: let more people push"] } else { &[] };
             assert_eq!(found, want, "{before} {after}");
         }
-        assert_eq!(weakened(&[], &[rows(developers)]), [""; 0], "it was open before");
-        assert_eq!(weakened(&[rows(maintainers)], &[]), ["main: remove the protection"]);
+        assert_eq!(weakness_texts(&[], &[rows(developers)]), [""; 0], "it was open before");
+        assert_eq!(weakness_texts(&[rows(maintainers)], &[]), ["main: remove the protection"]);
         let owners = json!({"name": "main", "code_owner_approval_required": true});
         let forced = json!({"name": "main", "allow_force_push": true});
         let lax = ["allow force pushes", "no longer require the approval of code owners"];
         assert_eq!(
-            weakened(&[rule(owners)], &[rule(forced)]),
+            weakness_texts(&[rule(owners)], &[rule(forced)]),
             lax.map(|how| format!("main: {how}"))
         );
         let by = |level: &str| {
             rule(json!({"name": "main", "allowed_to_unprotect": [{"access_level": level}]}))
         };
         assert_eq!(
-            weakened(&[by("admin")], &[by("maintainer")]),
+            weakness_texts(&[by("admin")], &[by("maintainer")]),
             ["main: let more people unprotect"]
         );
-        assert_eq!(weakened(&[by("maintainer")], &[by("admin")]), [""; 0]);
+        assert_eq!(weakness_texts(&[by("maintainer")], &[by("admin")]), [""; 0]);
     }
 
     /// Ten times as many rules for one branch each need ten times as many comparisons.
@@ -372,17 +382,17 @@ mod tests {
         ] {
             let want: Vec<_> = want.chunks(2).map(|want| want.join(": ")).collect();
             let merge = |found: &String| !found.contains("merge");
-            let mut found = weakened(&before, &after);
+            let mut found = weakness_texts(&before, &after);
             found.retain(merge);
             assert_eq!(found, want, "{before:?} {after:?}");
         }
         let owners = |name: &str| rule(json!({"name": name, "code_owner_approval_required": true}));
         let plain = |name: &str| rule(json!({"name": name}));
         assert_eq!(
-            weakened(&[owners("main"), plain("m*")], &[plain("m*")]),
+            weakness_texts(&[owners("main"), plain("m*")], &[plain("m*")]),
             ["main: no longer require the approval of code owners"]
         );
-        assert_eq!(weakened(&[owners("main"), owners("m*")], &[owners("m*")]), [""; 0]);
+        assert_eq!(weakness_texts(&[owners("main"), owners("m*")], &[owners("m*")]), [""; 0]);
     }
 
     #[test]
@@ -399,8 +409,8 @@ mod tests {
             ("a*b*c", "*b*", true),
             ("release/*", "*/1.0", true),
         ] {
-            assert_eq!(overlap(one, other), expected, "{one} {other}");
-            assert_eq!(overlap(other, one), expected, "{other} {one}");
+            assert_eq!(patterns_overlap(one, other), expected, "{one} {other}");
+            assert_eq!(patterns_overlap(other, one), expected, "{other} {one}");
         }
     }
 
@@ -422,39 +432,46 @@ mod tests {
 
     /// The permissions with their lowest level, whether code owners must approve, and the lowest
     /// level that may unprotect.
-    type Holds = (BTreeSet<(String, u8)>, bool, u8);
+    type BranchProtection = (BTreeSet<(String, u8)>, bool, u8);
 
-    /// What developers (30) and maintainers (40) may do to the branch `name`, whether code owners
-    /// must approve, and who may unprotect it.
-    fn holds(rules: &[RefRule], name: &str) -> Option<Holds> {
-        let own: Vec<_> = rules.iter().filter(|rule| overlap(&rule.pattern, name)).collect();
+    /// The permissions of developers (30) and maintainers (40) on the branch `name`, whether code
+    /// owners must approve, and who may unprotect it; `None` without a rule.
+    fn branch_protection(rules: &[RefRule], name: &str) -> Option<BranchProtection> {
+        let matching_rules: Vec<_> =
+            rules.iter().filter(|rule| patterns_overlap(&rule.pattern, name)).collect();
         let level = |rows: &[Json]| {
             let levels = rows.iter().filter_map(|row| AccessLevel::parse(row.get("access_level")?));
             levels.map(|l| l.number).filter(|l| *l > 0).min().unwrap_or(u8::MAX)
         };
-        let mut may = BTreeSet::new();
-        for rule in &own {
-            for (does, rows) in &rule.permissions {
-                may.extend(
+        let mut permissions = BTreeSet::new();
+        for rule in &matching_rules {
+            for (permission, rows) in &rule.permissions {
+                permissions.extend(
                     [30, 40]
                         .into_iter()
                         .filter(|l| *l >= level(rows))
-                        .map(|l| ((*does).to_owned(), l)),
+                        .map(|l| ((*permission).to_owned(), l)),
                 );
             }
-            may.extend(rule.allows_force.then(|| ("force".to_owned(), 0)));
+            permissions.extend(rule.allows_force.then(|| ("force".to_owned(), 0)));
         }
-        let unprotect = own.iter().map(|rule| level(&rule.unprotect_rows)).max()?;
-        Some((may, own.iter().any(|rule| rule.needs_code_owners), unprotect))
+        let unprotect_rows = matching_rules.iter().map(|rule| level(&rule.unprotect_rows)).max()?;
+        Some((
+            permissions,
+            matching_rules.iter().any(|rule| rule.needs_code_owners),
+            unprotect_rows,
+        ))
     }
 
     /// True if any branch is protected less.
-    fn is_really_weaker(before: &[RefRule], after: &[RefRule]) -> bool {
-        names().iter().any(|name| match (holds(before, name), holds(after, name)) {
-            (None, _) => false,
-            (Some(_), None) => true,
-            (Some((may, owners, by)), Some((now, still, now_by))) => {
-                !now.is_subset(&may) || (owners && !still) || now_by < by
+    fn is_any_branch_weaker(before: &[RefRule], after: &[RefRule]) -> bool {
+        names().iter().any(|name| {
+            match (branch_protection(before, name), branch_protection(after, name)) {
+                (None, _) => false,
+                (Some(_), None) => true,
+                (Some((may, owners, by)), Some((now, still, now_by))) => {
+                    !now.is_subset(&may) || (owners && !still) || now_by < by
+                }
             }
         })
     }
@@ -475,8 +492,8 @@ mod tests {
         )
     }
 
-    fn any_rules(most: usize) -> impl Strategy<Value = Vec<RefRule>> {
-        prop::collection::vec(any_rule(), 0..=most).prop_map(|rules| {
+    fn any_rules(max_rules: usize) -> impl Strategy<Value = Vec<RefRule>> {
+        prop::collection::vec(any_rule(), 0..=max_rules).prop_map(|rules| {
             let mut seen = BTreeSet::new();
             let rules = rules.into_iter().map(rule);
             rules.filter(|rule| seen.insert(rule.pattern.clone())).collect()
@@ -492,13 +509,13 @@ mod tests {
         fn comparing_patterns_agrees_with_comparing_branches(
             before in any_rules(3), after in any_rules(3), own in any_rule(), other in any_rule(),
         ) {
-            if is_really_weaker(&before, &after) {
+            if is_any_branch_weaker(&before, &after) {
                 prop_assert!(!find_weaker_protections(&before, &after).is_empty());
             }
             let (was, mut is) = (rule(own), rule(other));
             is.pattern.clone_from(&was.pattern);
             let (was, is) = ([was], [is]);
-            prop_assert_eq!(!find_weaker_protections(&was, &is).is_empty(), is_really_weaker(&was, &is));
+            prop_assert_eq!(!find_weaker_protections(&was, &is).is_empty(), is_any_branch_weaker(&was, &is));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The effects of field changes that guards check, as far as the fields declare them
-//! ([`Weakens`]).
+//! The effects of field changes that guards check, as far as the descriptions of the fields declare
+//! them ([`Weakens`]).
 
 use super::{Effect, Removal, Section, Shape, forms, needs, plain_text};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The effects of a change of the fields `changed`, from one comparable form to another. For a new
-/// entry, `before` has the defaults of the service; for one that is removed, `after` has nothing.
+/// entry, `before` has the defaults of the service; for a removed one, `after` is empty.
 pub fn change_risks(
     section: Section,
     changed: &[&str],
@@ -34,15 +34,15 @@ pub fn change_risks(
     effects.collect()
 }
 
-/// The effects of creating an entry with the fields `after`, which the service gives these
-/// defaults.
+/// The effects of creating an entry with the fields `after`. `default` returns the service's
+/// default of a field.
 pub fn creation_risks(
     section: Section,
     default: impl Fn(&str) -> Json,
     after: &Object,
 ) -> Vec<Effect> {
     let names = after.keys().map(String::as_str);
-    // Only these are compared, and there is one lookup for each default.
+    // Only these fields are compared; each needs a lookup of its default.
     let names: Vec<_> = names.filter(|name| section.field(name).weakens.risk().is_some()).collect();
     let before = names.iter().map(|name| ((*name).to_owned(), default(name))).collect();
     change_risks(section, &names, &before, after)
@@ -58,15 +58,16 @@ pub fn removal_risks(section: Section, before: &Object) -> Vec<Effect> {
     change_risks(section, &names, before, &Object::new())
 }
 
-/// The fields of an entry that are a protection each, so that a removal needs their live values.
+/// The fields of an entry that protect something. A removal needs their live values.
 pub fn protective_fields(section: Section) -> impl Iterator<Item = &'static str> {
-    let is_protection_each = section.shape == Shape::List && section.removal == Removal::Nothing;
-    let specs = section.specs().iter().filter(move |_| is_protection_each);
+    let has_protective_fields = section.shape == Shape::List && section.removal == Removal::Nothing;
+    let specs = section.specs().iter().filter(move |_| has_protective_fields);
     let specs = specs.filter(|spec| spec.field.weakens.risk() == Some(Risk::Weakens));
     specs.map(|spec| spec.name)
 }
 
-/// True if an entry with the fields `after` may have a secret that is not written with `changed`.
+/// True if an entry with the fields `after` may have a stored secret that `changed` does not
+/// replace.
 fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bool {
     section.specs().iter().any(|spec| {
         spec.field.secrecy() == Secrecy::Reference
@@ -80,15 +81,17 @@ fn describe_weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json)
     // An unknown old value counts as different.
     let differs = old.is_none_or(|old| !forms::are_equal(field.compare, new, old));
     let is_replaced = differs && old.is_none_or(|old| !is_unset(old));
-    let (is_weaker, how) = match field.weakens {
+    let (is_weaker, action) = match field.weakens {
         Weakens::WhenOff | Weakens::OpensWhenOff => {
             (*new != true && old.is_none_or(|old| *old == true), "switch off")
         }
         Weakens::WhenOn | Weakens::OpensWhenOn => {
             (*new == true && old.is_none_or(|old| *old != true), "switch on")
         }
-        Weakens::WhenLower => (old.is_none_or(|old| number(new) < number(old)), "lower"),
-        Weakens::WhenHigher => (number(new) > old.map_or(0, number), "raise"),
+        Weakens::WhenLower => {
+            (old.is_none_or(|old| number_or_zero(new) < number_or_zero(old)), "lower")
+        }
+        Weakens::WhenHigher => (number_or_zero(new) > old.map_or(0, number_or_zero), "raise"),
         Weakens::WhenCleared => (is_unset(new) && old.is_none_or(|old| !is_unset(old)), "clear"),
         Weakens::OpensWhenMoved => (is_replaced, "send a stored secret to a new"),
         Weakens::OpensWhenOutside => {
@@ -102,12 +105,12 @@ fn describe_weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json)
         _ => (is_replaced, "change"),
     };
     let value_change = match old {
-        Some(old) if matches!(how, "lower" | "raise") => {
+        Some(old) if matches!(action, "lower" | "raise") => {
             format!(" from {} to {}", value_text(old), value_text(new))
         }
         _ => String::new(),
     };
-    let verb = if is_unset(new) && how == "change" { "clear" } else { how };
+    let verb = if is_unset(new) && action == "change" { "clear" } else { action };
     is_weaker.then(|| format!("{verb} `{name}`{value_change}"))
 }
 
@@ -136,7 +139,7 @@ fn access_rank(level: &Json) -> usize {
     }
 }
 
-fn number(value: &Json) -> u64 {
+fn number_or_zero(value: &Json) -> u64 {
     value.as_u64().unwrap_or(0)
 }
 
@@ -144,7 +147,7 @@ fn is_unset(value: &Json) -> bool {
     value.is_null() || value == ""
 }
 
-/// True if a path is a URL, or in another project.
+/// True if a path is a URL or belongs to another project.
 fn is_outside(path: &Json) -> bool {
     path.as_str().is_some_and(|path| path.contains("://") || path.contains('@'))
 }
@@ -158,11 +161,10 @@ fn is_wider(old: &Json, new: &Json) -> bool {
     !old.is_empty() && (new.is_empty() || new.iter().any(|item| !old.contains(item)))
 }
 
-/// The position of a value among those of `field`, from the one that protects most. An unknown
-/// value comes last.
+/// The position of a value among those of `field`, strictest first. An unknown value comes last.
 fn strictness_rank(field: &Field, value: &Json) -> usize {
-    let (values, value) = (field.from_strictest(), plain_text(value));
-    values.iter().position(|one| plain_text(one) == value).unwrap_or(values.len())
+    let (values, value) = (field.strictest_first(), plain_text(value));
+    values.iter().position(|candidate| plain_text(candidate) == value).unwrap_or(values.len())
 }
 
 fn value_text(value: &Json) -> String {

@@ -15,7 +15,7 @@ use crate::{
 
 use super::property;
 
-/// One field of a kind: its name, its treatment and its schema.
+/// A field of a kind: its name, its description and its schema.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The name in manifests.
@@ -25,46 +25,51 @@ pub struct Spec {
     /// The schema of the property.
     pub schema: Json,
     /// The keys of a mapping, or of a row of a list, in the order of their description.
-    pub parts: &'static [Field],
+    pub key_fields: &'static [Field],
 }
 
 impl Spec {
-    /// True if there is a default, so that nobody has to write the value.
+    /// True if it has a default, so that manifests need not declare it.
     pub const fn has_default(&self) -> bool {
         self.field.default.manifest.is_some()
     }
 
-    /// True if its value is a mapping that is one field.
+    /// True if its value is a mapping that counts as a single field.
     pub const fn is_mapping(&self) -> bool {
         matches!(self.field.value_type, ValueType::Mapping | ValueType::File)
     }
 
-    /// The treatment of a key of a mapping, or of a row of a list.
-    pub fn part(&self, key: &str) -> Option<&'static Field> {
-        self.parts.iter().find(|part| part.name == key)
+    /// The description of a key of a mapping, or of a row of a list.
+    pub fn key_field(&self, key: &str) -> Option<&'static Field> {
+        self.key_fields.iter().find(|field| field.name == key)
     }
 
     /// The keys of the rows in the declared `value`, each with its tier.
     pub fn row_tiers(&self, value: &Value) -> Vec<(&'static str, Tier)> {
         let rows = value.list().map_or(&[][..], Vec::as_slice);
-        let used_parts =
-            self.parts.iter().filter(|part| rows.iter().any(|row| row.get(part.name).is_some()));
-        used_parts.map(|part| (part.name, part.available.tier)).collect()
+        let used_keys = self
+            .key_fields
+            .iter()
+            .filter(|field| rows.iter().any(|row| row.get(field.name).is_some()));
+        used_keys.map(|field| (field.name, field.available.tier)).collect()
     }
 
-    /// The part of the declared `value` that needs a release, with that release: a level or word, a
-    /// key of a row, or the field itself.
+    /// The part of the declared `value` that needs a release, with that release. The part is a
+    /// level or word, a key of a row, or the field itself.
     pub fn required_release(&self, value: &Value) -> Option<(&str, Release)> {
         let level = value.plain().filter(|_| self.field.is_level()).and_then(AccessLevel::parse);
         let level = level.map(|level| (level.word, level.since));
         let word = self.word(value).map(|word| (word.word, word.available.since));
         let rows = value.list().filter(|_| self.has_rows()).map_or(&[][..], Vec::as_slice);
-        let parts = self.parts.iter().filter(|part| part.available.since.is_some());
-        let parts = parts.filter(|part| rows.iter().any(|row| !row[part.name].is_null()));
-        let parts = parts.map(|part| (part.name, part.available.since));
+        let newer_keys =
+            self.key_fields.iter().filter(|key_field| key_field.available.since.is_some());
+        let newer_keys =
+            newer_keys.filter(|key_field| rows.iter().any(|row| !row[key_field.name].is_null()));
+        let key_requirements =
+            newer_keys.map(|key_field| (key_field.name, key_field.available.since));
         let field = (self.name, self.field.available.since);
-        let mut requirements = level.into_iter().chain(word).chain(parts).chain([field]);
-        requirements.find_map(|(what, since)| Some((what, since?)))
+        let mut requirements = level.into_iter().chain(word).chain(key_requirements).chain([field]);
+        requirements.find_map(|(name, since)| Some((name, since?)))
     }
 
     /// The part of the declared `value` that a release removed, and that release: the field itself,
@@ -75,14 +80,14 @@ impl Spec {
             .or_else(|| self.word(value).and_then(|word| Some((word.word, word.available.until?))))
     }
 
-    /// The releases of the word in the declared `value`.
+    /// The word in the declared `value`, with its releases.
     fn word(&self, value: &Value) -> Option<&'static Word> {
         let text = value.text()?;
         self.field.words.iter().find(|word| word.word == text)
     }
 
-    /// True if some supported releases lack what `value` declares: it is newer than the reference,
-    /// or a later release removed it.
+    /// True if some supported releases lack a part of `value`: it is newer than the reference, or a
+    /// later release removed it.
     pub fn depends_on_release(&self, value: &Value) -> bool {
         self.removal_release(value).is_some()
             || self.required_release(value).is_some_and(|(_, since)| since.is_after_reference())
@@ -95,23 +100,23 @@ pub fn replacement_advice(schema: &Json) -> Option<String> {
     Some(format!("use {}", instead.trim_end_matches('.')))
 }
 
-/// Why a service cannot do what is declared.
+/// The reason why a service does not support a declared value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsupported {
-    /// What is wrong. The release of the service is appended.
+pub struct UnsupportedValue {
+    /// The problem, without the release of the service.
     pub message: String,
     /// What to do about it.
     pub help: String,
 }
 
 /// True if a value of `schema` may have this type.
-pub fn takes_type(schema: &Json, name: &str) -> bool {
-    value::texts(&schema["type"]).any(|taken| taken == name)
+pub fn allows_type(schema: &Json, name: &str) -> bool {
+    value::texts(&schema["type"]).any(|allowed| allowed == name)
 }
 
 /// True if `schema` describes a list.
 pub fn is_list(schema: &Json) -> bool {
-    takes_type(schema, "array")
+    allows_type(schema, "array")
 }
 
 /// Positions of fields, by [`name_key`].
@@ -131,18 +136,19 @@ pub struct FieldTable {
     by_shown_name: Positions,
     /// The fields that every edit repeats.
     with_every_edit: Vec<usize>,
-    /// The positions of fields that only a licensed service shows, or whose rows can prove a
+    /// The positions of the fields that only a licensed service shows, or whose rows can prove a
     /// licence.
     tier_evidence: Vec<usize>,
-    /// Pairs of positions in `specs`: a field, and another field that has to be read with it.
-    needed_with: Vec<(usize, usize)>,
+    /// Pairs of positions in `specs`: a field, and another field that must be read with it.
+    needed_pairs: Vec<(usize, usize)>,
     /// The variants of entries, by the words of their first field; empty if entries do not differ.
     variants: BTreeMap<&'static str, &'static Variant>,
     /// The schema of an entry.
     pub schema: Json,
 }
 
-/// The treatment of a key below `extra:`: sent unchanged, and compared if the response contains it.
+/// The description of a key below `extra:`: sent unchanged, and compared if the response contains
+/// it.
 static EXTRA_FIELD: LazyLock<Field> =
     LazyLock::new(|| Field { read: Readback::IfPresent, nullable: true, ..Field::default() });
 
@@ -154,27 +160,27 @@ impl FieldTable {
         let mut specs = Vec::new();
         collect_specs(None, entry, &schema, &mut specs);
         let by_name = specs.iter().enumerate().map(|(i, spec)| (name_key(spec.name), i)).collect();
-        let needed_with = needed_with(&specs, &by_name);
+        let needed_pairs = find_needed_pairs(&specs, &by_name);
         let positions = |is_selected: fn(&Spec) -> bool| {
-            let found = specs.iter().enumerate().filter(|(_, spec)| is_selected(spec));
-            found.map(|(i, _)| i).collect()
+            let selected = specs.iter().enumerate().filter(|(_, spec)| is_selected(spec));
+            selected.map(|(i, _)| i).collect()
         };
         let with_every_edit = positions(|spec| spec.field.with_every_edit);
-        let telling_tier =
+        let tier_evidence =
             positions(|spec| spec.field.available.tier > Tier::Free || spec.has_rows());
-        let mut by_shown_name = BTreeMap::new();
+        let mut by_live_name = BTreeMap::new();
         for (i, spec) in specs.iter().enumerate() {
-            if let Some(shown) = spec.field.live_name() {
-                by_shown_name.entry(name_key(shown)).or_insert(i);
+            if let Some(live_name) = spec.field.live_name() {
+                by_live_name.entry(name_key(live_name)).or_insert(i);
             }
         }
         Self {
             specs,
             by_name,
-            by_shown_name,
+            by_shown_name: by_live_name,
             with_every_edit,
-            tier_evidence: telling_tier,
-            needed_with,
+            tier_evidence,
+            needed_pairs,
             variants: entry.keys.first().into_iter().flat_map(Field::variants).collect(),
             schema,
         }
@@ -205,46 +211,47 @@ impl FieldTable {
         self.by_shown_name.get(&name_key(key)).map(|i| &self.specs[*i])
     }
 
-    /// The fields that can show that the service is licensed: only then it shows them, or they are
-    /// lists whose rows can.
+    /// The fields that can prove that the service is licensed: fields that only a licensed service
+    /// shows, and lists with rows that only a licensed service has.
     pub fn tier_evidence(&self) -> impl Iterator<Item = &Spec> {
         self.tier_evidence.iter().map(|i| &self.specs[*i])
     }
 
-    /// The fields to read if `wanted` are, in the order of their description: these, the `named`
-    /// ones, those that [have to be read with](Self::needed_with) the wanted ones, and those that
-    /// every edit repeats.
+    /// The fields to read if some are `selected`, in the order of their description: these, the
+    /// `always_read` ones, those that [must be read with](Self::needed_with) the selected ones, and
+    /// those that every edit repeats.
     pub fn fields_to_read(
         &self,
-        wanted: &BTreeSet<&str>,
-        named: impl Iterator<Item = &'static str>,
+        selected: &BTreeSet<&str>,
+        always_read: impl Iterator<Item = &'static str>,
     ) -> Vec<&Spec> {
-        let mut is_wanted = vec![false; self.specs.len()];
-        for place in wanted.iter().filter_map(|name| self.by_name.get(&name_key(name))) {
-            is_wanted[*place] = true;
+        let mut is_read = vec![false; self.specs.len()];
+        for position in selected.iter().filter_map(|name| self.by_name.get(&name_key(name))) {
+            is_read[*position] = true;
         }
-        let needed =
-            self.needed_with.iter().filter(|(field, _)| is_wanted[*field]).map(|(_, other)| *other);
-        let named_positions = named.filter_map(|name| self.by_name.get(&name_key(name)).copied());
-        let repeated = self.with_every_edit.iter().copied();
-        let also: Vec<_> = needed.chain(named_positions).chain(repeated).collect();
-        for place in also {
-            is_wanted[place] = true;
+        let needed_positions =
+            self.needed_pairs.iter().filter(|(field, _)| is_read[*field]).map(|(_, other)| *other);
+        let always_read_positions =
+            always_read.filter_map(|name| self.by_name.get(&name_key(name)).copied());
+        let repeated_positions = self.with_every_edit.iter().copied();
+        let other_positions: Vec<_> =
+            needed_positions.chain(always_read_positions).chain(repeated_positions).collect();
+        for position in other_positions {
+            is_read[position] = true;
         }
-        self.specs
-            .iter()
-            .zip(is_wanted)
-            .filter_map(|(spec, wanted)| wanted.then_some(spec))
-            .collect()
+        self.specs.iter().zip(is_read).filter_map(|(spec, wanted)| wanted.then_some(spec)).collect()
     }
 
-    /// The fields that have to be read with the `wanted` ones: those that they depend on, and those
-    /// that may not show more than they do.
-    pub fn needed_with(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static str> {
+    /// The fields that must be read with the selected ones: those that they depend on, and those
+    /// whose level of access they limit.
+    pub fn needed_with(
+        &self,
+        is_selected: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = &'static str> {
         let required_pairs =
-            self.needed_with.iter().map(|(field, other)| (self.specs[*field].name, *other));
+            self.needed_pairs.iter().map(|(field, other)| (self.specs[*field].name, *other));
         required_pairs
-            .filter(move |(field, _)| wanted(field))
+            .filter(move |(field, _)| is_selected(field))
             .map(|(_, other)| self.specs[other].name)
     }
 
@@ -262,30 +269,32 @@ impl FieldTable {
             since.is_none_or(|since| !since.is_after_reference() || release.is_at_least(since))
                 && until.is_none_or(|until| !release.is_at_least(until))
         };
-        let modern = spec.field.replaced_by().map(|modern| self.get(modern));
-        let is_replaced = match modern {
-            Some(modern) => modern.is_none_or(is_available),
+        let replacement = spec.field.replaced_by().map(|modern| self.get(modern));
+        let is_replaced = match replacement {
+            Some(replacement) => replacement.is_none_or(is_available),
             None => spec.schema.get("deprecated").is_some(),
         };
         is_available(spec) && !is_replaced
     }
 
-    /// Why a service of `release` cannot do what `spec` and `value` declare, if so.
+    /// The reason why a service of `release` does not support the declared `value` of `spec`, if
+    /// any.
     pub fn unsupported_value(
         &self,
         spec: &Spec,
         value: &Value,
         release: Release,
-    ) -> Option<Unsupported> {
+    ) -> Option<UnsupportedValue> {
         let name = spec.name;
-        if let Some((what, until)) =
+        if let Some((removed_name, until)) =
             spec.removal_release(value).filter(|(_, until)| release >= *until)
         {
-            let message = format!("`{what}` is gone from release {until} on");
+            let message = format!("`{removed_name}` is gone from release {until} on");
             let help = match replacement_advice(&spec.schema) {
-                _ if what != name => {
+                _ if removed_name != name => {
                     let options = spec.schema["enum"].as_array().into_iter().flatten();
-                    let options = options.filter_map(Json::as_str).filter(|other| *other != what);
+                    let options =
+                        options.filter_map(Json::as_str).filter(|other| *other != removed_name);
                     let others: Vec<_> = options.collect();
                     if others.is_empty() {
                         "use another value".into()
@@ -296,18 +305,20 @@ impl FieldTable {
                 Some(several) => several,
                 None => "leave it out".into(),
             };
-            return Some(Unsupported { message, help });
+            return Some(UnsupportedValue { message, help });
         }
-        let (what, since) =
+        let (newer_name, since) =
             spec.required_release(value).filter(|_| !spec.field.available.local_before)?;
         let older = self.specs.iter().find(|older| older.field.replaced_by() == Some(name));
-        let help =
-            older.map_or_else(|| "leave it out".into(), |o| o.field.replacement_hint(o.name));
-        let message = format!("`{what}` needs release {since} or later");
-        (release < since).then_some(Unsupported { message, help })
+        let help = older.map_or_else(
+            || "leave it out".into(),
+            |older_spec| older_spec.field.replacement_hint(older_spec.name),
+        );
+        let message = format!("`{newer_name}` needs release {since} or later");
+        (release < since).then_some(UnsupportedValue { message, help })
     }
 
-    /// The treatment of `name`. A name outside the table was declared below `extra:`.
+    /// The description of the field `name`. A name outside the table was declared below `extra:`.
     pub fn field(&self, name: &str) -> &'static Field {
         self.get(name).map_or(&*EXTRA_FIELD, |spec| spec.field)
     }
@@ -323,50 +334,52 @@ impl FieldTable {
     }
 }
 
-/// The fields that have to be read with others: pairs of positions in `specs`.
-fn needed_with(specs: &[Spec], by_name: &Positions) -> Vec<(usize, usize)> {
-    let mut needed_with = Vec::new();
+/// The pairs of fields that must be read together, as positions in `specs`.
+fn find_needed_pairs(specs: &[Spec], by_name: &Positions) -> Vec<(usize, usize)> {
+    let mut pairs = Vec::new();
     for (position, Spec { field, .. }) in specs.iter().enumerate() {
-        let place = |name: &str| by_name.get(&name_key(name)).copied();
-        let switch = field.relations.switch().and_then(place);
-        needed_with.extend(switch.map(|switch| (position, switch)));
+        let position_of = |name: &str| by_name.get(&name_key(name)).copied();
+        let switch = field.relations.switch_field().and_then(position_of);
+        pairs.extend(switch.map(|switch| (position, switch)));
         // The service refuses some values of two such fields together.
         let relations = &field.relations;
         let others = [relations.at_most, relations.not_with, relations.not_before];
-        let others = others.into_iter().flatten().filter_map(place);
-        needed_with.extend(others.flat_map(|other| [(position, other), (other, position)]));
+        let others = others.into_iter().flatten().filter_map(position_of);
+        pairs.extend(others.flat_map(|other| [(position, other), (other, position)]));
         // Who sees a part also depends on the visibility of the container.
-        let seen = place("visibility").filter(|_| field.weakens == Weakens::Shows);
-        needed_with.extend(seen.map(|seen| (position, seen)));
+        let visibility_position =
+            position_of("visibility").filter(|_| field.weakens == Weakens::Shows);
+        pairs.extend(visibility_position.map(|seen| (position, seen)));
     }
-    needed_with
+    pairs
 }
 
-/// Adds the keys of `mapping`, whose schema is `schema`. `above` is the name of one that is spread.
+/// Adds the keys of `mapping`, whose schema is `schema`, to `specs`. `prefix` is the name of a
+/// spread mapping.
 fn collect_specs(
-    above: Option<&str>,
+    prefix: Option<&str>,
     mapping: &'static Field,
     schema: &Json,
     specs: &mut Vec<Spec>,
 ) {
     for field in &mapping.keys {
         let schema = &schema["properties"][field.name];
-        let name = above.map_or(field.name, |above| format!("{above}.{}", field.name).leak());
+        let name = prefix.map_or(field.name, |above| format!("{above}.{}", field.name).leak());
         if field.value_type == ValueType::Spread {
             collect_specs(Some(name), field, schema, specs);
             continue;
         }
-        let (field, schema) = match above {
+        let (field, schema) = match prefix {
             None => (field, schema.clone()),
             Some(_) => {
                 let spread_field =
                     Field { name, send_as: Some(field.sent_name()), ..field.clone() };
-                let whole: &'static Field = Box::leak(Box::new(spread_field));
-                (whole, property::field_schema(whole))
+                let leaked_field: &'static Field = Box::leak(Box::new(spread_field));
+                (leaked_field, property::field_schema(leaked_field))
             }
         };
         let parts = &property::keyed_field(field).keys;
-        specs.push(Spec { name, field, schema, parts });
+        specs.push(Spec { name, field, schema, key_fields: parts });
     }
 }
 
@@ -392,18 +405,18 @@ mod tests {
                 {word: new, about: New., available: {since: '17.7'}}, {word: old, about: Old., available: {until: '18.9'}},
             ]}",
         );
-        let unfit = |word: &str, major, minor| {
+        let fault = |word: &str, major, minor| {
             let release = Release::new(major, minor);
             let unfit =
                 table.unsupported_value(&table.specs()[0], &Value::from(Json::from(word)), release);
             unfit.map(|unfit| unfit.message)
         };
         let needs = "`new` needs release 17.7 or later";
-        assert_eq!(unfit("new", 17, 6).as_deref(), Some(needs));
-        assert_eq!(unfit("new", 17, 7), None);
-        assert_eq!(unfit("old", 18, 8), None);
-        assert_eq!(unfit("old", 18, 9).as_deref(), Some("`old` is gone from release 18.9 on"));
-        assert_eq!(unfit("other", 15, 8), None);
+        assert_eq!(fault("new", 17, 6).as_deref(), Some(needs));
+        assert_eq!(fault("new", 17, 7), None);
+        assert_eq!(fault("old", 18, 8), None);
+        assert_eq!(fault("old", 18, 9).as_deref(), Some("`old` is gone from release 18.9 on"));
+        assert_eq!(fault("other", 15, 8), None);
     }
 
     #[test]

@@ -43,11 +43,11 @@ pub fn new_target(owner: NamespaceOwner) -> Target {
 }
 
 /// Reads every field of a live object.
-pub fn live(section: Section, raw: Json) -> LiveEntry {
+pub fn live_entry(section: Section, raw: Json) -> LiveEntry {
     section.read(&object(raw), FieldSelection::Known)
 }
 
-/// `raw` with every flag that an edit repeats; flags that it lacks are off, as in responses.
+/// Adds every flag that an edit repeats to `raw`; missing flags are off, as in responses.
 pub fn with_flags(section: Section, mut raw: Object) -> Object {
     let is_flag = |spec: &&Spec| {
         spec.field.with_every_edit
@@ -66,8 +66,12 @@ pub fn requests(calls: Vec<PlannedCall>) -> Vec<Request<Write>> {
     calls.into_iter().map(|call| call.request).collect()
 }
 
-/// The requests that do `act` in the project with the id 7; none if no call is needed.
-pub fn act(section: Section, names: &Names, purpose: CallPurpose<'_>) -> Vec<Request<Write>> {
+/// The requests for `purpose` in the project with the id 7; none if no call is needed.
+pub fn requests_for(
+    section: Section,
+    names: &Names,
+    purpose: CallPurpose<'_>,
+) -> Vec<Request<Write>> {
     let release = DetectedRelease::Known(release::REFERENCE);
     let context = CallContext {
         section,
@@ -82,7 +86,7 @@ pub fn act(section: Section, names: &Names, purpose: CallPurpose<'_>) -> Vec<Req
 
 /// The requests that create an entry of the project with the id 7.
 pub fn create(section: Section, declared: &Fields) -> Vec<Request<Write>> {
-    act(section, &Names::default(), CallPurpose::Create(declared))
+    requests_for(section, &Names::default(), CallPurpose::Create(declared))
 }
 
 /// The requests that change a live entry of the project with the id 7.
@@ -92,19 +96,24 @@ pub fn update(
     raw: Json,
     changed: &[&str],
 ) -> Vec<Request<Write>> {
-    act(section, &Names::default(), CallPurpose::Change(declared, &live(section, raw), changed))
+    requests_for(
+        section,
+        &Names::default(),
+        CallPurpose::Change(declared, &live_entry(section, raw), changed),
+    )
 }
 
 /// The requests that remove a live entry of the project with the id 7.
 pub fn remove(section: Section, raw: Json) -> Vec<Request<Write>> {
-    act(section, &Names::default(), CallPurpose::Remove(&live(section, raw)))
+    requests_for(section, &Names::default(), CallPurpose::Remove(&live_entry(section, raw)))
 }
 
 /// The operation, the target and the body of each request. The body includes repeated fields.
-pub fn as_sent(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
+pub fn sent_parts(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
     let body = |request: &Request<Write>| {
-        let repeated =
-            request.repeated().map(|(name, value)| (name.to_owned(), Value::Plain(value.clone())));
+        let repeated = request
+            .repeated_values()
+            .map(|(name, value)| (name.to_owned(), Value::Plain(value.clone())));
         repeated.chain(request.body_fields().cloned().unwrap_or_default()).collect()
     };
     requests.iter().map(|request| (request.operation.id, request.target(), body(request))).collect()
@@ -112,11 +121,11 @@ pub fn as_sent(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields
 
 /// The field and code of every fault that a kind finds.
 pub fn faults(section: Section, declared: &Fields) -> Vec<(&'static str, &'static str)> {
-    collect(|report| section.check(declared, false, report))
+    collect_faults(|report| section.check(declared, false, report))
 }
 
 /// The field and code of every fault that `check` reports.
-pub fn collect(
+pub fn collect_faults(
     check: impl FnOnce(&mut dyn FnMut(EntryFault)),
 ) -> Vec<(&'static str, &'static str)> {
     let mut faults = Vec::new();

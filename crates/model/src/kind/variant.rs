@@ -1,5 +1,6 @@
-//! Kinds whose entries have different fields. The first field of the identity selects the variant; the
-//! variant decides which fields an entry has and needs, and whether a project can have only one.
+//! Kinds whose entries have different fields. The first field of the identity selects the variant;
+//! the variant decides which fields an entry has and needs, and whether a project can have more
+//! than one.
 
 use serde_json::json;
 
@@ -51,9 +52,9 @@ impl Section {
 
     /// True if the service refuses the entry `name` below a group that has the entry `parent_name`.
     pub fn collides_with_parent(self, name: &str, parent_name: &str) -> bool {
-        let unique = self.exclusive_key(name);
-        unique.is_some()
-            && unique == self.exclusive_key(parent_name)
+        let key = self.exclusive_key(name);
+        key.is_some()
+            && key == self.exclusive_key(parent_name)
             && (self.is_name_unique_above() || name != parent_name)
     }
 

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 /// Selects the keys to keep of the objects in a response. A project has 130 keys, and a plan needs
-/// a few. Values are kept whole.
+/// a few. Nested values are kept whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyFilter {
     /// All keys.
@@ -22,10 +22,10 @@ impl KeyFilter {
     /// Adds `keys`.
     #[must_use]
     pub fn with_keys(mut self, keys: &[&'static str]) -> Self {
-        if let Self::Keys(wanted) = &mut self
-            && !keys.iter().all(|key| wanted.contains(*key))
+        if let Self::Keys(kept) = &mut self
+            && !keys.iter().all(|key| kept.contains(*key))
         {
-            Arc::make_mut(wanted).extend(keys.iter().map(|key| Cow::Borrowed(*key)));
+            Arc::make_mut(kept).extend(keys.iter().map(|key| Cow::Borrowed(*key)));
         }
         self
     }

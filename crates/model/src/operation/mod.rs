@@ -3,9 +3,9 @@
 //! Each row is a constant. [`OPERATIONS`] lists them all, and a [`Parameter`] describes a part of a
 //! request. The rows of plain collections are made from data ([`collection`]).
 //!
-//! Every request names a row of this table: its id is in the journal, in errors and in counts; only
-//! this module fills in its path template; its type shows whether it reads or writes. A planning
-//! client only accepts a [`Request<Read>`], so planning cannot write.
+//! Every request refers to a row of this table. The row's id is in the journal, in errors and in
+//! counts. Only this module fills in the path template. The type shows whether the request reads or
+//! writes: a planning client only accepts a [`Request<Read>`], so planning cannot write.
 //!
 //! A request is a value without IO. Its body may contain secret references; they are resolved when
 //! it is sent.
@@ -30,7 +30,7 @@ use crate::{
 pub use kept_keys::KeyFilter;
 pub use parameter::{Parameter, ParameterLocation, Type};
 pub use parameters::List;
-pub use pending::{created_at, id_of};
+pub use pending::{id_placeholder, placeholder_path};
 pub use request::{Request, RequestBody};
 pub use table::*;
 
@@ -91,8 +91,8 @@ pub struct Operation {
     pub path: &'static str,
     /// A short description.
     pub purpose: &'static str,
-    /// The source: `chapter, section` of the reference, or `supporting` for what the reference does
-    /// not contain.
+    /// The source: `chapter, section` of the reference, or `supporting` for an operation that the
+    /// reference does not contain.
     pub source: &'static str,
     /// The response to a success.
     pub answer: ResponseBody,
@@ -101,7 +101,7 @@ pub struct Operation {
     /// The scope and section whose fields the body also accepts, and the kind of request. The kinds
     /// describe those fields.
     pub fields: Option<((Scope, &'static str), WriteRequest)>,
-    /// Parameters of which at least one is required.
+    /// At least one of these parameters is required.
     pub one_of: &'static [&'static str],
     /// The lowest tier of the service that has the operation.
     pub tier: Tier,
@@ -111,8 +111,8 @@ pub struct Operation {
     pub administrators: bool,
     /// Whether the request may be sent again after a lost response.
     pub again: RetrySafety,
-    /// Whether a 401 means that the caller lacks permission or that the feature is off, and nothing
-    /// about the token.
+    /// Whether a 401 means that the caller lacks permission or that the feature is off, not that
+    /// the token is invalid.
     pub denies_with_401: bool,
     /// For writes: whether the response shows the object as a GET does, so that it need not be read
     /// again.
@@ -126,8 +126,9 @@ pub struct Operation {
     pub by_keyset: bool,
     /// The known limit in requests per minute and user, if the service does not announce it.
     pub a_minute: Option<u32>,
-    /// Whether the service removes objects that the caller may not see after it divided the list
-    /// into pages. Then any page may be short or empty, so the list is never known to be complete.
+    /// Whether the service divides the list into pages first and then removes objects that the
+    /// caller may not see. Then any page may be short or empty, so the list is never known to be
+    /// complete.
     pub filtered_after_paging: bool,
     /// For lists: whether one response contains the whole list, ignores the requested page, and has
     /// no paging headers.
@@ -255,10 +256,10 @@ impl<E: Copy> Op<E> {
     }
 }
 
-/// The number of minutes that `requests` take if at most `max_per_minute` are sent per minute. The
-/// requests of the first minute are sent at once.
-pub fn count_minutes(requests: u64, max_per_minute: u64) -> u64 {
-    requests.saturating_sub(1) / max_per_minute.max(1)
+/// The number of minutes that `request_count` requests take if at most `max_per_minute` are sent
+/// per minute. The requests of the first minute are sent at once.
+pub fn count_minutes(request_count: u64, max_per_minute: u64) -> u64 {
+    request_count.saturating_sub(1) / max_per_minute.max(1)
 }
 
 /// An operation of either effect.

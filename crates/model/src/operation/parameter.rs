@@ -17,12 +17,12 @@ use crate::{
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// Its place in a request.
+    /// Its location in a request.
     #[serde(rename = "in")]
-    pub place: ParameterLocation,
+    pub location: ParameterLocation,
     /// The type of its values.
     #[serde(rename = "type")]
-    pub value: Type,
+    pub value_type: Type,
     /// Whether the service requires it.
     #[serde(default)]
     pub required: bool,
@@ -46,7 +46,7 @@ pub struct Parameter {
     pub about: &'static str,
 }
 
-/// The place of a parameter in a request.
+/// The location of a parameter in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ParameterLocation {
@@ -59,7 +59,7 @@ pub enum ParameterLocation {
     Body,
 }
 
-/// The type of a parameter (reference 1, 1 and 2).
+/// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", bound(deserialize = "'de: 'static"))]
 pub enum Type {
@@ -77,7 +77,7 @@ pub enum Type {
     Time,
     /// An id, or an accepted replacement: a full path or a username.
     IdOrName,
-    /// A level of access: its number or its word (reference 1, 2.1).
+    /// A level of access: its number or its word.
     Level,
     /// Any number of texts.
     Texts,
@@ -85,7 +85,7 @@ pub enum Type {
     Words(#[serde(deserialize_with = "leaked_list")] &'static [&'static str]),
     /// Any number of whole numbers.
     Integers,
-    /// An object with these keys, each given separately.
+    /// An object with these keys; `undrift call` accepts each key separately.
     Object(#[serde(deserialize_with = "leaked_list")] &'static [Parameter]),
     /// Any number of objects with these keys.
     Objects(#[serde(deserialize_with = "leaked_list")] &'static [Parameter]),
@@ -151,8 +151,8 @@ impl Parameter {
     ) -> Self {
         Self {
             name,
-            place,
-            value,
+            location: place,
+            value_type: value,
             required: false,
             tier: Tier::Free,
             since: None,

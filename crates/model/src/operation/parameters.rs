@@ -15,7 +15,7 @@ pub enum List {
     /// The list with this name in the file.
     Named(&'static str),
     /// A list made for one operation.
-    Made(&'static [Parameter]),
+    Leaked(&'static [Parameter]),
 }
 
 impl List {
@@ -23,7 +23,7 @@ impl List {
     pub fn parameters(self) -> &'static [Parameter] {
         match self {
             Self::Named(name) => LISTS.get(name).map_or(&[], Vec::as_slice),
-            Self::Made(parameters) => parameters,
+            Self::Leaked(parameters) => parameters,
         }
     }
 }
@@ -41,21 +41,21 @@ mod tests {
         let named: BTreeSet<_> = lists
             .filter_map(|list| match list {
                 List::Named(name) => Some(*name),
-                List::Made(_) => None,
+                List::Leaked(_) => None,
             })
             .collect();
-        let within = ["scope", "stages", "new_grant", "changed_grant"];
+        let nested_lists = ["scope", "stages", "new_grant", "changed_grant"];
         let known: BTreeSet<_> =
-            LISTS.keys().copied().filter(|name| !within.contains(name)).collect();
+            LISTS.keys().copied().filter(|name| !nested_lists.contains(name)).collect();
         assert_eq!(named, known);
         let all = LISTS.values().flatten();
-        let is_told = |one: &Parameter| {
+        let is_described = |one: &Parameter| {
             one.about.ends_with('.') && one.deprecated == one.replaced_by.is_some()
         };
-        assert!(all.clone().all(is_told));
+        assert!(all.clone().all(is_described));
         assert!(
             all.clone()
-                .all(|one| one.required || one.place != super::super::ParameterLocation::Path)
+                .all(|one| one.required || one.location != super::super::ParameterLocation::Path)
         );
     }
 }

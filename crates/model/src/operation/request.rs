@@ -49,10 +49,10 @@ pub struct Request<E> {
     /// Its row of the table.
     pub operation: &'static Operation,
     arguments: Vec<(&'static str, String)>,
-    /// The arguments that name something by path, each with the id to send, once known.
+    /// The arguments that name a container or entry by path, each with the id to send, once known.
     named_arguments: Vec<(&'static str, Option<u64>)>,
-    /// Whether `:id` is the id of the container that its own step creates.
-    is_pending: bool,
+    /// Whether `:id` is the id of a container that the same step creates.
+    awaits_own_container: bool,
     /// The paths of containers that must be created first.
     awaited_paths: Vec<String>,
     /// Fixed segments of the path with other names on this service: (neutral word, name).
@@ -61,13 +61,13 @@ pub struct Request<E> {
     /// The body.
     pub body: RequestBody,
     /// Live values that the body also contains, because the service would reset fields that an edit
-    /// lacks. They become stale.
+    /// omits. They can become stale.
     repeated_values: LiveValues,
     /// The fields of the body whose values must not be quoted, even plain ones.
-    sensitive: Vec<Cow<'static, str>>,
+    sensitive_fields: Vec<Cow<'static, str>>,
     /// The fields of the body that contain an id which is not known yet.
     pending_fields: Vec<String>,
-    /// Whether sending it again could undo later requests.
+    /// Whether a resend could undo later requests.
     is_sent_once: bool,
     /// The keys to keep of the objects in the response.
     key_filter: KeyFilter,
@@ -81,13 +81,13 @@ impl<E> Request<E> {
             operation,
             arguments: Vec::new(),
             named_arguments: Vec::new(),
-            is_pending: false,
+            awaits_own_container: false,
             awaited_paths: Vec::new(),
             renamed_segments: Vec::new(),
             query: Vec::new(),
             body: RequestBody::None,
             repeated_values: LiveValues(Vec::new()),
-            sensitive: Vec::new(),
+            sensitive_fields: Vec::new(),
             pending_fields: Vec::new(),
             is_sent_once: false,
             key_filter: KeyFilter::All,
@@ -108,33 +108,32 @@ impl<E> Request<E> {
 
     /// Sets `:name` of the path template to the `id` of the container at `path`. An unknown id is
     /// filled in when the request is sent.
-    pub fn arg_of(mut self, name: &'static str, path: &str, id: Option<u64>) -> Self {
+    pub fn arg_by_path(mut self, name: &'static str, path: &str, id: Option<u64>) -> Self {
         self.named_arguments.push((name, id));
         self.arg(name, path)
     }
 
-    /// Sets `:id` of the path template to the `id` of the container at `path`. If its own step
+    /// Sets `:id` of the path template to the `id` of the container at `path`. If the same step
     /// creates the container, the id is filled in when the request is sent.
-    pub fn of_container(mut self, path: &str, id: Option<u64>) -> Self {
+    pub fn for_container(mut self, path: &str, id: Option<u64>) -> Self {
         match id {
             Some(id) => self.arg("id", id),
             None => {
-                self.is_pending = true;
+                self.awaits_own_container = true;
                 self.arg("id", path)
             }
         }
     }
 
     /// Makes the request wait for the container at `path`, which must be created first.
-    pub fn awaiting(mut self, path: &str) -> Self {
+    pub fn with_awaited_path(mut self, path: &str) -> Self {
         self.awaited_paths.push(path.to_owned());
         self
     }
 
     /// Replaces the fixed segment `neutral` of the path, and the same prefix of body fields, by
-    /// `name`: the reference uses neutral words for two hosts that services call by name (reference
-    /// 1, 1).
-    pub fn rename(mut self, neutral: &'static str, name: &str) -> Self {
+    /// `name`: the reference uses neutral words for two hosts, and a service uses their real names.
+    pub fn rename_segment(mut self, neutral: &'static str, name: &str) -> Self {
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             let renamed = std::mem::take(fields).into_iter().map(|(field, value)| {
                 match field.strip_prefix(neutral).filter(|rest| rest.starts_with('_')) {
@@ -157,7 +156,7 @@ impl<E> Request<E> {
     pub fn query(mut self, name: impl Into<Cow<'static, str>>, value: impl ToString) -> Self {
         let (name, value) = (name.into(), value.to_string());
         match self.query.iter_mut().find(|(n, _)| *n == name) {
-            Some(pair) => pair.1 = value,
+            Some(parameter) => parameter.1 = value,
             None => self.query.push((name, value)),
         }
         self
@@ -165,34 +164,35 @@ impl<E> Request<E> {
 
     /// Sets the body: JSON, or a form if one of the fields is a file.
     pub fn fields(mut self, fields: Fields) -> Self {
-        let files = fields.values().any(|v| matches!(v, Value::File(_)));
-        self.body = if files { RequestBody::Multipart(fields) } else { RequestBody::Json(fields) };
+        let has_file = fields.values().any(|v| matches!(v, Value::File(_)));
+        self.body =
+            if has_file { RequestBody::Multipart(fields) } else { RequestBody::Json(fields) };
         self
     }
 
     /// Frees unused capacity of its lists.
     pub fn shrink(&mut self) {
         self.arguments.shrink_to_fit();
-        self.sensitive.shrink_to_fit();
+        self.sensitive_fields.shrink_to_fit();
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             fields.shrink();
         }
     }
 
     /// Also sends these live values. Values of [`fields`](Self::fields) take precedence.
-    pub fn repeating(mut self, live: Object) -> Self {
+    pub fn with_repeated_values(mut self, live: Object) -> Self {
         self.repeated_values = LiveValues(live.into_iter().collect());
         self
     }
 
-    /// Keeps only the `wanted` keys of the objects in the response.
-    pub fn keeping(mut self, wanted: KeyFilter) -> Self {
-        self.key_filter = wanted;
+    /// Sets the keys to keep of the objects in the response.
+    pub fn with_key_filter(mut self, key_filter: KeyFilter) -> Self {
+        self.key_filter = key_filter;
         self
     }
 
     /// Also keeps `keys` of the objects in the response.
-    pub fn keeping_also(self, keys: &[&'static str]) -> Self {
+    pub fn keep_keys(self, keys: &[&'static str]) -> Self {
         Self { key_filter: self.key_filter.with_keys(keys), ..self }
     }
 
@@ -203,41 +203,41 @@ impl<E> Request<E> {
 
     /// Marks fields of the body whose values must not be quoted, even plain ones. Secrets are never
     /// quoted.
-    pub fn sensitive(
+    pub fn with_sensitive_fields(
         mut self,
         fields: impl IntoIterator<Item = impl Into<Cow<'static, str>>>,
     ) -> Self {
-        self.sensitive.extend(fields.into_iter().map(Into::into));
+        self.sensitive_fields.extend(fields.into_iter().map(Into::into));
         self
     }
 
     /// True if the value of this field must not be quoted.
     pub fn is_sensitive(&self, field: &str) -> bool {
-        self.sensitive.iter().any(|name| name == field)
+        self.sensitive_fields.iter().any(|name| name == field)
     }
 
-    /// Marks the fields of the current body that contain ids of referenced objects. Placeholders of
-    /// [`pending::id_of`] in them are replaced when the request is sent.
-    pub fn naming(mut self, fields: impl IntoIterator<Item = String>) -> Self {
+    /// Marks the fields of the current body that contain ids of referenced objects. Placeholders
+    /// ([`pending::id_placeholder`]) in them are replaced when the request is sent.
+    pub fn with_id_fields(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         let pending_fields = fields.into_iter().filter(|name| {
             let value = self.body_fields().and_then(|body| body.get(name)?.plain());
-            value.is_some_and(|json| !pending::paths(json).is_empty())
+            value.is_some_and(|json| !pending::placeholder_paths(json).is_empty())
         });
         self.pending_fields = pending_fields.collect();
         self
     }
 
     /// The paths of the containers that must be created before the request can be sent.
-    pub fn waits_for(&self) -> impl Iterator<Item = &str> {
+    pub fn awaited_containers(&self) -> impl Iterator<Item = &str> {
         let pending_values =
             self.pending_fields.iter().filter_map(|name| self.body_fields()?.get(name)?.plain());
-        let missing = self.named_arguments.iter().filter(|(_, id)| id.is_none());
-        let arguments = missing.filter_map(|(name, _)| self.argument(name));
-        let after = self.awaited_paths.iter().map(String::as_str);
-        pending_values.flat_map(pending::paths).chain(arguments).chain(after)
+        let unresolved = self.named_arguments.iter().filter(|(_, id)| id.is_none());
+        let arguments = unresolved.filter_map(|(name, _)| self.argument(name));
+        let awaited = self.awaited_paths.iter().map(String::as_str);
+        pending_values.flat_map(pending::placeholder_paths).chain(arguments).chain(awaited)
     }
 
-    /// The paths that its arguments name, whether their ids are known or not.
+    /// The paths that its arguments name, with and without known ids.
     pub fn named_paths(&self) -> impl Iterator<Item = &str> {
         self.named_arguments.iter().filter_map(|(name, _)| self.argument(name))
     }
@@ -260,8 +260,8 @@ impl<E> Request<E> {
         format!("undrift call {}{}", self.operation.id, arguments.collect::<String>())
     }
 
-    /// The request with the ids that it waits for; `container_id` is that of its container. A write to a
-    /// container uses the id, because another container may have the path by now.
+    /// Fills in the ids that the request waits for; `container_id` is the id of its container. A
+    /// write to a container uses the id, because another container may have the path by now.
     ///
     /// # Errors
     /// The path of a container whose id is not known.
@@ -270,10 +270,10 @@ impl<E> Request<E> {
         container_id: Option<u64>,
         id: impl Fn(&str) -> Option<u64>,
     ) -> Result<Self, String> {
-        if self.is_pending {
+        if self.awaits_own_container {
             let path = self.argument("id").unwrap_or_default().to_owned();
             self.named_arguments.push(("id", Some(container_id.ok_or(path)?)));
-            self.is_pending = false;
+            self.awaits_own_container = false;
         }
         for (name, resolved) in
             self.named_arguments.iter_mut().filter(|(_, resolved)| resolved.is_none())
@@ -285,7 +285,7 @@ impl<E> Request<E> {
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             for name in &self.pending_fields {
                 if let Some(Value::Plain(json)) = fields.get_mut(name) {
-                    pending::fill_in(json, &id)?;
+                    pending::fill_placeholders(json, &id)?;
                 }
             }
         }
@@ -304,14 +304,14 @@ impl<E> Request<E> {
         }
     }
 
-    /// True if it becomes wrong when live state changes: it repeats live values, or it would create
-    /// a duplicate of something that was created meanwhile.
+    /// True if a change of the live state makes it wrong: it repeats live values, or it would
+    /// create a duplicate of an object that was created meanwhile.
     pub fn becomes_stale(&self) -> bool {
-        self.retry_safety() == RetrySafety::Second || self.repeated().next().is_some()
+        self.retry_safety() == RetrySafety::Second || self.repeated_values().next().is_some()
     }
 
-    /// Prevents a resend: the removed entry is added again later, and a late second request would
-    /// remove it again.
+    /// Prevents a resend of a removal whose entry is added again later: a late second request would
+    /// remove the new entry.
     pub fn without_resend(mut self) -> Self {
         self.is_sent_once = true;
         self
@@ -327,16 +327,16 @@ impl<E> Request<E> {
     }
 
     /// The live values that it repeats, without those that its fields replace.
-    pub fn repeated(&self) -> impl Iterator<Item = (&str, &Json)> {
+    pub fn repeated_values(&self) -> impl Iterator<Item = (&str, &Json)> {
         let fields = self.body_fields();
         let repeated = self.repeated_values.0.iter().map(|(name, value)| (name.as_str(), value));
         repeated.filter(move |(name, _)| fields.is_none_or(|fields| !fields.contains_key(name)))
     }
 
-    /// The names of everything in its body.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    /// The names of all fields in its body, including repeated ones.
+    pub fn body_names(&self) -> impl Iterator<Item = &str> {
         let fields = self.body_fields().into_iter().flat_map(Fields::keys);
-        fields.map(String::as_str).chain(self.repeated().map(|(name, _)| name))
+        fields.map(String::as_str).chain(self.repeated_values().map(|(name, _)| name))
     }
 
     /// The fields in its body.
@@ -355,8 +355,9 @@ impl<E> Request<E> {
         })
     }
 
-    /// The path. `shown` returns the text for an argument, if it replaces the argument's value.
-    fn build_path(&self, shown: impl Fn(&str) -> Option<String>) -> String {
+    /// The path. `replace_argument` returns the text for an argument, if it replaces the argument's
+    /// value.
+    fn build_path(&self, replace_argument: impl Fn(&str) -> Option<String>) -> String {
         let mut path = String::with_capacity(2 * self.operation.path.len());
         for (at, segment) in self.operation.path.split('/').enumerate() {
             path.push_str(if at == 0 { "" } else { "/" });
@@ -367,8 +368,8 @@ impl<E> Request<E> {
                 }
                 continue;
             };
-            match (shown(name), self.argument(name)) {
-                (Some(shown), _) => path.push_str(&shown),
+            match (replace_argument(name), self.argument(name)) {
+                (Some(replacement), _) => path.push_str(&replacement),
                 (None, Some(value)) => path.extend(encode(value)),
                 (None, None) => path.push_str(segment),
             }
@@ -383,8 +384,9 @@ impl<E> Request<E> {
 
     /// The target as plans show it, with paths instead of ids that are only needed for sending. It
     /// is the same before and after the container is created.
-    pub fn shown_target(&self) -> String {
-        // Entries of the same container are shown by name. Addresses contain it encoded.
+    pub fn display_target(&self) -> String {
+        // An entry of the same container is shown by its name, which addresses contain in encoded
+        // form.
         let path = self.build_path(|name| {
             self.named_arguments.iter().find(|(argument, _)| *argument == name)?;
             let (_, entry) = self.argument(name)?.split_once('#')?.1.split_once('/')?;
@@ -421,14 +423,15 @@ mod tests {
     fn a_neutral_word_is_replaced_in_the_path_and_in_fields() {
         let fields = ["extgit_hostname", "extgitted", "new_name"]
             .map(|name| (name.to_owned(), Value::from("extgit")));
-        let request = IMPORT_EXTGIT.request().fields(fields.into()).rename("extgit", "git host");
+        let request =
+            IMPORT_EXTGIT.request().fields(fields.into()).rename_segment("extgit", "git host");
         assert_eq!(request.path(), "/import/git%20host");
         let names: Vec<_> = request.body_fields().unwrap().keys().map(String::as_str).collect();
         assert_eq!(names, ["extgitted", "git host_hostname", "new_name"]);
         assert!(
             request.body_fields().unwrap().values().all(|value| *value == Value::from("extgit"))
         );
-        let other = PROJECT_GET.request().arg("id", "extgit").rename("extgit", "x");
+        let other = PROJECT_GET.request().arg("id", "extgit").rename_segment("extgit", "x");
         assert_eq!(other.path(), "/projects/extgit");
     }
 
@@ -450,7 +453,7 @@ mod tests {
         let live = serde_json::json!({"value": "canary", "key": "canary"});
         let request =
             VARIABLE_UPDATE.request().fields([("key".to_owned(), Value::from("canary"))].into());
-        let request = request.repeating(live.as_object().unwrap().clone());
+        let request = request.with_repeated_values(live.as_object().unwrap().clone());
         let shown = format!("{request:?}");
         assert!(
             shown.contains(r#"{"key"}"#)
@@ -458,9 +461,9 @@ mod tests {
                 && !shown.contains("canary"),
             "{shown}"
         );
-        assert_eq!(request.names().collect::<Vec<_>>(), ["key", "value"]);
+        assert_eq!(request.body_names().collect::<Vec<_>>(), ["key", "value"]);
         assert_eq!(
-            (request.repeated().count(), VARIABLE_LIST.request().repeated().count()),
+            (request.repeated_values().count(), VARIABLE_LIST.request().repeated_values().count()),
             (1, 0)
         );
     }

@@ -1,4 +1,4 @@
-//! Every operation, a constant for each row of `table.yaml`. The build writes them.
+//! Every operation, as a constant for each row of `table.yaml`. The build generates them.
 
 use super::{AnyOp, List, Method, Op, Operation, Read, ResponseBody, RetrySafety, Write};
 use crate::{

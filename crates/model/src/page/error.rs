@@ -1,6 +1,6 @@
 //! Reasons why a list could not be read to its end.
 
-/// Why a list could not be read to its end.
+/// The reason why a list could not be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
     /// The responses contradict each other. Reading the list again may help.

@@ -10,19 +10,19 @@ use super::Contradiction;
 /// The values of the paging headers of one page. `None` if a header is missing. An empty header
 /// counts as missing, except `X-Next-Page`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Headers {
+pub(super) struct PagingHeaders {
     /// `X-Page`: the number of the page.
     pub(super) page: Option<u64>,
     /// `X-Per-Page`: the number of entries in a full page.
-    pub(super) size: Option<usize>,
+    pub(super) page_size: Option<usize>,
     /// `X-Total`: the number of entries in the list.
     pub(super) total: Option<u64>,
     /// `X-Total-Pages`: the number of pages in the list.
     pub(super) total_pages: Option<u64>,
     /// `X-Next-Page`: the next page, or that there is none.
-    pub(super) next: Option<Option<u64>>,
+    pub(super) next_page: Option<Option<u64>>,
     /// `Link`: the link to the next page, or that there is none.
-    pub(super) link: Option<Option<PageLink>>,
+    pub(super) next_link: Option<Option<PageLink>>,
 }
 
 /// The parameters of a link that give the position of its page. The URL is never used: a link to
@@ -36,73 +36,81 @@ pub(super) struct PageLink {
 
 /// A header is malformed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub(super) struct MalformedHeader;
 
-impl Headers {
+impl PagingHeaders {
     /// Reads the headers of page `page`.
     pub(super) fn read(headers: &HeaderMap, page: u64) -> Result<Self, Contradiction> {
-        let malformed = |header| move |Malformed| Contradiction::malformed_header(page, header);
+        let malformed =
+            |header| move |MalformedHeader| Contradiction::malformed_header(page, header);
         Ok(Self {
-            page: number(headers, "X-Page").map_err(malformed("X-Page"))?,
-            size: number(headers, "X-Per-Page")
+            page: header_number(headers, "X-Page").map_err(malformed("X-Page"))?,
+            page_size: header_number(headers, "X-Per-Page")
                 .map_err(malformed("X-Per-Page"))?
                 .map(NonZeroUsize::get),
-            total: number(headers, "X-Total").map_err(malformed("X-Total"))?,
-            total_pages: number(headers, "X-Total-Pages").map_err(malformed("X-Total-Pages"))?,
-            next: next_page(headers).map_err(malformed("X-Next-Page"))?,
-            link: next_link(headers).map_err(malformed("Link"))?,
+            total: header_number(headers, "X-Total").map_err(malformed("X-Total"))?,
+            total_pages: header_number(headers, "X-Total-Pages")
+                .map_err(malformed("X-Total-Pages"))?,
+            next_page: next_page(headers).map_err(malformed("X-Next-Page"))?,
+            next_link: next_link(headers).map_err(malformed("Link"))?,
         })
     }
 }
 
 /// The value of a header. Several equal ones count as one.
-fn value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Malformed> {
+fn header_value<'h>(
+    headers: &'h HeaderMap,
+    name: &str,
+) -> Result<Option<&'h str>, MalformedHeader> {
     let mut values = headers
         .get_all(name)
         .iter()
-        .map(|value| value.to_str().map(str::trim).map_err(|_| Malformed));
+        .map(|value| value.to_str().map(str::trim).map_err(|_| MalformedHeader));
     let Some(first) = values.next().transpose()? else { return Ok(None) };
-    if values.all(|other| other == Ok(first)) { Ok(Some(first)) } else { Err(Malformed) }
+    if values.all(|other| other == Ok(first)) { Ok(Some(first)) } else { Err(MalformedHeader) }
 }
 
-fn number<T: FromStr>(headers: &HeaderMap, name: &str) -> Result<Option<T>, Malformed> {
-    let value = value(headers, name)?.filter(|value| !value.is_empty());
-    value.map(|value| value.parse().map_err(|_| Malformed)).transpose()
+fn header_number<T: FromStr>(
+    headers: &HeaderMap,
+    name: &str,
+) -> Result<Option<T>, MalformedHeader> {
+    let value = header_value(headers, name)?.filter(|value| !value.is_empty());
+    value.map(|value| value.parse().map_err(|_| MalformedHeader)).transpose()
 }
 
-fn next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, Malformed> {
-    let number = number(headers, "X-Next-Page")?;
-    Ok(value(headers, "X-Next-Page")?.map(|_| number))
+fn next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, MalformedHeader> {
+    let number = header_number(headers, "X-Next-Page")?;
+    Ok(header_value(headers, "X-Next-Page")?.map(|_| number))
 }
 
 /// The `Link` headers (RFC 8288): a link to the next page, only other links (`Some(None)`), or
 /// none.
-fn next_link(headers: &HeaderMap) -> Result<Option<Option<PageLink>>, Malformed> {
-    let mut found = None;
+fn next_link(headers: &HeaderMap) -> Result<Option<Option<PageLink>>, MalformedHeader> {
+    let mut link = None;
     for value in headers.get_all("Link") {
-        let mut rest = value.to_str().map_err(|_| Malformed)?;
-        while let Some(start) = rest.find('<') {
-            let end = rest[start..].find('>').ok_or(Malformed)? + start;
-            let target = &rest[start + 1..end];
-            let (parameters, after) = split_outside_quotes(&rest[end + 1..], ',');
+        let mut unread = value.to_str().map_err(|_| MalformedHeader)?;
+        while let Some(start) = unread.find('<') {
+            let end = unread[start..].find('>').ok_or(MalformedHeader)? + start;
+            let url = &unread[start + 1..end];
+            let (parameters, tail) = split_outside_quotes(&unread[end + 1..], ',');
             if has_relation(parameters, &["next"]) {
-                let next = PageLink::parse(target)?;
-                if matches!(&found, Some(Some(other)) if *other != next) {
-                    return Err(Malformed);
+                let next = PageLink::parse(url)?;
+                if matches!(&link, Some(Some(other)) if *other != next) {
+                    return Err(MalformedHeader);
                 }
-                found = Some(Some(next));
+                link = Some(Some(next));
             } else if has_relation(parameters, &["first", "prev", "last"]) {
-                found = found.or(Some(None));
+                link = link.or(Some(None));
             }
-            rest = after;
+            unread = tail;
         }
     }
-    Ok(found)
+    Ok(link)
 }
 
 impl PageLink {
     /// Reads the query of a link target.
-    fn parse(target: &str) -> Result<Self, Malformed> {
+    fn parse(target: &str) -> Result<Self, MalformedHeader> {
         let query = target
             .split('#')
             .next()
@@ -111,21 +119,21 @@ impl PageLink {
         let mut link = Self::default();
         for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             match name {
-                "page" => link.page = Some(value.parse().map_err(|_| Malformed)?),
-                "id_after" => link.id_after = Some(value.parse().map_err(|_| Malformed)?),
+                "page" => link.page = Some(value.parse().map_err(|_| MalformedHeader)?),
+                "id_after" => link.id_after = Some(value.parse().map_err(|_| MalformedHeader)?),
                 "cursor" => {
                     let value = value.replace('+', " ");
                     link.cursor = Some(
                         percent_decode_str(&value)
                             .decode_utf8()
-                            .map_err(|_| Malformed)?
+                            .map_err(|_| MalformedHeader)?
                             .into_owned(),
                     );
                 }
                 _ => {}
             }
         }
-        if link == Self::default() { Err(Malformed) } else { Ok(link) }
+        if link == Self::default() { Err(MalformedHeader) } else { Ok(link) }
     }
 }
 
@@ -138,14 +146,14 @@ fn has_relation(parameters: &str, names: &[&str]) -> bool {
 /// The relations in the parameters of a link, such as `; rel="next last"`.
 fn relations(parameters: &str) -> impl Iterator<Item = &str> {
     let mut rest = parameters;
-    let links = std::iter::from_fn(move || {
+    let link_parameters = std::iter::from_fn(move || {
         (!rest.is_empty()).then(|| {
-            let (one, after) = split_outside_quotes(rest, ';');
-            rest = after;
+            let (one, tail) = split_outside_quotes(rest, ';');
+            rest = tail;
             one
         })
     });
-    links
+    link_parameters
         .filter_map(|parameter| parameter.split_once('='))
         .filter(|(name, _)| name.trim().eq_ignore_ascii_case("rel"))
         .flat_map(|(_, value)| value.trim().trim_matches('"').split_ascii_whitespace())
@@ -153,11 +161,11 @@ fn relations(parameters: &str) -> impl Iterator<Item = &str> {
 
 /// Splits at the first `separator` outside of double quotes.
 fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
-    let mut quoted = false;
+    let mut is_quoted = false;
     for (at, c) in text.char_indices() {
         match c {
-            '"' => quoted = !quoted,
-            c if c == separator && !quoted => return (&text[..at], &text[at + c.len_utf8()..]),
+            '"' => is_quoted = !is_quoted,
+            c if c == separator && !is_quoted => return (&text[..at], &text[at + c.len_utf8()..]),
             _ => {}
         }
     }
@@ -200,7 +208,7 @@ mod tests {
             "<a?page=2>; rel=next, <a?page=3>; rel=next",
         ];
         for text in unclear {
-            assert_eq!(next_link(&headers(&[("link", text)])), Err(Malformed), "{text}");
+            assert_eq!(next_link(&headers(&[("link", text)])), Err(MalformedHeader), "{text}");
         }
         let two = headers(&[("link", "<a>; rel=first"), ("link", "<b?page=2>; rel=next")]);
         assert_eq!(next_link(&two), Ok(Some(Some(link(2)))));
@@ -217,8 +225,11 @@ mod tests {
             &["x-page", "x-per-page", "x-total", "x-total-pages", "x-next-page", "link"]
                 .map(|name| (name, "")),
         );
-        let nothing = Headers::read(&HeaderMap::new(), 1).unwrap();
-        assert_eq!(Headers::read(&empty, 1).unwrap(), Headers { next: Some(None), ..nothing });
+        let nothing = PagingHeaders::read(&HeaderMap::new(), 1).unwrap();
+        assert_eq!(
+            PagingHeaders::read(&empty, 1).unwrap(),
+            PagingHeaders { next_page: Some(None), ..nothing }
+        );
     }
 
     #[test]
@@ -231,11 +242,14 @@ mod tests {
                 &[(name, "1"), (name, "2")],
                 &[(name, "99999999999999999999")],
             ] {
-                assert_eq!(Headers::read(&headers(pairs), 3), unclear, "{pairs:?}");
+                assert_eq!(PagingHeaders::read(&headers(pairs), 3), unclear, "{pairs:?}");
             }
-            assert!(Headers::read(&headers(&[(name, "1"), (name, "1")]), 3).is_ok(), "{name}");
+            assert!(
+                PagingHeaders::read(&headers(&[(name, "1"), (name, "1")]), 3).is_ok(),
+                "{name}"
+            );
         }
         let unclear = Err(Contradiction::malformed_header(3, "X-Per-Page"));
-        assert_eq!(Headers::read(&headers(&[("x-per-page", "0")]), 3), unclear);
+        assert_eq!(PagingHeaders::read(&headers(&[("x-per-page", "0")]), 3), unclear);
     }
 }

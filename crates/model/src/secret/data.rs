@@ -1,4 +1,4 @@
-//! Data with references in it, such as the headers of a hook: `[{key: A, value: {env: NAME}}]`.
+//! Data that contains references, such as the headers of a hook: `[{key: A, value: {env: NAME}}]`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use super::Reference;
 use crate::value::plain_text;
 
-/// Data that may have references to secrets in it.
+/// Data that may contain references to secrets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueWithSecrets {
@@ -21,24 +21,24 @@ pub enum ValueWithSecrets {
 }
 
 impl ValueWithSecrets {
-    /// The data as JSON, with `value` in the place of each reference.
+    /// The data as JSON. `resolve` returns the value of each reference.
     ///
     /// # Errors
-    /// The first error of `value`.
+    /// The first error of `resolve`.
     pub fn to_json<E>(
         &self,
-        value: &mut dyn FnMut(&Reference) -> Result<Json, E>,
+        resolve: &mut dyn FnMut(&Reference) -> Result<Json, E>,
     ) -> Result<Json, E> {
         Ok(match self {
             Self::Plain(text) => serde_json::from_str(text).unwrap_or_default(),
-            Self::Secret(reference) => value(reference)?,
+            Self::Secret(reference) => resolve(reference)?,
             Self::List(items) => {
-                items.iter().map(|item| item.to_json(value)).collect::<Result<_, _>>()?
+                items.iter().map(|item| item.to_json(resolve)).collect::<Result<_, _>>()?
             }
             Self::Map(entries) => Json::Object(
                 entries
                     .iter()
-                    .map(|(key, data)| Ok((key.clone(), data.to_json(value)?)))
+                    .map(|(key, data)| Ok((key.clone(), data.to_json(resolve)?)))
                     .collect::<Result<_, _>>()?,
             ),
         })
@@ -55,8 +55,8 @@ impl ValueWithSecrets {
     }
 }
 
-/// The reference or template that a mapping is written as, if it is one: `env`, `file` or `text`,
-/// and the text after it.
+/// The key (`env`, `file` or `text`) and the text of a mapping that is a reference or a template;
+/// `None` for other data.
 pub fn reference_parts(json: &Json) -> Option<(&str, String)> {
     let object = json.as_object().filter(|object| object.len() == 1)?;
     let (key, value) = object.iter().next()?;
@@ -65,7 +65,7 @@ pub fn reference_parts(json: &Json) -> Option<(&str, String)> {
     (is_reference && is_scalar).then(|| (&**key, plain_text(value)))
 }
 
-/// True if a reference or a template is written in `json`.
+/// True if `json` contains a reference or a template.
 pub fn has_reference(json: &Json) -> bool {
     reference_parts(json).is_some()
         || match json {

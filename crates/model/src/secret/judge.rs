@@ -1,10 +1,11 @@
 //! Decides whether a value may be a secret: by its name, by its form, and by the secrecy of its
 //! field.
 //!
-//! Everything that leaves the program is checked here: reports, snapshots, manifests, quotations and names of
-//! entries. In doubt, a value counts as a secret: leaving it out costs a line, but a secret in Git is
-//! compromised. The secrecy of the field is the degree of doubt: a text of an open field is shown
-//! unless it has the form of a credential; in an address, each part that may be one is hidden.
+//! All output is checked here: reports, snapshots, manifests, quotations and names of entries. In
+//! doubt, a value counts as a secret: hiding it costs a line, but a secret in Git is compromised.
+//! The secrecy of the field decides how much doubt suffices: a text of an open field is shown
+//! unless it has the form of a credential; in an address, each part that may be a credential is
+//! hidden.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
@@ -21,7 +22,7 @@ use crate::{
 /// Patterns of secrets, from `signs.yaml`.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
-struct Signs {
+struct SecretPatterns {
     words: Vec<&'static str>,
     ends: Vec<&'static str>,
     tokens: Vec<&'static str>,
@@ -30,28 +31,30 @@ struct Signs {
     addresses: Vec<&'static str>,
 }
 
-static SIGNS: LazyLock<Signs> = LazyLock::new(|| {
+static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
     let signs = include_str!(concat!(env!("OUT_DIR"), "/tables/secret/signs.json"));
     serde_json::from_str(signs).expect("the build writes JSON of this form")
 });
 
-/// The minimum length of a token, and of what follows its beginning.
+/// The minimum length of a token, and of its part after the beginning.
 const MIN_TOKEN_LENGTHS: [usize; 2] = [16, 10];
-/// The minimum length of a value whose name is that of a secret, and of the secret in an address.
+/// The minimum length of a value with the name of a secret, and of the secret in an address.
 const MIN_NAMED_LENGTH: usize = 8;
 /// The minimum length of a run of letters and digits that may be a secret.
 const MIN_RUN_LENGTH: usize = 20;
-/// The minimum length if all of them are hexadecimal digits.
+/// The minimum length of a run of hexadecimal digits only.
 const MIN_HEX_LENGTH: usize = 32;
 /// The minimum entropy of a secret in bits per character.
 const MIN_ENTROPY_BITS: f64 = 3.5;
-/// Where a part that may be a secret can begin: `://`, `=`, a key, or a token.
+/// The markers before or at the start of a possible secret (`://`, `=`, a key, or a token), and the
+/// index of the first token that must also be random.
 static MARKERS: LazyLock<(AhoCorasick, usize)> = LazyLock::new(|| {
-    let markers = [&["://", "=", PRIVATE_KEY_MARK], &*SIGNS.tokens, &*SIGNS.like_tokens].concat();
-    let first_like = markers.len() - SIGNS.like_tokens.len();
-    // Some beginnings start with another one.
+    let markers =
+        [&["://", "=", PRIVATE_KEY_MARK], &*PATTERNS.tokens, &*PATTERNS.like_tokens].concat();
+    let first_lookalike = markers.len() - PATTERNS.like_tokens.len();
+    // One beginning can be a prefix of another one.
     let longest = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(markers);
-    (longest.expect("a few short patterns"), first_like)
+    (longest.expect("a few short patterns"), first_lookalike)
 });
 
 /// The text in the first line of every private key.
@@ -66,12 +69,12 @@ pub enum Credential {
     PrivateKey,
     /// A password in a URL.
     Password,
-    /// A value whose name is that of a secret.
+    /// A value with the name of a secret.
     Parameter,
-    /// A URL that allows anyone who knows it to write.
+    /// A URL that lets everyone who knows it write.
     Address,
-    /// A part that may be anything: not judged in open fields.
-    Doubt,
+    /// A part that may be a secret. It is ignored in open fields.
+    Possible,
 }
 
 impl Credential {
@@ -83,7 +86,7 @@ impl Credential {
             Self::Password => "a password",
             Self::Parameter => "a secret parameter",
             Self::Address => "an address that is a secret",
-            Self::Doubt => "a possible secret",
+            Self::Possible => "a possible secret",
         }
     }
 }
@@ -92,13 +95,13 @@ impl Credential {
 pub fn is_named_like_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
-    words
-        .any(|word| SIGNS.words.contains(&word) || SIGNS.ends.iter().any(|end| word.ends_with(end)))
+    words.any(|word| {
+        PATTERNS.words.contains(&word) || PATTERNS.ends.iter().any(|end| word.ends_with(end))
+    })
 }
 
-/// The parts of `text`, a value of a field with this `secrecy`, that may be secret: ordered and
-/// merged. A sensitive value is never shown; of one, these are the reasons not to write it into a
-/// file either.
+/// The parts of `text`, a value of a field with this `secrecy`, that may be secret, ordered and
+/// merged. A sensitive value is never shown; its parts show whether it may be written into a file.
 pub fn find_secrets(text: &str, secrecy: Secrecy) -> Vec<Range<usize>> {
     merge_ranges(
         find_candidates(text, secrecy).into_iter().map(|(_, range)| range).collect(),
@@ -116,7 +119,7 @@ pub fn mask_url(url: &str) -> Cow<'_, str> {
     mask_text(url, Secrecy::Address)
 }
 
-/// The name of an entry without what may be secret in it.
+/// Masks the parts of an entry's name that may be secret.
 pub fn mask_name(name: &str) -> String {
     mask_text(name, Secrecy::Open).into_owned()
 }
@@ -131,7 +134,8 @@ pub fn contains_secret(value: &Json, secrecy: Secrecy) -> bool {
     value::texts(value).any(|text| may_be_secret(text, secrecy))
 }
 
-/// A live value of a field with this `secrecy` as it may be shown; `None` if it is hidden.
+/// A live value of a field with this `secrecy`, with secret parts masked; `None` if it must be
+/// hidden.
 pub fn showable_value(value: &Json, secrecy: Secrecy) -> Option<Json> {
     match (value, secrecy) {
         (_, Secrecy::Sensitive | Secrecy::Reference) => None,
@@ -143,34 +147,36 @@ pub fn showable_value(value: &Json, secrecy: Secrecy) -> Option<Json> {
     }
 }
 
-/// The credential that is certainly in `text`.
+/// The most certain credential in `text`.
 pub fn find_credential(text: &str) -> Option<Credential> {
-    find_candidates(text, Secrecy::Open).into_iter().map(|(what, _)| what).min()
+    find_candidates(text, Secrecy::Open).into_iter().map(|(credential, _)| credential).min()
 }
 
-/// True if `text` is too irregular to be written by a person. Digests and UUIDs are not.
-pub fn has_random(text: &str) -> bool {
+/// True if `text` has a run that is too irregular to be written by a person. Digests and UUIDs do
+/// not count.
+pub fn has_random_run(text: &str) -> bool {
     text.split(|c| !is_token_char(c)).any(|part| is_random(part, false))
 }
 
-/// As [`find_secrets`], with the type of each, unordered and not merged.
+/// Like [`find_secrets`], with the kind of each, unordered and not merged.
 fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     let (markers, first_like) = &*MARKERS;
     for marker in markers.find_iter(text) {
         let (start, end) = (marker.start(), marker.end());
         match marker.pattern().as_usize() {
             // One URL can be inside another.
-            0 => add_url_parts(text, end, &mut found),
-            1 => found
+            0 => add_url_parts(text, end, &mut candidates),
+            1 => candidates
                 .extend(secret_parameter(text, start).map(|range| (Credential::Parameter, range))),
-            2 => found.extend(
+            2 => candidates.extend(
                 private_key_range(text, start).map(|range| (Credential::PrivateKey, range)),
             ),
             pattern => {
-                let is_like = pattern >= *first_like;
-                found.extend(
-                    token_range(text, start, end, is_like).map(|range| (Credential::Token, range)),
+                let must_be_random = pattern >= *first_like;
+                candidates.extend(
+                    token_range(text, start, end, must_be_random)
+                        .map(|range| (Credential::Token, range)),
                 );
             }
         }
@@ -183,40 +189,44 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
         let credential = Some(&decoded)
             .filter(|decoded| *decoded != part)
             .and_then(|text| find_credential(text));
-        found.extend(credential.map(|what| (what, range_of(text, part))));
+        candidates.extend(credential.map(|what| (what, subslice_range(text, part))));
     }
     match secrecy {
-        Secrecy::Open => found.retain(|(what, _)| *what != Credential::Doubt),
+        Secrecy::Open => candidates.retain(|(what, _)| *what != Credential::Possible),
         Secrecy::Address => {}
         Secrecy::Sensitive | Secrecy::Reference => {
             let words = text.split(|c: char| !is_token_char(c));
             let doubtful_words = words.filter(|word| {
-                let mut beginnings = SIGNS.beginnings.iter();
+                let mut beginnings = PATTERNS.beginnings.iter();
                 is_random(word, true)
                     || beginnings.any(|beginning| {
-                        word.split('/').any(|part| has_long_rest(part, beginning, MIN_NAMED_LENGTH))
+                        word.split('/').any(|part| has_long_tail(part, beginning, MIN_NAMED_LENGTH))
                     })
             });
-            found.extend(doubtful_words.map(|word| (Credential::Doubt, range_of(text, word))));
-            found.extend(text.find(PRIVATE_KEY_MARK).map(|at| (Credential::Doubt, at..text.len())));
+            candidates.extend(
+                doubtful_words.map(|word| (Credential::Possible, subslice_range(text, word))),
+            );
+            candidates.extend(
+                text.find(PRIVATE_KEY_MARK).map(|at| (Credential::Possible, at..text.len())),
+            );
         }
     }
-    found
+    candidates
 }
 
-/// The place of `part` in `text`.
-fn range_of(text: &str, part: &str) -> Range<usize> {
+/// The range of the subslice `part` in `text`.
+fn subslice_range(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()
 }
 
-/// True if `word` starts with `beginning` and has at least `min_rest` more bytes.
-fn has_long_rest(word: &str, beginning: &str, min_rest: usize) -> bool {
-    word.strip_prefix(beginning).is_some_and(|rest| rest.len() >= min_rest)
+/// True if `word` starts with `beginning` and has at least `min_tail` more bytes.
+fn has_long_tail(word: &str, beginning: &str, min_tail: usize) -> bool {
+    word.strip_prefix(beginning).is_some_and(|rest| rest.len() >= min_tail)
 }
 
-/// The token at `start` whose beginning ends at `end`.
-fn token_range(text: &str, start: usize, end: usize, is_like: bool) -> Option<Range<usize>> {
+/// The token at `start` whose known beginning ends at `end`.
+fn token_range(text: &str, start: usize, end: usize, must_be_random: bool) -> Option<Range<usize>> {
     let before = &text[..start];
     let is_encoded = before.len() >= 3 && before.as_bytes()[start - 3] == b'%';
     if !is_encoded && before.ends_with(|c: char| c.is_ascii_alphanumeric()) {
@@ -231,9 +241,9 @@ fn token_range(text: &str, start: usize, end: usize, is_like: bool) -> Option<Ra
         }
         stop = end + at + c.len_utf8();
     }
-    let (token, rest) = (&text[start..stop], &text[end..stop]);
-    let is_long = token.len() >= MIN_TOKEN_LENGTHS[0] && rest.len() >= MIN_TOKEN_LENGTHS[1];
-    (is_long && (!is_like || is_random(rest, false))).then_some(start..stop)
+    let (token, tail) = (&text[start..stop], &text[end..stop]);
+    let is_long = token.len() >= MIN_TOKEN_LENGTHS[0] && tail.len() >= MIN_TOKEN_LENGTHS[1];
+    (is_long && (!must_be_random || is_random(tail, false))).then_some(start..stop)
 }
 
 /// The private key whose first line has [`PRIVATE_KEY_MARK`] at `at`.
@@ -248,7 +258,7 @@ fn private_key_range(text: &str, at: usize) -> Option<Range<usize>> {
     Some(start..line.unwrap_or(text.len()))
 }
 
-/// The value after the `=` at `equals`, if its name is that of a secret.
+/// The value after the `=` at `equals`, if it has the name of a secret.
 fn secret_parameter(text: &str, equals: usize) -> Option<Range<usize>> {
     let ends_name = |c: char| !c.is_ascii_alphanumeric() && !"_-.%[]".contains(c);
     let name = text[..equals].rsplit(ends_name).next().unwrap_or_default();
@@ -278,11 +288,13 @@ fn is_placeholder(text: &str) -> bool {
         || (text.starts_with(['{', '<', '[']) || text.starts_with("%{"))
             && text.ends_with(['}', '>', ']'])
             && !text.contains(':')
-        || first.is_some_and(|first| "*.xX".contains(first) && text.chars().all(|c| c == first))
+        || first.is_some_and(|beginning| {
+            "*.xX".contains(beginning) && text.chars().all(|c| c == beginning)
+        })
 }
 
 /// Adds the parts of the URL whose authority begins at `start`.
-fn add_url_parts(text: &str, start: usize, found: &mut Vec<(Credential, Range<usize>)>) {
+fn add_url_parts(text: &str, start: usize, candidates: &mut Vec<(Credential, Range<usize>)>) {
     let end = text[start..]
         .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`'))
         .map_or(text.len(), |length| start + length);
@@ -290,32 +302,32 @@ fn add_url_parts(text: &str, start: usize, found: &mut Vec<(Credential, Range<us
     let authority = &text[start..path];
     let mut host = start;
     if let Some(length) = authority.rfind('@') {
-        found.push((classify_user(text, start, length), start..start + length));
+        candidates.push((classify_user(text, start, length), start..start + length));
         host = start + length + 1;
     } else if !has_plain_port(authority) || authority.ends_with(':') {
-        // The part that looks like a port may be a password that has a `/`, `?` or `#` in it, or whose
-        // `@` is missing.
+        // The apparent port may be a password that contains a `/`, `?` or `#`, or whose `@` is
+        // missing.
         let length = text[start..end].rfind('@');
         let credential =
-            length.map_or(Credential::Doubt, |length| classify_user(text, start, length));
-        found.push((credential, start..length.map_or(path, |length| start + length)));
+            length.map_or(Credential::Possible, |length| classify_user(text, start, length));
+        candidates.push((credential, start..length.map_or(path, |length| start + length)));
         host = length.map_or(start, |length| start + length + 1);
     }
     let fragment = text[path..end].find('#').map_or(end, |length| path + length);
     let query = text[path..fragment].find('?').map_or(fragment, |length| path + length);
     if host <= query {
-        add_path_parts(text, host, query, found);
+        add_path_parts(text, host, query, candidates);
     }
-    for pair in text[query..fragment].trim_start_matches('?').split(['&', ';']) {
-        let value = pair.split_once('=').map_or(pair, |(_, value)| value);
+    for parameter in text[query..fragment].trim_start_matches('?').split(['&', ';']) {
+        let value = parameter.split_once('=').map_or(parameter, |(_, value)| value);
         if !value.is_empty() {
             let credential =
-                if has_random(value) { Credential::Parameter } else { Credential::Doubt };
-            found.push((credential, range_of(text, value)));
+                if has_random_run(value) { Credential::Parameter } else { Credential::Possible };
+            candidates.push((credential, subslice_range(text, value)));
         }
     }
     if fragment + 1 < end {
-        found.push((Credential::Doubt, fragment + 1..end));
+        candidates.push((Credential::Possible, fragment + 1..end));
     }
 }
 
@@ -328,40 +340,41 @@ fn classify_user(text: &str, start: usize, length: usize) -> Credential {
         "" if !is_ssh && user.len() >= MIN_TOKEN_LENGTHS[0] && user.contains(char::is_numeric) => {
             Credential::Token
         }
-        "" => Credential::Doubt,
-        _ if is_placeholder(password) => Credential::Doubt,
+        "" => Credential::Possible,
+        _ if is_placeholder(password) => Credential::Possible,
         _ => Credential::Password,
     }
 }
 
-/// Adds what is secret in the host and path of a URL: the rest of an address that lets write, random
-/// parts after a word for hooks and, in doubt, other random parts.
+/// Adds the secret parts in the host and path of a URL: the rest of an address that allows writing,
+/// random parts after a word such as `hook`, and other random parts as possible secrets.
 fn add_path_parts(
     text: &str,
     host: usize,
     query: usize,
-    found: &mut Vec<(Credential, Range<usize>)>,
+    candidates: &mut Vec<(Credential, Range<usize>)>,
 ) {
-    let whole = text[host..query].to_ascii_lowercase();
-    let name = whole.split('/').next().unwrap_or_default();
+    let lower_url = text[host..query].to_ascii_lowercase();
+    let name = lower_url.split('/').next().unwrap_or_default();
     // An address begins at any label of the host.
     let mut labels = std::iter::once(0).chain(name.match_indices('.').map(|(dot, _)| dot + 1));
-    if let Some(rest) = labels.find_map(|at| {
-        let address = SIGNS.addresses.iter().find(|address| whole[at..].starts_with(**address))?;
+    if let Some(secret_start) = labels.find_map(|at| {
+        let address =
+            PATTERNS.addresses.iter().find(|address| lower_url[at..].starts_with(**address))?;
         Some(host + at + address.len())
     }) {
-        let is_open = query - rest < MIN_NAMED_LENGTH;
-        let credential = if is_open { Credential::Doubt } else { Credential::Address };
-        found.extend((rest < query).then_some((credential, rest..query)));
+        let is_too_short = query - secret_start < MIN_NAMED_LENGTH;
+        let credential = if is_too_short { Credential::Possible } else { Credential::Address };
+        candidates.extend((secret_start < query).then_some((credential, secret_start..query)));
         return;
     }
-    let mut is_hook = false;
+    let mut is_after_hook = false;
     for part in text[host..query].split(|c: char| !is_token_char(c) || c == '/') {
-        if is_random(part, is_hook) {
-            let credential = if is_hook { Credential::Address } else { Credential::Doubt };
-            found.push((credential, range_of(text, part)));
+        if is_random(part, is_after_hook) {
+            let credential = if is_after_hook { Credential::Address } else { Credential::Possible };
+            candidates.push((credential, subslice_range(text, part)));
         }
-        is_hook |= part.to_ascii_lowercase().contains("hook");
+        is_after_hook |= part.to_ascii_lowercase().contains("hook");
     }
 }
 
@@ -390,8 +403,8 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     let user = text.rfind('@').unwrap_or_default();
     let path = text[user..].find(['?', '#']).map_or(text.len(), |length| user + length + 1);
     let ranges = [0..user, path.min(text.len())..text.len()];
-    let shown = &text[user..path.min(text.len())];
-    shown
+    let visible = &text[user..path.min(text.len())];
+    visible
         .contains(['.', '/'])
         .then(|| ranges.into_iter().filter(|range| !range.is_empty()).collect())
 }
@@ -400,22 +413,25 @@ fn is_token_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+/=_-".contains(c)
 }
 
-/// True if a run of letters, digits and other characters of tokens is random. Digests and UUIDs count
-/// only `with_hex`.
-fn is_random(run: &str, with_hex: bool) -> bool {
+/// True if a run of token characters is random. Digests and UUIDs are random only if `counts_hex`.
+fn is_random(run: &str, counts_hex: bool) -> bool {
     if run.len() < MIN_RUN_LENGTH {
         return false;
     }
-    let hex: String = run.chars().filter(|c| *c != '-').collect();
+    let without_dashes: String = run.chars().filter(|c| *c != '-').collect();
     let has_digit = run.contains(|c: char| c.is_ascii_digit());
-    let is_hex = hex.len() >= MIN_HEX_LENGTH && hex.chars().all(|c| c.is_ascii_hexdigit());
+    let is_hex = without_dashes.len() >= MIN_HEX_LENGTH
+        && without_dashes.chars().all(|c| c.is_ascii_hexdigit());
     if is_hex {
-        return with_hex && has_digit;
+        return counts_hex && has_digit;
     }
     // Words joined by separators, as in paths, are not a run.
     let longest = run.split(['/', '-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
-    let kinds = [char::is_ascii_lowercase, char::is_ascii_uppercase, char::is_ascii_digit];
-    let class_count = kinds.into_iter().filter(|kind| longest.chars().any(|c| kind(&c))).count();
+    let char_classes = [char::is_ascii_lowercase, char::is_ascii_uppercase, char::is_ascii_digit];
+    let class_count = char_classes
+        .into_iter()
+        .filter(|is_in_class| longest.chars().any(|c| is_in_class(&c)))
+        .count();
     longest.len() >= MIN_RUN_LENGTH
         && class_count >= 2
         && has_digit
@@ -427,8 +443,8 @@ fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 128];
     text.bytes().filter(u8::is_ascii).for_each(|byte| counts[usize::from(byte)] += 1);
     let length = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
-    let share = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length);
-    share.map(|share| -share * share.log2()).sum()
+    let shares = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length);
+    shares.map(|share| -share * share.log2()).sum()
 }
 
 #[cfg(test)]
@@ -603,7 +619,7 @@ mod tests {
 
     #[test]
     fn each_beginning_of_a_token_is_found_whatever_follows() {
-        for beginning in &SIGNS.tokens {
+        for beginning in &PATTERNS.tokens {
             let token = format!("{beginning}plain-rest-of-a-token");
             assert_eq!(find_credential(&token), Some(Credential::Token), "{token}");
         }

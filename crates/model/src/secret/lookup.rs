@@ -1,4 +1,5 @@
-//! Resolves secrets from the environment and files. A manifest may name fewer than a command line.
+//! Resolves secrets from the environment and files. A manifest may refer to fewer variables and
+//! files than a command line.
 
 use std::{
     borrow::{Borrow, Cow},
@@ -17,9 +18,10 @@ use crate::{
 };
 
 use super::{
-    AllowedVariables, Reference, Secret, TextPiece, is_encoded, judge,
+    AllowedVariables, Reference, Secret, TextPiece, judge,
     matcher::{SECRET_MARK, SecretMatcher},
     names::TOKEN_NAMES,
+    needs_encoding,
 };
 
 /// The maximum size of a file that a manifest refers to, in MiB.
@@ -28,7 +30,7 @@ const MAX_FILE_MIB: u64 = 1;
 /// The maximum size of a file on a command line, in MiB: the limit of the service for attachments.
 const MAX_COMMAND_FILE_MIB: u64 = 10;
 
-/// Why a reference could not be resolved.
+/// The reason why a reference could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnresolvedReference {
     /// The environment variable is not set, or is not text.
@@ -90,7 +92,7 @@ pub struct Secrets {
     shows_credentials: bool,
 }
 
-/// undrift's own token, to recognise it.
+/// undrift's own token, so that it is recognised in values.
 #[derive(Clone)]
 struct OwnToken {
     token: Secret,
@@ -101,12 +103,12 @@ struct OwnToken {
 
 impl OwnToken {
     /// True if `value` is the token or contains it in any form.
-    fn is_in(&self, value: &[u8]) -> bool {
+    fn is_contained_in(&self, value: &[u8]) -> bool {
         let value = String::from_utf8_lossy(value);
         value.trim() == self.token.expose().trim() || !self.matcher.find(&value).is_empty()
     }
 
-    fn is_from(&self, file: &Path) -> bool {
+    fn is_token_file(&self, file: &Path) -> bool {
         self.file.is_some() && self.file == file.canonicalize().ok()
     }
 }
@@ -132,11 +134,11 @@ impl Secrets {
     }
 
     /// Resolves references of a command line: files anywhere, and names in `environment`.
-    pub fn of_command_line(environment: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub fn for_command_line(environment: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { root: None, ..Self::new("", environment) }
     }
 
-    /// Never uses undrift's own `token`, nor its `file`, as a value; and redacts it.
+    /// Refuses undrift's own `token` and its `file` as values, and redacts the token.
     #[must_use]
     pub fn with_service_token(mut self, token: Secret, file: Option<&Path>) -> Self {
         let mut matcher = SecretMatcher::default();
@@ -147,7 +149,7 @@ impl Secrets {
         self
     }
 
-    /// Lets manifests only name the environment variables in `allowed`.
+    /// Restricts manifests to the environment variables in `allowed`.
     #[must_use]
     pub fn with_allowed_variables(self, allowed: AllowedVariables) -> Self {
         Self { allowed, ..self }
@@ -168,8 +170,8 @@ impl Secrets {
         for reference in references {
             let reference = reference.borrow();
             if !self.results.contains_key(reference) {
-                let found = self.resolve_one(reference);
-                self.results.insert(reference.clone(), found);
+                let result = self.resolve_one(reference);
+                self.results.insert(reference.clone(), result);
             }
         }
     }
@@ -178,8 +180,8 @@ impl Secrets {
     pub fn check_uploads(&mut self, uploads: impl IntoIterator<Item = impl AsRef<str>>) {
         for path in uploads {
             let path = path.as_ref();
-            if let Err(missing @ UnresolvedReference::OwnToken(_)) = self.read_file(path) {
-                self.results.insert(Reference::File(path.to_owned()), Err(missing));
+            if let Err(refusal @ UnresolvedReference::OwnToken(_)) = self.read_file(path) {
+                self.results.insert(Reference::File(path.to_owned()), Err(refusal));
             }
         }
     }
@@ -189,7 +191,7 @@ impl Secrets {
         self.results.get(reference)?.as_ref().ok()
     }
 
-    /// The value of a reference whose parts were resolved, as it is sent: text, or data.
+    /// The value of a reference whose parts were resolved, in the form of requests: text, or data.
     pub fn value(&self, reference: &Reference) -> Option<Json> {
         let resolved = self.results.get(reference).cloned();
         let secret = resolved.unwrap_or_else(|| self.compose_value(reference)).ok()?;
@@ -199,7 +201,7 @@ impl Secrets {
         }
     }
 
-    /// Why `reference` could not be resolved, if it could not.
+    /// The reason why `reference` could not be resolved, if it could not.
     pub fn missing_reason(&self, reference: &Reference) -> Option<&UnresolvedReference> {
         let mut parts = [reference].into_iter().chain(reference.sources());
         parts.find_map(|part| self.results.get(part)?.as_ref().err())
@@ -209,7 +211,7 @@ impl Secrets {
     pub fn missing(&self) -> impl Iterator<Item = (&Reference, &UnresolvedReference)> {
         self.results
             .iter()
-            .filter_map(|(reference, found)| Some((reference, found.as_ref().err()?)))
+            .filter_map(|(reference, result)| Some((reference, result.as_ref().err()?)))
     }
 
     /// The bytes of an upload. It must be a regular file of at most 10 MiB; with a root, it must be
@@ -223,7 +225,7 @@ impl Secrets {
         Ok(bytes)
     }
 
-    /// Resolves `reference`. The value is redacted from now on, even if it is refused.
+    /// Resolves `reference`. From now on the value is redacted, even if it is refused.
     fn resolve_one(&mut self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
         let secret = self.read_reference(reference)?;
         if secret.expose().is_empty() {
@@ -234,11 +236,11 @@ impl Secrets {
         Ok(secret)
     }
 
-    /// A text or data, made of secrets that were resolved. Inside a URL, they are percent-encoded where
-    /// it needs that.
+    /// A text or data, composed of resolved secrets. Inside a URL, they are percent-encoded where
+    /// necessary.
     fn compose_value(&self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
-        let found = |source: &Reference| match self.results.get(source) {
-            Some(found) => Ok(found.clone()?),
+        let resolved = |source: &Reference| match self.results.get(source) {
+            Some(result) => Ok(result.clone()?),
             None => self.compose_value(source),
         };
         let text = match reference {
@@ -248,17 +250,17 @@ impl Secrets {
                 return Err(UnresolvedReference::File { path: path.clone(), why });
             }
             Reference::Data(data) => {
-                data.to_json(&mut |reference| Ok(found(reference)?.expose().into()))?.to_string()
+                data.to_json(&mut |reference| Ok(resolved(reference)?.expose().into()))?.to_string()
             }
             Reference::Text(pieces) => pieces
                 .iter()
                 .enumerate()
                 .map(|(at, piece): (usize, &TextPiece)| match piece {
                     TextPiece::Shown(shown) => Ok(shown.clone()),
-                    TextPiece::Secret(reference) if is_encoded(pieces, at) => {
-                        Ok(encode(found(reference)?.expose()).to_string())
+                    TextPiece::Secret(reference) if needs_encoding(pieces, at) => {
+                        Ok(encode(resolved(reference)?.expose()).to_string())
                     }
-                    TextPiece::Secret(reference) => Ok(found(reference)?.expose().to_owned()),
+                    TextPiece::Secret(reference) => Ok(resolved(reference)?.expose().to_owned()),
                 })
                 .collect::<Result<String, _>>()?,
         };
@@ -269,7 +271,7 @@ impl Secrets {
     fn read_reference(&mut self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
         match reference {
             Reference::Env(name) => {
-                self.check_name(name)?;
+                self.check_variable_name(name)?;
                 self.environment
                     .get(name)
                     .cloned()
@@ -291,26 +293,26 @@ impl Secrets {
     }
 
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, UnresolvedReference> {
-        let read = match &self.root {
+        let result = match &self.root {
             Some(root) => read_below(root, path),
             None => read_regular(Path::new(path), MAX_COMMAND_FILE_MIB),
         };
-        read.map_err(|why| UnresolvedReference::File { path: path.to_owned(), why })
+        result.map_err(|why| UnresolvedReference::File { path: path.to_owned(), why })
     }
 
     /// Refuses a `value`, from `reference`, that is or contains undrift's own token.
     fn refuse_token(&self, reference: &Reference, value: &[u8]) -> Result<(), UnresolvedReference> {
         let root = self.root.as_deref().unwrap_or(Path::new(""));
         let is_token = self.token.as_ref().is_some_and(|token| {
-            token.is_in(value)
-                || matches!(reference, Reference::File(path) if token.is_from(&root.join(path)))
+            token.is_contained_in(value)
+                || matches!(reference, Reference::File(path) if token.is_token_file(&root.join(path)))
         });
         if is_token { Err(UnresolvedReference::OwnToken(reference.clone())) } else { Ok(()) }
     }
 
-    /// True if the environment variable may be used at all. A command line may name more than a
-    /// manifest.
-    fn check_name(&self, name: &str) -> Result<(), UnresolvedReference> {
+    /// Checks that the environment variable may be used. A command line may use more variables than
+    /// a manifest.
+    fn check_variable_name(&self, name: &str) -> Result<(), UnresolvedReference> {
         match self.root {
             None if TOKEN_NAMES.contains(&name) => {
                 Err(UnresolvedReference::OwnToken(Reference::Env(name.to_owned())))
@@ -331,13 +333,13 @@ impl Secrets {
         self.matcher.find(text)
     }
 
-    /// A copy that hides only known secrets: [`Self::redact`] then shows credentials that are not known.
+    /// A copy that hides only known secrets: its [`Self::redact`] shows other credentials.
     #[must_use]
-    pub fn showing_credentials(&self) -> Self {
+    pub fn with_visible_credentials(&self) -> Self {
         Self { shows_credentials: true, ..self.clone() }
     }
 
-    /// `text` with every known secret redacted, and every credential that the [judge] finds masked. A
+    /// Redacts every known secret in `text`, and masks every credential that the [judge] finds. A
     /// second redaction changes nothing.
     pub fn redact(&self, text: &str) -> String {
         let text = self.redact_values(text);
@@ -348,8 +350,8 @@ impl Secrets {
         }
     }
 
-    /// `text` with every known secret redacted: unchanged, escaped or encoded. Without a copy if
-    /// there is none.
+    /// Redacts every known secret in `text`: unchanged, escaped or encoded. Returns `text` itself
+    /// if there is none.
     pub fn redact_values<'t>(&self, text: &'t str) -> Cow<'t, str> {
         replace_ranges(text, &self.find(text), SECRET_MARK)
     }
@@ -362,29 +364,30 @@ fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
     {
         return Err("it must be a path below the manifest folder, without `..`".into());
     }
-    let mut full = root.to_owned();
+    let mut full_path = root.to_owned();
     for component in relative.components() {
-        full.push(component);
-        let kind = std::fs::symlink_metadata(&full).map_err(|e| io_message(&e))?.file_type();
-        if kind.is_symlink() {
+        full_path.push(component);
+        let file_type =
+            std::fs::symlink_metadata(&full_path).map_err(|e| io_message(&e))?.file_type();
+        if file_type.is_symlink() {
             return Err("symbolic links are not followed".into());
         }
     }
-    read_regular(&full, MAX_FILE_MIB)
+    read_regular(&full_path, MAX_FILE_MIB)
 }
 
-/// The bytes of a regular file of at most `limit` MiB.
-fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
-    // Checked before it is opened: opening a pipe would wait for a writer.
+/// The bytes of a regular file of at most `max_mib` MiB.
+fn read_regular(path: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
+    // Checked before the file is opened, because opening a pipe would wait for a writer.
     let metadata = std::fs::metadata(path).map_err(|e| io_message(&e))?;
     if !metadata.is_file() {
         return Err("it is not a regular file".into());
     }
     let file = std::fs::File::open(path).map_err(|e| io_message(&e))?;
     let mut bytes = Vec::new();
-    file.take((limit << 20) + 1).read_to_end(&mut bytes).map_err(|e| io_message(&e))?;
-    if bytes.len() as u64 > limit << 20 {
-        return Err(format!("it is larger than {limit} MiB"));
+    file.take((max_mib << 20) + 1).read_to_end(&mut bytes).map_err(|e| io_message(&e))?;
+    if bytes.len() as u64 > max_mib << 20 {
+        return Err(format!("it is larger than {max_mib} MiB"));
     }
     Ok(bytes)
 }
@@ -398,7 +401,7 @@ fn io_message(error: &std::io::Error) -> String {
     }
 }
 
-/// `text` without one newline at its end, as it is taken from a file.
+/// `text`, the content of a file, without one newline at its end.
 pub fn without_newline(text: &str) -> &str {
     text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text))
 }
@@ -442,11 +445,11 @@ mod tests {
             let redacted = secrets.redact(&format!("{value} is shown"));
             assert_eq!(redacted, format!("{SECRET_MARK} is shown"), "{reference}");
         }
-        let mut none = secrets(&[]);
+        let mut without_token = secrets(&[]);
         let reference = text("https://bot:", "@h/x");
-        none.resolve([&reference]);
+        without_token.resolve([&reference]);
         assert_eq!(
-            none.missing_reason(&reference),
+            without_token.missing_reason(&reference),
             Some(&UnresolvedReference::Env("TOKEN".into()))
         );
         let mut reserved = Secrets::new("/nowhere", [("CI_JOB_TOKEN".into(), "x".into())]);
@@ -459,7 +462,7 @@ mod tests {
         );
     }
 
-    /// Rules that include projects come to texts and data after all secrets were resolved.
+    /// Rules that include projects compose texts and data after all secrets were resolved.
     #[test]
     fn texts_and_data_are_made_of_resolved_secrets() {
         let part = Reference::Env("A".into());
@@ -509,9 +512,9 @@ mod tests {
 
     const TOKEN: &str = "glpat-token/of+undrift";
 
-    /// Why `reference` is missing below `folder`, if the environment contains `variables` and the
-    /// token comes from the file `token`.
-    fn refused(
+    /// The reason why `reference` is missing below `folder`, if the environment contains
+    /// `variables` and the token comes from the file `token`.
+    fn refusal_reason(
         folder: &Path,
         reference: &Reference,
         variables: &[(&str, &str)],
@@ -537,10 +540,10 @@ mod tests {
             "https://oauth2:glpat-token%2Fof%2Bundrift@gitlab.example.org/a.git",
             "{\"auth\": \"b2F1dGgyOmdscGF0LXRva2VuL29mK3VuZHJpZnQ=\"}", // of `oauth2:TOKEN`
         ] {
-            assert_eq!(refused(folder.path(), &alias, &[("ADMIN", value)]), own, "{value}");
+            assert_eq!(refusal_reason(folder.path(), &alias, &[("ADMIN", value)]), own, "{value}");
         }
         for value in ["glpat-token-of-another", "glpat-token", SECRET_MARK] {
-            assert_eq!(refused(folder.path(), &alias, &[("ADMIN", value)]), None, "{value}");
+            assert_eq!(refusal_reason(folder.path(), &alias, &[("ADMIN", value)]), None, "{value}");
         }
         let mut short = Secrets::new(
             "/nowhere",
@@ -567,7 +570,7 @@ mod tests {
         {
             let reference = Reference::File(path.into());
             assert_eq!(
-                refused(folder.path(), &reference, &[]),
+                refusal_reason(folder.path(), &reference, &[]),
                 is_own.then(|| UnresolvedReference::OwnToken(reference.clone())),
                 "{path}"
             );
@@ -581,8 +584,11 @@ mod tests {
     fn manifests_only_name_allowed_variables() {
         let nowhere = Path::new("/nowhere");
         for name in ["CI_JOB_TOKEN", "GITLAB_TOKEN", "UNDRIFT_TOKEN"] {
-            let refused =
-                refused(nowhere, &Reference::Env(name.into()), &[(name, "a value of some length")]);
+            let refused = refusal_reason(
+                nowhere,
+                &Reference::Env(name.into()),
+                &[(name, "a value of some length")],
+            );
             assert_eq!(refused, Some(UnresolvedReference::Reserved(name.into())));
         }
         let environment = || {
@@ -590,7 +596,7 @@ mod tests {
                 .map(|name| (name.to_owned(), "a value of some length".to_owned()))
         };
         let mut secrets = Secrets::new(nowhere, environment())
-            .with_allowed_variables(AllowedVariables::matching(["SHOP_*", "*I_KEY"]).unwrap());
+            .with_allowed_variables(AllowedVariables::from_globs(["SHOP_*", "*I_KEY"]).unwrap());
         let references =
             ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| Reference::Env(name.into()));
         secrets.resolve(&references);
@@ -603,10 +609,10 @@ mod tests {
             ]
         );
         let mut secrets = Secrets::new(nowhere, environment())
-            .with_allowed_variables(AllowedVariables::matching(["*_KEY", "CI_K*"]).unwrap());
+            .with_allowed_variables(AllowedVariables::from_globs(["*_KEY", "CI_K*"]).unwrap());
         secrets.resolve(&references);
         assert_eq!(secrets.missing().count(), 0, "a glob that starts likewise allows it");
-        let mut secrets = Secrets::of_command_line(environment());
+        let mut secrets = Secrets::for_command_line(environment());
         secrets.resolve(&references);
         assert_eq!(secrets.missing().count(), 0, "a person may name them");
     }
@@ -661,7 +667,7 @@ mod tests {
     fn a_command_line_may_name_any_regular_file_up_to_ten_megabytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("large");
-        let secrets = Secrets::of_command_line([]);
+        let secrets = Secrets::for_command_line([]);
         for (size, fits) in [(2 << 20, true), (10 << 20, true), ((10 << 20) + 1, false)] {
             std::fs::write(&path, vec![b'x'; size]).unwrap();
             assert_eq!(secrets.read_file(path.to_str().unwrap()).is_ok(), fits, "{size}");

@@ -1,8 +1,8 @@
 //! Finds secrets in texts: unchanged, escaped, broken into lines, or encoded.
 //!
-//! Escapes are removed from the text ([`View`]), and parts that may be base64 or hex are decoded,
-//! wherever the secret begins in them; then both are repeated on the result. Secrets are stored
-//! with and without their escapes, because some contain text that looks like an escape.
+//! Escapes are removed from the text ([`MappedText`]), and parts that may be base64 or hex are
+//! decoded, at every possible start of the secret; then both steps are repeated on the result.
+//! Secrets are stored
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use std::{
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use super::view::View;
+use super::view::MappedText;
 use crate::text;
 
 /// The replacement for a secret.
@@ -25,23 +25,23 @@ const MIN_SECRET_BYTES: usize = 6;
 /// From this length in bytes on, a secret is matched in any case and without its white space.
 const MIN_DISTINCT_BYTES: usize = 16;
 
-/// The number of bytes of a form in the automaton; the rest is compared directly. Otherwise a large
-/// file would need a larger automaton.
+/// The number of bytes of a form in the automaton; the rest is compared directly, because a large
+/// secret would need a larger automaton.
 const MAX_PREFIX_BYTES: usize = 64;
 
 /// The maximum number of nested escapes, and of nested encodings.
 const MAX_NESTING: usize = 3;
 
 /// The number of bytes of a text that are searched at once: a search needs about twenty bytes of
-/// memory for each.
+/// memory for each byte.
 const WINDOW_BYTES: usize = 1 << 18;
 
 /// The number of bytes by which windows overlap, so that each secret is in one window as a whole.
 /// Escapes and encodings make a secret longer.
 const OVERLAP_BYTES: usize = 1 << 16;
 
-/// The maximum factor by which escapes and encodings make a secret longer. Used if it gives more
-/// than [`OVERLAP_BYTES`].
+/// The maximum factor by which escapes and encodings make a secret longer. Used if the result
+/// exceeds [`OVERLAP_BYTES`].
 const MAX_EXPANSION: usize = 64;
 
 /// A set of secrets.
@@ -63,11 +63,12 @@ impl SecretMatcher {
 
     /// Adds each run of `length` characters of `secret`.
     pub(super) fn add_pieces(&mut self, secret: &str, length: usize) {
-        let folded =
-            String::from_utf8_lossy(View::from_text(secret.as_bytes()).without_escapes().bytes())
-                .into_owned();
-        for whole in [secret, &folded] {
-            let chars: Vec<char> = whole.chars().collect();
+        let folded = String::from_utf8_lossy(
+            MappedText::from_text(secret.as_bytes()).without_escapes().bytes(),
+        )
+        .into_owned();
+        for form in [secret, &folded] {
+            let chars: Vec<char> = form.chars().collect();
             let pieces = chars.windows(length).map(|piece| String::from_iter(piece).into_bytes());
             self.forms.extend(pieces.map(Arc::from));
         }
@@ -86,48 +87,53 @@ impl SecretMatcher {
         )
     }
 
-    /// As [`Self::find`], in windows that begin at lines.
+    /// Like [`Self::find`], in windows that begin at the start of a line.
     fn find_in_windows(&self, text: &str, window: usize, overlap: usize) -> Vec<Range<usize>> {
         if self.forms.is_empty() || text.len() < MIN_SECRET_BYTES {
             return Vec::new();
         }
-        let everything = 0..text.len();
+        let whole_range = 0..text.len();
         let finder = self.finder.get_or_init(|| FormFinder::new(&self.forms));
-        let Some(automaton) = &finder.automaton else { return [everything].into() };
-        let mut found = Vec::new();
-        let mut from = 0;
-        while from < text.len() {
-            let next = next_line(text, from.saturating_add(window));
-            let end = next_line(text, next.saturating_add(overlap));
-            if u32::try_from(end - from).is_err() {
-                return [everything].into();
+        let Some(automaton) = &finder.automaton else { return [whole_range].into() };
+        let mut ranges = Vec::new();
+        let mut window_start = 0;
+        while window_start < text.len() {
+            let next_start = next_line(text, window_start.saturating_add(window));
+            let end = next_line(text, next_start.saturating_add(overlap));
+            if u32::try_from(end - window_start).is_err() {
+                return [whole_range].into();
             }
             let mut search = SecretSearch { finder, automaton, ranges: Vec::new() };
-            search.search_layers(&View::from_text(&text.as_bytes()[from..end]), 0);
-            found.extend(search.ranges.into_iter().map(|at| from + at.start..from + at.end));
-            from = if end == text.len() { end } else { next };
+            search.search_layers(&MappedText::from_text(&text.as_bytes()[window_start..end]), 0);
+            ranges.extend(
+                search
+                    .ranges
+                    .into_iter()
+                    .map(|range| window_start + range.start..window_start + range.end),
+            );
+            window_start = if end == text.len() { end } else { next_start };
         }
-        if found.is_empty() {
-            return found;
+        if ranges.is_empty() {
+            return ranges;
         }
-        // Marks are included, so that a secret which is a part of the mark is not replaced in it,
-        // and a second redaction changes nothing.
+        // Marks are included: a secret that is a part of the mark must not be replaced in it, and a
+        // second redaction must change nothing.
         let marks = text.match_indices(SECRET_MARK).map(|(at, mark)| at..at + mark.len());
-        merge_whole_chars(text, found.into_iter().chain(marks).collect())
+        merge_whole_chars(text, ranges.into_iter().chain(marks).collect())
     }
 }
 
-/// The start of the first line of `text` after the byte `from`, or its end.
-fn next_line(text: &str, from: usize) -> usize {
-    let rest = text.as_bytes().get(from..).unwrap_or_default();
-    rest.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| from + at + 1)
+/// The start of the first line of `text` after the byte `offset`, or its end.
+fn next_line(text: &str, offset: usize) -> usize {
+    let rest = text.as_bytes().get(offset..).unwrap_or_default();
+    rest.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| offset + at + 1)
 }
 
 /// The forms of `secret`: unchanged, without escapes, and without line breaks.
 fn search_forms(secret: &str) -> Vec<Vec<u8>> {
-    let raw = View::from_text(secret.as_bytes());
+    let raw = MappedText::from_text(secret.as_bytes());
     let mut folded = raw.without_escapes().bytes().to_vec();
-    // Together with following text, this could be an escape.
+    // Together with the text after it, this byte could be an escape.
     while folded.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
     let with_plus = folded.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
     let unbroken = without_whitespace(&raw).bytes().to_vec();
@@ -142,14 +148,14 @@ fn search_forms(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Without white space: long texts are broken into lines.
-fn without_whitespace(view: &View<'_>) -> View<'static> {
+/// Removes white space, because long texts are broken into lines.
+fn without_whitespace(view: &MappedText<'_>) -> MappedText<'static> {
     view.without(|byte| byte.is_ascii_whitespace())
 }
 
-/// `found` extended to whole characters of `text`, ordered and merged.
-fn merge_whole_chars(whole: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    for range in &mut found {
+/// Extends `ranges` to whole characters of the text; returns them ordered and merged.
+fn merge_whole_chars(whole: &str, mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    for range in &mut ranges {
         while !whole.is_char_boundary(range.start) {
             range.start -= 1;
         }
@@ -157,18 +163,18 @@ fn merge_whole_chars(whole: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usi
             range.end += 1;
         }
     }
-    text::merge_ranges(found, false)
+    text::merge_ranges(ranges, false)
 }
 
-/// Finds forms by their beginnings. If the automaton cannot be built because it is too large,
-/// everything counts as secret.
+/// Finds forms by their beginnings. If the automaton is too large to be built, everything counts as
+/// secret.
 #[derive(Clone)]
 struct FormFinder {
     automaton: Option<AhoCorasick>,
-    /// The forms by their beginning, in any case.
+    /// The forms by their case-insensitive beginning.
     forms: Vec<Vec<Arc<[u8]>>>,
     /// The length of the shortest form.
-    shortest: usize,
+    min_form_length: usize,
 }
 
 impl FormFinder {
@@ -184,26 +190,36 @@ impl FormFinder {
             .build(by_beginning.keys())
             .ok();
         let shortest = forms.iter().map(|form| form.len()).min().unwrap_or(MIN_SECRET_BYTES);
-        Self { automaton, forms: by_beginning.into_values().collect(), shortest }
+        Self { automaton, forms: by_beginning.into_values().collect(), min_form_length: shortest }
     }
 }
 
 /// An encoding of bytes as digits.
 struct Encoding {
     /// The number of bits per digit.
-    bits: usize,
-    /// The number of digits that encode whole bytes: the first digit may be at any of these
-    /// offsets.
-    group: usize,
-    digit: fn(u8) -> Option<u8>,
+    bits_per_digit: usize,
+    /// The number of digits that encode whole bytes. The first digit may be at any offset in such a
+    /// group.
+    digits_per_group: usize,
+    decode_digit: fn(u8) -> Option<u8>,
     /// Bytes that may separate two digits.
-    separates: fn(u8) -> bool,
+    is_separator: fn(u8) -> bool,
 }
 
 /// Both alphabets of base64, and hexadecimal digits with common separators.
 const ENCODINGS: [Encoding; 2] = [
-    Encoding { bits: 6, group: 4, digit: base64_digit, separates: |_| false },
-    Encoding { bits: 4, group: 2, digit: hex_digit, separates: |b| matches!(b, b':' | b'-') },
+    Encoding {
+        bits_per_digit: 6,
+        digits_per_group: 4,
+        decode_digit: base64_digit,
+        is_separator: |_| false,
+    },
+    Encoding {
+        bits_per_digit: 4,
+        digits_per_group: 2,
+        decode_digit: hex_digit,
+        is_separator: |b| matches!(b, b':' | b'-'),
+    },
 ];
 
 const fn base64_digit(byte: u8) -> Option<u8> {
@@ -222,24 +238,24 @@ fn hex_digit(byte: u8) -> Option<u8> {
 }
 
 impl Encoding {
-    /// The bytes that `digits` encode, without an incomplete rest.
+    /// The bytes that `digits` encode, without an incomplete last byte.
     fn decode(&self, digits: &[u8]) -> Vec<u8> {
-        let (mut held, mut count) = (0_u32, 0);
-        let mut bytes = Vec::with_capacity(digits.len() * self.bits / 8);
+        let (mut buffer, mut bit_count) = (0_u32, 0);
+        let mut bytes = Vec::with_capacity(digits.len() * self.bits_per_digit / 8);
         for digit in digits {
-            held = held << self.bits | u32::from(*digit);
-            count += self.bits;
-            if count >= 8 {
-                count -= 8;
-                bytes.push((held >> count).to_le_bytes()[0]);
+            buffer = buffer << self.bits_per_digit | u32::from(*digit);
+            bit_count += self.bits_per_digit;
+            if bit_count >= 8 {
+                bit_count -= 8;
+                bytes.push((buffer >> bit_count).to_le_bytes()[0]);
             }
         }
         bytes
     }
 
     /// The range of digits that encodes a range of bytes.
-    const fn digits(&self, bytes: &Range<usize>) -> Range<usize> {
-        8 * bytes.start / self.bits..(8 * bytes.end).div_ceil(self.bits)
+    const fn digit_range(&self, bytes: &Range<usize>) -> Range<usize> {
+        8 * bytes.start / self.bits_per_digit..(8 * bytes.end).div_ceil(self.bits_per_digit)
     }
 }
 
@@ -253,22 +269,26 @@ struct SecretSearch<'f> {
 
 impl SecretSearch<'_> {
     /// Searches `view` and everything encoded in it.
-    fn search_layers(&mut self, view: &View<'_>, depth: usize) {
+    fn search_layers(&mut self, view: &MappedText<'_>, depth: usize) {
         let plain = self.search_escaped(view, 0);
-        let solid = without_whitespace(plain.as_ref().unwrap_or(view));
-        self.search_plain(solid.bytes(), |range| solid.source(range));
+        let unbroken = without_whitespace(plain.as_ref().unwrap_or(view));
+        self.search_plain(unbroken.bytes(), |range| unbroken.source(range));
         for encoding in &ENCODINGS {
-            if solid.bytes().iter().any(|byte| (encoding.separates)(*byte)) {
-                self.search_encoded(&solid.without(encoding.separates), encoding, depth);
+            if unbroken.bytes().iter().any(|byte| (encoding.is_separator)(*byte)) {
+                self.search_encoded(&unbroken.without(encoding.is_separator), encoding, depth);
             } else {
-                self.search_encoded(&solid, encoding, depth);
+                self.search_encoded(&unbroken, encoding, depth);
             }
         }
     }
 
     /// Searches `view`, and again after removing each level of escapes. Returns the view without
     /// escapes, if it had any.
-    fn search_escaped(&mut self, view: &View<'_>, layer: usize) -> Option<View<'static>> {
+    fn search_escaped(
+        &mut self,
+        view: &MappedText<'_>,
+        layer: usize,
+    ) -> Option<MappedText<'static>> {
         self.search_plain(view.bytes(), |range| view.source(range));
         if !view.has_escapes() {
             return None;
@@ -290,24 +310,24 @@ impl SecretSearch<'_> {
         }
     }
 
-    /// Searches everything that may be encoded in `view`.
-    fn search_encoded(&mut self, view: &View<'_>, encoding: &Encoding, depth: usize) {
+    /// Searches all parts of `view` that may be encoded.
+    fn search_encoded(&mut self, view: &MappedText<'_>, encoding: &Encoding, depth: usize) {
         let bytes = view.bytes();
         let mut end = 0;
         while end < bytes.len() {
             let start = end;
             let digits: Vec<u8> =
-                bytes[start..].iter().map_while(|byte| (encoding.digit)(*byte)).collect();
+                bytes[start..].iter().map_while(|byte| (encoding.decode_digit)(*byte)).collect();
             end += digits.len().max(1);
-            if digits.len() * encoding.bits < 8 * self.finder.shortest {
+            if digits.len() * encoding.bits_per_digit < 8 * self.finder.min_form_length {
                 continue;
             }
             // Padding is part of the encoded text.
             let padding = bytes[end..].iter().take_while(|byte| **byte == b'=').count();
-            for skipped in 0..encoding.group {
+            for skipped in 0..encoding.digits_per_group {
                 let decoded = encoding.decode(&digits[skipped..]);
                 let source = |range: Range<usize>| {
-                    let digit_range = encoding.digits(&range);
+                    let digit_range = encoding.digit_range(&range);
                     let padding = if range.end == decoded.len() { padding } else { 0 };
                     let first = start + skipped;
                     view.source(first + digit_range.start..first + digit_range.end + padding)
@@ -327,18 +347,19 @@ impl SecretSearch<'_> {
         source: impl Fn(Range<usize>) -> Range<usize>,
         depth: usize,
     ) {
-        let mut at = 0;
+        let mut chunk_end = 0;
         for chunk in bytes.utf8_chunks() {
-            let begin = at;
-            at += chunk.valid().len() + chunk.invalid().len();
+            let chunk_start = chunk_end;
+            chunk_end += chunk.valid().len() + chunk.invalid().len();
             for text in chunk.valid().split(|c: char| c.is_control() && !c.is_ascii_whitespace()) {
-                if text.len() < self.finder.shortest {
+                if text.len() < self.finder.min_form_length {
                     continue;
                 }
-                let from = begin + text.as_ptr().addr() - chunk.valid().as_ptr().addr();
-                let parts = text.bytes().enumerate();
-                let parts = parts.map(|(i, byte)| (byte, source(from + i..from + i + 1)));
-                self.search_layers(&parts.collect::<Vec<_>>().into(), depth);
+                let text_start = chunk_start + text.as_ptr().addr() - chunk.valid().as_ptr().addr();
+                let mapped_bytes = text.bytes().enumerate();
+                let mapped_bytes = mapped_bytes
+                    .map(|(i, byte)| (byte, source(text_start + i..text_start + i + 1)));
+                self.search_layers(&mapped_bytes.collect::<Vec<_>>().into(), depth);
             }
         }
     }
@@ -363,19 +384,19 @@ mod tests {
 
     use super::*;
 
-    fn known<'s>(secrets: impl IntoIterator<Item = &'s str>) -> SecretMatcher {
-        let mut known = SecretMatcher::default();
-        secrets.into_iter().for_each(|secret| known.add(secret));
-        known
+    fn matcher_with<'s>(secrets: impl IntoIterator<Item = &'s str>) -> SecretMatcher {
+        let mut matcher = SecretMatcher::default();
+        secrets.into_iter().for_each(|secret| matcher.add(secret));
+        matcher
     }
 
-    fn struck(known: &SecretMatcher, text: &str) -> String {
-        text::replace_ranges(text, &known.find(text), SECRET_MARK).into_owned()
+    fn redact(matcher: &SecretMatcher, text: &str) -> String {
+        text::replace_ranges(text, &matcher.find(text), SECRET_MARK).into_owned()
     }
 
     #[test]
     fn overlapping_secrets_are_redacted_as_one() {
-        let known = known(["abcdefgh", "efghijkl", "abcdefghijklmnop"]);
+        let matcher = matcher_with(["abcdefgh", "efghijkl", "abcdefghijklmnop"]);
         for (text, result) in [
             ("abcdefgh", "[secret]"),
             ("-abcdefghijkl-", "-[secret]-"),
@@ -384,23 +405,23 @@ mod tests {
             ("abcdefg", "abcdefg"),
             ("", ""),
         ] {
-            assert_eq!(struck(&known, text), result, "{text}");
+            assert_eq!(redact(&matcher, text), result, "{text}");
         }
-        assert_eq!(struck(&super::SecretMatcher::default(), "abcdefgh"), "abcdefgh");
+        assert_eq!(redact(&super::SecretMatcher::default(), "abcdefgh"), "abcdefgh");
     }
 
     #[test]
     fn a_secret_that_looks_like_the_mark_is_redacted_once() {
         for secret in ["secret", "[secret]", "[secret", "secret]"] {
-            let known = known([secret, "another one"]);
+            let matcher = matcher_with([secret, "another one"]);
             for text in [
                 format!("is {secret}."),
                 format!("is [secret]{secret}."),
                 "is another one.".to_owned(),
                 "is [secret].".to_owned(),
             ] {
-                let once = struck(&known, &text);
-                assert_eq!(struck(&known, &once), once, "{secret}: {text}");
+                let once = redact(&matcher, &text);
+                assert_eq!(redact(&matcher, &once), once, "{secret}: {text}");
                 assert_eq!(once.replace(SECRET_MARK, ""), "is .", "{secret}: {text}");
             }
         }
@@ -409,35 +430,38 @@ mod tests {
     #[test]
     fn the_beginning_of_a_large_secret_is_redacted_too() {
         let secret: String = (0..9_000).map(|i| format!("{i}é")).collect();
-        let known = known([secret.as_str(), "0é1é2é3é4é5é and something else"]);
+        let matcher = matcher_with([secret.as_str(), "0é1é2é3é4é5é and something else"]);
         for (text, rest) in [
             (format!("<{secret}>"), ">"),
             (format!("<{}… and so on", &secret[..1_001]), "… and so on"),
             (format!("<{}è", &secret[..1_001]), "è"),
         ] {
-            assert_eq!(struck(&known, &text), format!("<[secret]{rest}"));
+            assert_eq!(redact(&matcher, &text), format!("<[secret]{rest}"));
         }
     }
 
     #[test]
     fn forms_are_prepared_once_and_not_for_every_text() {
-        let mut known = known(["one secret"]);
+        let mut matcher = matcher_with(["one secret"]);
         let finder = |known: &SecretMatcher| known.finder.get().map(std::ptr::from_ref);
-        assert_eq!((finder(&known), struck(&known, "one secret")), (None, SECRET_MARK.to_owned()));
-        let first = finder(&known);
+        assert_eq!(
+            (finder(&matcher), redact(&matcher, "one secret")),
+            (None, SECRET_MARK.to_owned())
+        );
+        let first = finder(&matcher);
         assert!(
             first.is_some()
-                && struck(&known, "one secret") == SECRET_MARK
-                && finder(&known) == first
+                && redact(&matcher, "one secret") == SECRET_MARK
+                && finder(&matcher) == first
         );
-        known.add("another");
-        assert_eq!((finder(&known), struck(&known, "another")), (None, SECRET_MARK.to_owned()));
+        matcher.add("another");
+        assert_eq!((finder(&matcher), redact(&matcher, "another")), (None, SECRET_MARK.to_owned()));
     }
 
-    type Writing = (&'static str, fn(&str) -> String);
+    type NamedEncoding = (&'static str, fn(&str) -> String);
 
-    /// Ways to write a text, each tested alone and combined. Long, because it is a list.
-    fn writings() -> Vec<Writing> {
+    /// Encodings of a text, each tested alone and combined. Long, because it is a list.
+    fn encodings() -> Vec<NamedEncoding> {
         fn bytes(text: &str, byte: impl Fn(u8) -> String) -> String {
             text.bytes().map(byte).collect()
         }
@@ -501,21 +525,21 @@ mod tests {
     }
 
     /// The part of `text` that is not redacted, if any.
-    fn left(known: &SecretMatcher, text: &str) -> Option<String> {
-        let found = known.find(text);
-        let all = struck(known, text);
+    fn unredacted_text(matcher: &SecretMatcher, text: &str) -> Option<String> {
+        let found = matcher.find(text);
+        let all = redact(matcher, text);
         (!found.is_empty()).then(|| all.replace(SECRET_MARK, ""))
     }
 
     #[test]
     fn a_secret_is_found_in_every_form_and_in_two_combined() {
         let secret = "k3y&<é l'on\"g>/s%25cr\\et+c?n~ry=";
-        let known = known([secret]);
-        for (outer, write_outer) in writings() {
-            for (inner, write) in writings().into_iter().chain([("plain", str::to_owned as _)]) {
+        let matcher = matcher_with([secret]);
+        for (outer, write_outer) in encodings() {
+            for (inner, write) in encodings().into_iter().chain([("plain", str::to_owned as _)]) {
                 let text = format!("refused: '{}'.", write_outer(&write(secret)));
-                let left =
-                    left(&known, &text).unwrap_or_else(|| panic!("{outer} of {inner}: {text}"));
+                let left = unredacted_text(&matcher, &text)
+                    .unwrap_or_else(|| panic!("{outer} of {inner}: {text}"));
                 assert!(left.len() <= "refused: ''. ".len() + 48, "{outer} of {inner}: {left}");
             }
         }
@@ -525,13 +549,15 @@ mod tests {
     fn short_secrets_are_not_searched() {
         for secret in ["abc", "", "\n", "      \n", "%41%42"] {
             let text = format!("is {secret}, abc, 616263, YWJj, AB and      all that");
-            assert!(secret == "      \n" || struck(&known([secret]), &text).contains("all that"));
+            assert!(
+                secret == "      \n" || redact(&matcher_with([secret]), &text).contains("all that")
+            );
         }
     }
 
     #[test]
     fn ordinary_text_is_unchanged() {
-        let known = known([
+        let matcher = matcher_with([
             "secret-of-acme",
             "production",
             "Zq7Zq7Zq7Zq7Zq7Zq7",
@@ -542,10 +568,10 @@ mod tests {
             "YWJj ZGVm feed:beef:cafe 00:11:22 https://e.org/a%20b?c=%2F&d=e",
             "abcdefgh",
         ] {
-            assert_eq!(struck(&known, text), text);
+            assert_eq!(redact(&matcher, text), text);
         }
         assert_eq!(
-            struck(&known, "ZQ7zQ7zQ7zQ7zQ7zQ7 and a b c\nd e f g h i j k l m n o  p"),
+            redact(&matcher, "ZQ7zQ7zQ7zQ7zQ7zQ7 and a b c\nd e f g h i j k l m n o  p"),
             "[secret] and [secret]"
         );
     }
@@ -558,13 +584,13 @@ mod tests {
             after in r#"(\n[a-z "/=]{0,9}){0,9}"#,
             window in 1..60_usize,
         ) {
-            let (secret, writings) = ("a secret,\nof \"two\" lines", writings());
+            let (secret, writings) = ("a secret,\nof \"two\" lines", encodings());
             let written = ways.iter().fold(secret.to_owned(), |text, way| (writings[*way].1)(&text));
             let text = format!("{before}{written} {after}{written} {after}");
-            let known = known([secret]);
-            let whole = known.find(&text);
+            let matcher = matcher_with([secret]);
+            let whole = matcher.find(&text);
             prop_assert!(whole.len() >= 2);
-            prop_assert_eq!(known.find_in_windows(&text, window, written.len()), whole);
+            prop_assert_eq!(matcher.find_in_windows(&text, window, written.len()), whole);
         }
 
         #[test]
@@ -574,10 +600,10 @@ mod tests {
             before in r#"[a-z "/=]{0,9}[ "=:]"#,
         ) {
             prop_assume!(secret.trim().len() >= MIN_DISTINCT_BYTES);
-            let writings = writings();
+            let writings = encodings();
             let text = ways.iter().fold(secret.clone(), |text, way| (writings[*way].1)(&text));
             let text = format!("{before}{text}.");
-            let left = left(&known([secret.as_str()]), &text);
+            let left = unredacted_text(&matcher_with([secret.as_str()]), &text);
             prop_assert!(left.is_some_and(|left| left.len() <= before.len() + 60), "{}", text);
         }
 
@@ -586,10 +612,10 @@ mod tests {
             secrets in proptest::collection::vec("[ab\"\\\\é&\n ]{6,9}", 1..4),
             text in "[ab\"\\\\é&\n ]{0,40}",
         ) {
-            let known = known(secrets.iter().map(String::as_str));
-            let once = struck(&known, &format!("{text}{}{text}", secrets[0]));
+            let matcher = matcher_with(secrets.iter().map(String::as_str));
+            let once = redact(&matcher, &format!("{text}{}{text}", secrets[0]));
             prop_assert!(!once.contains(&secrets[0]));
-            prop_assert_eq!(struck(&known, &once), once);
+            prop_assert_eq!(redact(&matcher, &once), once);
         }
     }
 }

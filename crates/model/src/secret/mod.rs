@@ -1,10 +1,10 @@
-//! Secrets: their references, a type that cannot be printed, and the redaction of texts as a last
+//! Secrets: their references, a type that cannot be printed, and the redaction of texts as the last
 //! line of defence.
 //!
-//! A manifest names a secret by a [`Reference`]. [`Secrets`] resolves references when needed and
-//! keeps the values only in memory. Output that may quote the service passes [`Secrets::redact`]:
-//! texts before they are wrapped, and data before it is written. undrift's own token is never a
-//! value, neither under a [reserved](is_reserved) name nor under another one.
+//! A manifest refers to a secret by a [`Reference`]. [`Secrets`] resolves references when needed
+//! and keeps the values only in memory. Output that may quote the service passes through
+//! [`Secrets::redact`]: texts before they are wrapped, and data before it is written. undrift's own
+//! token is never a value, neither under a [reserved](is_reserved) name nor under another one.
 
 mod data;
 pub mod judge;
@@ -48,7 +48,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The source of a secret, as manifests write it.
+/// The source of a secret, in the form of manifests.
 #[derive(
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -130,7 +130,7 @@ impl Reference {
         }
     }
 
-    /// As manifests write it.
+    /// The reference in the form of manifests.
     pub fn to_manifest_json(&self) -> Json {
         match self {
             Self::Env(name) => json!({"env": name}),
@@ -159,14 +159,15 @@ impl TextPiece {
     }
 }
 
-/// True if the piece at `at` is in the user, the password or the query of a URL.
-fn is_encoded(pieces: &[TextPiece], at: usize) -> bool {
-    let [before, after] = [&pieces[..at], &pieces[at + 1..]]
+/// True if the piece at `index` is in the user, the password or the query of a URL, where it must
+/// be percent-encoded.
+fn needs_encoding(pieces: &[TextPiece], index: usize) -> bool {
+    let [before, after] = [&pieces[..index], &pieces[index + 1..]]
         .map(|pieces| pieces.iter().map(TextPiece::masked).collect::<String>());
     let Some((_, before)) = before.split_once("://") else { return false };
-    let is_end = |c: char| "/?#".contains(c);
-    let is_user = !before.contains(is_end)
-        && after.split(is_end).next().is_some_and(|authority| authority.contains('@'));
+    let ends_authority = |c: char| "/?#".contains(c);
+    let is_user = !before.contains(ends_authority)
+        && after.split(ends_authority).next().is_some_and(|authority| authority.contains('@'));
     is_user || before.contains('?')
 }
 

@@ -2,10 +2,11 @@
 
 use crate::address::Glob;
 
-/// Prefixes that belong to the CI system and to undrift. Some of these variables hold tokens.
+/// Prefixes of variables that belong to the CI system and to undrift. Some of these variables
+/// contain tokens.
 pub const RESERVED_PREFIXES: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 
-/// Variables in which the CI system puts the token of the job.
+/// Variables in which the CI system stores the token of the job.
 const JOB_TOKEN_NAMES: [&str; 5] = [
     "CI_JOB_TOKEN",
     "CI_REGISTRY_PASSWORD",
@@ -15,7 +16,7 @@ const JOB_TOKEN_NAMES: [&str; 5] = [
 ];
 
 /// The reserved prefixes of variables that the caller of undrift may allow.
-const ALLOWABLE: [&str; 2] = ["CI_", "GITLAB_"];
+const ALLOWABLE_PREFIXES: [&str; 2] = ["CI_", "GITLAB_"];
 
 /// The environment variables with undrift's own token. They are never sent, not even from a command
 /// line.
@@ -32,7 +33,7 @@ pub fn allowable_prefix(name: &str) -> Option<&'static str> {
     let is_token = TOKEN_NAMES.contains(&name)
         || JOB_TOKEN_NAMES.contains(&name)
         || name.starts_with("CI_JOB_JWT");
-    ALLOWABLE.into_iter().find(|prefix| !is_token && name.starts_with(prefix))
+    ALLOWABLE_PREFIXES.into_iter().find(|prefix| !is_token && name.starts_with(prefix))
 }
 
 /// The environment variables that manifests may name: those that match globs, or all that are not
@@ -44,17 +45,17 @@ impl AllowedVariables {
     /// Allows only names that one of `globs` matches.
     ///
     /// # Errors
-    /// What is wrong with a glob.
-    pub fn matching<S: AsRef<str>>(globs: impl IntoIterator<Item = S>) -> Result<Self, String> {
-        let globs = globs.into_iter().map(|written| {
-            let written = written.as_ref();
-            Glob::for_names(written).map_err(|why| format!("`{written}`: {why}"))
+    /// If a glob is invalid: the reason.
+    pub fn from_globs<S: AsRef<str>>(globs: impl IntoIterator<Item = S>) -> Result<Self, String> {
+        let globs = globs.into_iter().map(|glob| {
+            let glob = glob.as_ref();
+            Glob::for_names(glob).map_err(|why| format!("`{glob}`: {why}"))
         });
         globs.collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
     }
 
-    /// True if the reserved `name` must not be used. A glob allows it only if it starts with the same
-    /// prefix, so that `*` allows none.
+    /// True if `name` is reserved and not allowed. A glob allows a reserved name only if it starts
+    /// with the same prefix, so `*` allows none.
     pub fn refuses(&self, name: &str) -> bool {
         let mut globs = self.0.iter().flatten();
         let is_allowed = allowable_prefix(name).is_some_and(|prefix| {
@@ -87,16 +88,16 @@ mod tests {
 
     #[test]
     fn globs_allow_only_matching_names() {
-        let allowed = AllowedVariables::matching(["SHOP_*", "{A,B}_TOKEN"]).unwrap();
-        let held = ["SHOP_KEY", "SHOP_", "shop_key", "MY_SHOP_KEY", "B_TOKEN", "C_TOKEN"]
+        let allowed = AllowedVariables::from_globs(["SHOP_*", "{A,B}_TOKEN"]).unwrap();
+        let allowed_names = ["SHOP_KEY", "SHOP_", "shop_key", "MY_SHOP_KEY", "B_TOKEN", "C_TOKEN"]
             .map(|name| allowed.allows(name));
-        assert_eq!(held, [true, true, false, false, true, false]);
+        assert_eq!(allowed_names, [true, true, false, false, true, false]);
         assert!(
             AllowedVariables::default().allows("ANYTHING")
-                && !AllowedVariables::matching([""; 0]).unwrap().allows("ANYTHING")
+                && !AllowedVariables::from_globs([""; 0]).unwrap().allows("ANYTHING")
         );
         let reserved =
-            AllowedVariables::matching(["*", "CI_DEPLOY_*", "CI_JOB_*", "GITLAB_*", "UNDRIFT_*"])
+            AllowedVariables::from_globs(["*", "CI_DEPLOY_*", "CI_JOB_*", "GITLAB_*", "UNDRIFT_*"])
                 .unwrap();
         let refused =
             ["CI_DEPLOY_KEY", "GITLAB_BOT", "SHOP", "CI_JOB_TOKEN", "GITLAB_TOKEN", "UNDRIFT_URL"]
@@ -106,6 +107,6 @@ mod tests {
             AllowedVariables::default().refuses("CI_DEPLOY_KEY")
                 && !AllowedVariables::default().refuses("SHOP")
         );
-        assert!(AllowedVariables::matching(["SHOP_["]).unwrap_err().starts_with("`SHOP_[`: "));
+        assert!(AllowedVariables::from_globs(["SHOP_["]).unwrap_err().starts_with("`SHOP_[`: "));
     }
 }

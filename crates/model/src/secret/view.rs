@@ -1,9 +1,8 @@
-//! A text without its escapes and encodings. Each of its bytes still has its position in the
-//! original text.
+//! A text without its escapes and encodings. Each byte keeps its position in the original text.
 //!
 //! A copy of a text may be escaped several times, by several rules. A list of all forms cannot be
-//! complete, but each escape of JSON, programming languages, URLs and HTML can be recognised by
-//! itself.
+//! complete, but each escape of JSON, programming languages, URLs and HTML can be recognised on its
+//! own.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -17,15 +16,15 @@ const ENTITIES: &str = "amp& apos' ast* bsol\\ colon: comma, commat@ dollar$ equ
     period. plus+ quest? quot\" rbrace} rbrack] rcub} rpar) rsqb] semi; sol/ Tab\t \
     verbar| vert|";
 
-/// Bytes, each with its range in a text.
+/// Bytes, each with its range in the original text.
 #[derive(Clone, Debug)]
-pub(super) struct View<'t> {
+pub(super) struct MappedText<'t> {
     bytes: Cow<'t, [u8]>,
     /// Ranges in the text; `None` if the bytes are the text.
     spans: Option<Vec<(u32, u32)>>,
 }
 
-impl<'t> View<'t> {
+impl<'t> MappedText<'t> {
     /// The unchanged `text`. Offsets have 32 bits.
     pub(super) const fn from_text(text: &'t [u8]) -> Self {
         Self { bytes: Cow::Borrowed(text), spans: None }
@@ -36,7 +35,7 @@ impl<'t> View<'t> {
         &self.bytes
     }
 
-    /// The range in the text of the non-empty `range`.
+    /// The range in the original text of the non-empty `range`.
     pub(super) fn source(&self, range: Range<usize>) -> Range<usize> {
         match &self.spans {
             None => range,
@@ -44,20 +43,22 @@ impl<'t> View<'t> {
         }
     }
 
-    fn span(&self, at: usize) -> (u32, u32) {
-        self.spans.as_ref().map_or((offset(at), offset(at + 1)), |spans| spans[at])
+    fn span(&self, index: usize) -> (u32, u32) {
+        self.spans
+            .as_ref()
+            .map_or((saturating_u32(index), saturating_u32(index + 1)), |spans| spans[index])
     }
 
     /// Removes one level of escapes; `None` if there are none.
-    pub(super) fn unescaped(&self) -> Option<View<'static>> {
-        let mut plain = ViewBuilder::default();
-        let (mut settled, mut has_escape) = (0, false);
+    pub(super) fn unescaped(&self) -> Option<MappedText<'static>> {
+        let mut plain = MappedTextBuilder::default();
+        let (mut decoded_end, mut has_escape) = (0, false);
         self.has_escapes().then_some(())?;
         for (at, byte) in self.bytes.iter().enumerate() {
             plain.push(*byte, self.span(at));
-            if let Some((length, decoded)) = escape_at_end(&plain.bytes[settled..]) {
+            if let Some((length, decoded)) = escape_at_end(&plain.bytes[decoded_end..]) {
                 plain.replace_end(length, &decoded);
-                (settled, has_escape) = (plain.bytes.len(), true);
+                (decoded_end, has_escape) = (plain.bytes.len(), true);
             }
         }
         has_escape.then(|| plain.into())
@@ -66,15 +67,15 @@ impl<'t> View<'t> {
     /// Removes all levels of escapes, for comparing. The result of an escape may be part of another
     /// escape. All backslashes are removed, because their number depends on the number of levels. A
     /// control character becomes the letter of its escape.
-    pub(super) fn without_escapes(&self) -> View<'static> {
-        let mut plain = ViewBuilder::default();
+    pub(super) fn without_escapes(&self) -> MappedText<'static> {
+        let mut plain = MappedTextBuilder::default();
         for (at, byte) in self.bytes.iter().enumerate() {
             plain.push(*byte, self.span(at));
             while let Some((length, decoded)) = number_at_end(&plain.bytes) {
                 plain.replace_end(length, &decoded);
             }
         }
-        let mut folded = View::from(plain).without(|byte| byte == b'\\');
+        let mut folded = MappedText::from(plain).without(|byte| byte == b'\\');
         folded.bytes.to_mut().iter_mut().for_each(|byte| *byte = escape_letter(*byte));
         folded
     }
@@ -84,9 +85,9 @@ impl<'t> View<'t> {
         self.bytes.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'&'))
     }
 
-    /// Without the bytes that `is_dropped` selects.
-    pub(super) fn without(&self, is_dropped: impl Fn(u8) -> bool) -> View<'static> {
-        let mut kept = ViewBuilder::default();
+    /// Removes the bytes that `is_dropped` selects.
+    pub(super) fn without(&self, is_dropped: impl Fn(u8) -> bool) -> MappedText<'static> {
+        let mut kept = MappedTextBuilder::default();
         for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !is_dropped(**byte)) {
             kept.push(*byte, self.span(at));
         }
@@ -94,34 +95,34 @@ impl<'t> View<'t> {
     }
 }
 
-impl From<Vec<(u8, Range<usize>)>> for View<'static> {
-    fn from(parts: Vec<(u8, Range<usize>)>) -> Self {
-        let mut view = ViewBuilder::default();
-        for (byte, source) in parts {
-            view.push(byte, (offset(source.start), offset(source.end)));
+impl From<Vec<(u8, Range<usize>)>> for MappedText<'static> {
+    fn from(mapped_bytes: Vec<(u8, Range<usize>)>) -> Self {
+        let mut view = MappedTextBuilder::default();
+        for (byte, source) in mapped_bytes {
+            view.push(byte, (saturating_u32(source.start), saturating_u32(source.end)));
         }
         view.into()
     }
 }
 
-fn offset(at: usize) -> u32 {
+fn saturating_u32(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-impl From<ViewBuilder> for View<'static> {
-    fn from(built: ViewBuilder) -> Self {
-        Self { bytes: Cow::Owned(built.bytes), spans: Some(built.spans) }
+impl From<MappedTextBuilder> for MappedText<'static> {
+    fn from(builder: MappedTextBuilder) -> Self {
+        Self { bytes: Cow::Owned(builder.bytes), spans: Some(builder.spans) }
     }
 }
 
-/// A view that grows at its end.
+/// Builds a mapped text, byte by byte.
 #[derive(Default)]
-struct ViewBuilder {
+struct MappedTextBuilder {
     bytes: Vec<u8>,
     spans: Vec<(u32, u32)>,
 }
 
-impl ViewBuilder {
+impl MappedTextBuilder {
     fn push(&mut self, byte: u8, span: (u32, u32)) {
         self.bytes.push(byte);
         self.spans.push(span);
@@ -129,10 +130,10 @@ impl ViewBuilder {
 
     /// Replaces the last `length` bytes by `decoded`.
     fn replace_end(&mut self, length: usize, decoded: &Decoded) {
-        let from = self.bytes.len() - length;
-        let span = (self.spans[from].0, self.spans[self.spans.len() - 1].1);
-        self.bytes.truncate(from);
-        self.spans.truncate(from);
+        let start = self.bytes.len() - length;
+        let span = (self.spans[start].0, self.spans[self.spans.len() - 1].1);
+        self.bytes.truncate(start);
+        self.spans.truncate(start);
         match decoded {
             Decoded::Byte(byte) => self.push(*byte, span),
             Decoded::Char(c) => {
@@ -211,14 +212,14 @@ fn html_entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
 fn braced_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = &bytes[bytes.len().saturating_sub(MAX_ESCAPE_BYTES)..bytes.len() - 1];
     let open = tail.iter().rposition(|byte| *byte == b'{')?;
-    let begins = matches!(tail[..open], [.., b'\\', b'u' | b'x']);
-    let c = char::from_u32(digits_value(&tail[open + 1..], 16)?).filter(|_| begins)?;
+    let has_prefix = matches!(tail[..open], [.., b'\\', b'u' | b'x']);
+    let c = char::from_u32(digits_value(&tail[open + 1..], 16)?).filter(|_| has_prefix)?;
     Some((tail.len() - open + 3, Decoded::Char(c)))
 }
 
-/// The escapes by number: what begins them, how many digits they have, with which base, and whether
-/// the number is a byte.
-const NUMERIC: [(&[u8], usize, u32, bool); 6] = [
+/// The escapes by number: their beginning, the number of digits, the base, and whether the number
+/// is a byte.
+const NUMERIC_ESCAPES: [(&[u8], usize, u32, bool); 6] = [
     (b"%", 2, 16, true),
     (b"\\x", 2, 16, true),
     (b"\\", 3, 8, true),
@@ -230,11 +231,12 @@ const NUMERIC: [(&[u8], usize, u32, bool); 6] = [
 /// `%3c`, `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and surrogate pairs such as
 /// `\ud83d\ude00`.
 fn numeric_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
-    let (length, number, is_byte) = NUMERIC.iter().find_map(|(start, digits, base, is_byte)| {
-        let length = start.len() + digits;
-        let escape = bytes.get(bytes.len().checked_sub(length)?..)?;
-        Some((length, digits_value(escape.strip_prefix(*start)?, *base)?, *is_byte))
-    })?;
+    let (length, number, is_byte) =
+        NUMERIC_ESCAPES.iter().find_map(|(start, digits, base, is_byte)| {
+            let length = start.len() + digits;
+            let escape = bytes.get(bytes.len().checked_sub(length)?..)?;
+            Some((length, digits_value(escape.strip_prefix(*start)?, *base)?, *is_byte))
+        })?;
     if is_byte {
         return Some((length, Decoded::Byte(u8::try_from(number).ok()?)));
     }
@@ -250,27 +252,27 @@ fn numeric_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
 
 /// The value of up to eight digits with this base.
 fn digits_value(digits: &[u8], base: u32) -> Option<u32> {
-    let is_hex = (1..=8).contains(&digits.len())
+    let is_valid = (1..=8).contains(&digits.len())
         && digits.iter().all(|digit| char::from(*digit).is_digit(base));
-    u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| is_hex)?, base).ok()
+    u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| is_valid)?, base).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(view: &View<'_>) -> String {
+    fn text(view: &MappedText<'_>) -> String {
         String::from_utf8_lossy(view.bytes()).into_owned()
     }
 
     fn unescaped(escaped: &str) -> String {
-        View::from_text(escaped.as_bytes())
+        MappedText::from_text(escaped.as_bytes())
             .unescaped()
             .map_or_else(|| escaped.into(), |view| text(&view))
     }
 
     fn folded(escaped: &str) -> String {
-        text(&View::from_text(escaped.as_bytes()).without_escapes())
+        text(&MappedText::from_text(escaped.as_bytes()).without_escapes())
     }
 
     #[test]
@@ -331,7 +333,7 @@ mod tests {
     #[test]
     fn each_byte_keeps_its_position() {
         let text = r"a%25252Fb\u00e9";
-        let view = View::from_text(text.as_bytes()).without_escapes();
+        let view = MappedText::from_text(text.as_bytes()).without_escapes();
         assert_eq!(view.bytes(), "a/bé".as_bytes());
         let sources: Vec<_> = (0..5).map(|at| &text[view.source(at..at + 1)]).collect();
         assert_eq!(sources, ["a", "%25252F", "b", r"\u00e9", r"\u00e9"]);

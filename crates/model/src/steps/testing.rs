@@ -1,4 +1,4 @@
-//! Requirements of tests on the number of steps.
+//! Assertions about the number of steps, for tests.
 
 use super::TAKEN;
 
@@ -9,7 +9,7 @@ fn count_steps(work: impl FnOnce()) -> u64 {
     TAKEN.get() - before
 }
 
-/// Requires that `work` on ten times as many things takes at most fifteen times as many steps.
+/// Asserts that `work` on ten times as many items takes at most fifteen times as many steps.
 pub fn grow_in_proportion(about: &str, work: impl Fn(usize)) {
     let (few, many) = (count_steps(|| work(30)), count_steps(|| work(300)));
     assert!(few >= 30, "{about}: {few} steps are counted, which tells nothing");

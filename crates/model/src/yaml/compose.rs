@@ -9,7 +9,7 @@ use std::{
 use granit_parser::{BorrowedInput, Event, Parser, ScalarStyle, Span, Tag};
 
 use super::{
-    MAX_DEPTH, MappingKey, Node, NodeValue, Parsed, YamlFault, is_forbidden, number, texts,
+    MAX_DEPTH, MappingKey, Node, NodeValue, ParsedYaml, YamlFault, is_forbidden, number, texts,
 };
 use crate::steps;
 
@@ -20,8 +20,8 @@ const MAX_NODES: usize = 1_000_000;
 const MAX_BYTES: usize = 16 << 20;
 
 /// Parses every document of `text`.
-pub fn parse(text: &str) -> Parsed {
-    let mut parsed = Parsed::default();
+pub fn parse(text: &str) -> ParsedYaml {
+    let mut parsed = ParsedYaml::default();
     if let Some((at, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
         parsed.faults.push(YamlFault::new(texts::CONTROL_CHARACTER, at..at + c.len_utf8()));
         parsed.is_broken = true;
@@ -33,9 +33,9 @@ pub fn parse(text: &str) -> Parsed {
         events: Parser::new_from_str_with_options(text, options),
         anchors: HashMap::new(),
         faults: Vec::new(),
-        dropped: Vec::new(),
-        nodes_budget: MAX_NODES,
-        bytes_budget: MAX_BYTES,
+        dropped_ranges: Vec::new(),
+        remaining_nodes: MAX_NODES,
+        remaining_bytes: MAX_BYTES,
         text,
     };
     loop {
@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> Parsed {
             Ok(None) => break,
             Err(fault) => {
                 parsed.is_broken = true;
-                let is_exhausted = composer.nodes_budget == 0 || composer.bytes_budget == 0;
+                let is_exhausted = composer.remaining_nodes == 0 || composer.remaining_bytes == 0;
                 composer.faults.push(fault);
                 if is_exhausted || !composer.events.proceed_next_document().unwrap_or(false) {
                     break;
@@ -53,39 +53,39 @@ pub fn parse(text: &str) -> Parsed {
         }
     }
     parsed.faults = composer.faults;
-    parsed.dropped = composer.dropped;
+    parsed.dropped_ranges = composer.dropped_ranges;
     parsed
 }
 
-/// A node with the costs of copying it.
+/// A node with its size, which is the cost of a copy.
 struct CountedNode {
     node: Node,
-    nodes: usize,
-    bytes: usize,
+    node_count: usize,
+    byte_count: usize,
     /// The depth of its nested collections.
     depth: usize,
 }
 
-/// A node, or the fault after which the rest of the document is broken.
-type Composed = Result<CountedNode, YamlFault>;
+/// A node, or a fault that makes the rest of the document unreadable.
+type NodeResult = Result<CountedNode, YamlFault>;
 
 impl CountedNode {
     /// A collection without its children.
     const fn collection(span: Range<usize>) -> Self {
-        Self { node: Node { data: NodeValue::Null, span }, nodes: 1, bytes: 0, depth: 1 }
+        Self { node: Node { data: NodeValue::Null, span }, node_count: 1, byte_count: 0, depth: 1 }
     }
 
     /// Counts a child and returns its node.
-    fn add(&mut self, child: Self) -> Node {
-        self.nodes += child.nodes;
-        self.bytes += child.bytes;
+    fn add_child(&mut self, child: Self) -> Node {
+        self.node_count += child.node_count;
+        self.byte_count += child.byte_count;
         self.depth = self.depth.max(child.depth + 1);
         child.node
     }
 }
 
-/// A key in the text.
-struct FoundKey<'t> {
+/// A key of a mapping.
+struct ParsedKey<'t> {
     name: Cow<'t, str>,
     span: Range<usize>,
     /// Whether it is a plain `<<`.
@@ -97,22 +97,21 @@ pub(super) struct Composer<'t, I: BorrowedInput<'t>> {
     events: Parser<'t, I>,
     anchors: HashMap<usize, CountedNode>,
     pub(super) faults: Vec<YamlFault>,
-    dropped: Vec<Range<usize>>,
-    nodes_budget: usize,
-    bytes_budget: usize,
+    dropped_ranges: Vec<Range<usize>>,
+    remaining_nodes: usize,
+    remaining_bytes: usize,
     pub(super) text: &'t str,
 }
 
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
-    /// The next document; `None` at the end. An error means that the rest of the document is
-    /// broken.
+    /// The next document; `None` at the end. An error makes the rest of the document unreadable.
     fn read_document(&mut self) -> Result<Option<Node>, YamlFault> {
         loop {
-            match self.next()? {
+            match self.next_event()? {
                 (Event::StreamEnd, _) => return Ok(None),
                 (Event::DocumentStart(..), _) => {
                     self.anchors.clear();
-                    let (event, span) = self.next()?;
+                    let (event, span) = self.next_event()?;
                     return Ok(Some(self.read_node(event, span, 0)?.node));
                 }
                 _ => {}
@@ -120,7 +119,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    fn next(&mut self) -> Result<(Event<'t>, Range<usize>), YamlFault> {
+    fn next_event(&mut self) -> Result<(Event<'t>, Range<usize>), YamlFault> {
         match self.events.next_event() {
             Some(Ok((event, span))) => Ok((event, byte_range(span))),
             Some(Err(error)) => Err(self.syntax_fault(&error)),
@@ -128,8 +127,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// The node that `event` starts, at this depth.
-    fn read_node(&mut self, event: Event<'t>, span: Range<usize>, depth: usize) -> Composed {
+    /// The node that starts with `event`, at this depth.
+    fn read_node(&mut self, event: Event<'t>, span: Range<usize>, depth: usize) -> NodeResult {
         if depth > MAX_DEPTH {
             return Err(YamlFault::new(texts::TOO_DEEP, span));
         }
@@ -138,7 +137,15 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             Event::Scalar(text, style, anchor, tag) => {
                 let (bytes, data) =
                     (text.len(), self.read_scalar(text, style, tag.as_deref(), &span));
-                (anchor, CountedNode { node: Node { data, span }, nodes: 1, bytes, depth: 0 })
+                (
+                    anchor,
+                    CountedNode {
+                        node: Node { data, span },
+                        node_count: 1,
+                        byte_count: bytes,
+                        depth: 0,
+                    },
+                )
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), "seq", &span);
@@ -150,68 +157,74 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             }
             _ => return Err(YamlFault::new(texts::NO_VALUE, span)),
         };
-        let scalar_bytes = if counted.node.is_collection() { 0 } else { counted.bytes };
+        let scalar_bytes = if counted.node.is_collection() { 0 } else { counted.byte_count };
         self.spend(1, scalar_bytes, &counted.node.span)?;
         if anchor != 0 {
             // The copy for aliases counts too, because anchors may be nested.
-            self.spend(counted.nodes, counted.bytes, &counted.node.span)?;
+            self.spend(counted.node_count, counted.byte_count, &counted.node.span)?;
             self.anchors.insert(anchor, CountedNode { node: counted.node.clone(), ..counted });
         }
         Ok(counted)
     }
 
-    fn expand_alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> Composed {
+    fn expand_alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> NodeResult {
         let Some(target) = self.anchors.get(&id) else {
             return Err(YamlFault::new(texts::ALIAS_OF_ITSELF, span));
         };
-        let (nodes, bytes, target_depth) = (target.nodes, target.bytes, target.depth);
+        let (nodes, bytes, target_depth) = (target.node_count, target.byte_count, target.depth);
         if depth + target_depth > MAX_DEPTH + 1 {
             return Err(YamlFault::new(texts::TOO_DEEP, span));
         }
         self.spend(nodes, bytes, &span)?;
         let data = self.anchors[&id].node.data.clone();
-        Ok(CountedNode { node: Node { data, span }, nodes, bytes, depth: target_depth })
+        Ok(CountedNode {
+            node: Node { data, span },
+            node_count: nodes,
+            byte_count: bytes,
+            depth: target_depth,
+        })
     }
 
-    fn read_list(&mut self, start: Range<usize>, depth: usize) -> Composed {
+    fn read_list(&mut self, start: Range<usize>, depth: usize) -> NodeResult {
         let mut list = CountedNode::collection(start);
         let mut items = Vec::new();
         loop {
-            let (event, span) = self.next()?;
+            let (event, span) = self.next_event()?;
             if matches!(event, Event::SequenceEnd) {
                 list.node.span.end = span.end.max(list.node.span.end);
                 list.node.data = NodeValue::List(items);
                 return Ok(list);
             }
-            items.push(list.add(self.read_node(event, span, depth + 1)?));
+            items.push(list.add_child(self.read_node(event, span, depth + 1)?));
         }
     }
 
-    fn read_map(&mut self, start: Range<usize>, depth: usize) -> Composed {
+    fn read_map(&mut self, start: Range<usize>, depth: usize) -> NodeResult {
         let mut map = CountedNode::collection(start);
-        let (mut entries, mut merged) = (Vec::new(), Vec::new());
-        let dropped_count = self.dropped.len();
+        let (mut entries, mut merged_entries) = (Vec::new(), Vec::new());
+        let dropped_count = self.dropped_ranges.len();
         let mut first_spans: BTreeMap<Cow<'t, str>, Range<usize>> = BTreeMap::new();
         loop {
-            let (event, span) = self.next()?;
+            let (event, span) = self.next_event()?;
             if matches!(event, Event::MappingEnd) {
-                self.merge_entries(&mut entries, &mut first_spans, merged);
+                self.merge_entries(&mut entries, &mut first_spans, merged_entries);
                 map.node.span.end = span.end.max(map.node.span.end);
-                // If only dropped keys remain, their faults are reported already.
-                let is_lost = entries.is_empty() && self.dropped.len() > dropped_count;
+                // If all keys were dropped, their faults are reported already.
+                let has_only_dropped =
+                    entries.is_empty() && self.dropped_ranges.len() > dropped_count;
                 map.node.data =
-                    if is_lost { NodeValue::Unreadable } else { NodeValue::Map(entries) };
+                    if has_only_dropped { NodeValue::Unreadable } else { NodeValue::Map(entries) };
                 return Ok(map);
             }
             let (key_start, key_end) = (span.start, span.end);
             let key = self.read_key(event, span, depth)?;
-            let (event, span) = self.next()?;
-            let mut value = map.add(self.read_node(event, span, depth + 1)?);
-            let Some(FoundKey { name, span, is_merge }) = key else {
-                self.dropped.push(key_start..value.span.end.max(key_end));
+            let (event, span) = self.next_event()?;
+            let mut value = map.add_child(self.read_node(event, span, depth + 1)?);
+            let Some(ParsedKey { name, span, is_merge }) = key else {
+                self.dropped_ranges.push(key_start..value.span.end.max(key_end));
                 continue;
             };
-            map.bytes += name.len();
+            map.byte_count += name.len();
             if value.data == NodeValue::Null && self.is_commented_out(key_end) {
                 self.faults.push(YamlFault::new(texts::COMMENTED_OUT, span.clone()));
                 value.data = NodeValue::Unreadable;
@@ -219,19 +232,20 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             self.report_comment_in_text(key_start..key_end, &value);
             if value.data == NodeValue::Null && !self.has_colon(key_end) {
                 self.faults.push(YamlFault::new(texts::KEY_WITHOUT_VALUE, span.clone()));
-                self.dropped.push(span);
-            } else if let Some(first) = first_spans.get(&name) {
+                self.dropped_ranges.push(span);
+            } else if let Some(first_span) = first_spans.get(&name) {
                 let is_collection = value.is_collection();
-                let name = if is_collection { texts::COLLECTION_TWICE } else { texts::KEY_TWICE };
+                let fault_texts =
+                    if is_collection { texts::COLLECTION_TWICE } else { texts::KEY_TWICE };
                 self.faults.push(YamlFault {
-                    first_span: Some(first.clone()),
-                    ..YamlFault::new(name, span)
+                    first_span: Some(first_span.clone()),
+                    ..YamlFault::new(fault_texts, span)
                 });
-                self.dropped.push(key_end..value.span.end);
+                self.dropped_ranges.push(key_end..value.span.end);
             } else {
                 first_spans.insert(name.clone(), span.clone());
                 if is_merge {
-                    self.collect_merged(value, &mut merged);
+                    self.collect_merged(value, &mut merged_entries);
                 } else {
                     entries.push((MappingKey { name: name.into_owned(), span }, value));
                 }
@@ -239,22 +253,22 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// A key. A key that is not text is reported and skipped.
+    /// Reads a key. A key that is not text is reported and skipped.
     fn read_key(
         &mut self,
         event: Event<'t>,
         span: Range<usize>,
         depth: usize,
-    ) -> Result<Option<FoundKey<'t>>, YamlFault> {
+    ) -> Result<Option<ParsedKey<'t>>, YamlFault> {
         if let Event::Scalar(text, style, _, tag) = event {
             let is_plain = style == ScalarStyle::Plain;
-            let (name, found) =
+            let (name, value) =
                 (text.clone(), self.read_scalar(text, style, tag.as_deref(), &span));
-            if matches!(found, NodeValue::Text(_)) {
+            if matches!(value, NodeValue::Text(_)) {
                 self.spend(0, name.len(), &span)?;
-                return Ok(Some(FoundKey { is_merge: is_plain && name == "<<", name, span }));
+                return Ok(Some(ParsedKey { is_merge: is_plain && name == "<<", name, span }));
             }
-            if found == NodeValue::Unreadable {
+            if value == NodeValue::Unreadable {
                 return Ok(None);
             }
         } else {
@@ -264,36 +278,37 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         Ok(None)
     }
 
-    fn collect_merged(&mut self, value: Node, merged: &mut Vec<(MappingKey, Node)>) {
+    fn collect_merged(&mut self, value: Node, merged_entries: &mut Vec<(MappingKey, Node)>) {
         match value.data {
-            NodeValue::Map(entries) => merged.extend(entries),
+            NodeValue::Map(entries) => merged_entries.extend(entries),
             NodeValue::List(items)
                 if !items.iter().any(|item| matches!(item.data, NodeValue::List(_))) =>
             {
                 for item in items {
-                    self.collect_merged(item, merged);
+                    self.collect_merged(item, merged_entries);
                 }
             }
             NodeValue::Unreadable => {}
             _ => {
-                self.dropped.push(value.span.clone());
+                self.dropped_ranges.push(value.span.clone());
                 self.faults.push(YamlFault::new(texts::NO_MERGE, value.span));
             }
         }
     }
 
-    /// Written keys win over merged ones, and earlier merges over later ones.
+    /// Adds merged entries. Keys of the mapping take precedence over merged ones, and earlier
+    /// merges over later ones.
     fn merge_entries(
         &mut self,
         entries: &mut Vec<(MappingKey, Node)>,
-        seen: &mut BTreeMap<Cow<'t, str>, Range<usize>>,
+        known_spans: &mut BTreeMap<Cow<'t, str>, Range<usize>>,
         merged: Vec<(MappingKey, Node)>,
     ) {
         for (key, value) in merged {
-            if seen.contains_key(key.name.as_str()) {
-                self.dropped.push(value.span);
+            if known_spans.contains_key(key.name.as_str()) {
+                self.dropped_ranges.push(value.span);
             } else {
-                seen.insert(Cow::Owned(key.name.clone()), key.span.clone());
+                known_spans.insert(Cow::Owned(key.name.clone()), key.span.clone());
                 entries.push((key, value));
             }
         }
@@ -305,7 +320,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// The value of a scalar. A forbidden one is reported.
+    /// The value of a scalar. A forbidden value is reported.
     fn read_scalar(
         &mut self,
         text: Cow<'t, str>,
@@ -313,7 +328,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         tag: Option<&Tag>,
         span: &Range<usize>,
     ) -> NodeValue {
-        // Only escapes can contain characters that the text must not.
+        // Forbidden characters can only come from escapes: the text itself was checked.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
             self.faults.push(YamlFault::new(texts::CONTROL_ESCAPE, span.clone()));
             return NodeValue::Unreadable;
@@ -363,12 +378,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         data
     }
 
-    fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), YamlFault> {
+    fn spend(&mut self, nodes: usize, bytes: usize, span: &Range<usize>) -> Result<(), YamlFault> {
         steps::add(nodes as u64);
         let remaining =
-            self.nodes_budget.checked_sub(nodes).zip(self.bytes_budget.checked_sub(bytes));
-        (self.nodes_budget, self.bytes_budget) = remaining.unwrap_or((0, 0));
-        remaining.map(|_| ()).ok_or_else(|| YamlFault::new(texts::TOO_LARGE, at.clone()))
+            self.remaining_nodes.checked_sub(nodes).zip(self.remaining_bytes.checked_sub(bytes));
+        (self.remaining_nodes, self.remaining_bytes) = remaining.unwrap_or((0, 0));
+        remaining.map(|_| ()).ok_or_else(|| YamlFault::new(texts::TOO_LARGE, span.clone()))
     }
 }
 

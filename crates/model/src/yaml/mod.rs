@@ -1,10 +1,11 @@
 //! Parses YAML text to a tree in which every node has its position.
 //!
-//! The rules are stricter than YAML's: the YAML 1.2 core schema decides what is a boolean, keys are
-//! text and written once, a tag has to be one of the core ones, and aliases may not multiply the
-//! text. Every fault is reported, not only the first: what is well-formed but forbidden leaves a
-//! [`NodeValue::Unreadable`] hole or is left out of the tree, and after broken syntax reading goes on
-//! with the next document. No message quotes a scalar, because any scalar may be a secret.
+//! The rules are stricter than YAML's: the core schema of YAML 1.2 decides which scalars are
+//! booleans; keys are texts and must be unique; only core tags are allowed; aliases must not
+//! multiply the text. Every fault is reported, not only the first. A well-formed but forbidden
+//! value becomes [`NodeValue::Unreadable`] or is omitted from the tree. After broken syntax,
+//! parsing continues with the next document. No message quotes a scalar, because any scalar may be
+//! a secret.
 
 use std::{
     borrow::Cow,
@@ -28,7 +29,7 @@ pub const MAX_DEPTH: usize = 64;
 pub struct Node {
     /// The value.
     pub data: NodeValue,
-    /// The byte range in the text; for an alias, that of the alias.
+    /// The byte range in the text; for an alias, the range of the alias itself.
     pub span: Range<usize>,
 }
 
@@ -56,7 +57,7 @@ pub enum NodeValue {
 pub struct MappingKey {
     /// The text of the key.
     pub name: String,
-    /// The byte range in the text; for a merged key, where it was first written.
+    /// The byte range in the text; for a merged key, its range in the original mapping.
     pub span: Range<usize>,
 }
 
@@ -76,8 +77,8 @@ pub struct YamlFault {
     pub first_span: Option<Range<usize>>,
 }
 
-/// The code, the message and the help of each fault, which the build reads from `faults.yaml`. An
-/// empty help is none.
+/// The code, the message and the help of each fault, which the build reads from `faults.yaml`. The
+/// help may be empty.
 mod texts {
     include!(concat!(env!("OUT_DIR"), "/tables/yaml/faults.rs"));
 }
@@ -91,19 +92,20 @@ impl YamlFault {
 
 /// The readable part of a text.
 #[derive(Debug, Default, PartialEq)]
-pub struct Parsed {
+pub struct ParsedYaml {
     /// The documents with valid syntax.
     pub documents: Vec<Node>,
     /// The faults.
     pub faults: Vec<YamlFault>,
     /// Parts of the text that are in no document: entries whose key is not text or has no value,
-    /// values of duplicate keys, and what a merge dropped.
-    pub dropped: Vec<Range<usize>>,
+    /// values of duplicate keys, and values that a merge dropped.
+    pub dropped_ranges: Vec<Range<usize>>,
     /// Whether a document is missing because of broken syntax.
     pub is_broken: bool,
 }
 
-/// The content of a YAML file below `src`, named without its end: `built_in!("catalogue/tables/words")`.
+/// The content of a YAML file below `src`, without its extension:
+/// `built_in!("catalogue/tables/words")`.
 #[macro_export]
 macro_rules! built_in {
     ($name:literal) => {
@@ -114,11 +116,11 @@ macro_rules! built_in {
 pub use built_in;
 pub use compose::parse;
 
-/// Reads the JSON that the build made of a YAML file of the program. The result lives as long as the
-/// program.
+/// Reads the JSON that the build generated from a YAML file of the program. The result lives as
+/// long as the program.
 ///
 /// # Panics
-/// If it has another form than expected. Each such file is read by a test.
+/// If it has an unexpected form. A test reads each such file.
 pub fn read_table<T: Deserialize<'static>>(json: &str) -> T {
     let content = serde_json::from_str(json).expect("the build writes JSON");
     read_leaked(content).expect("a part of the program is well-formed")
@@ -159,8 +161,8 @@ impl Node {
         entries.find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
 
-    /// The start of an entry, which its origin records: its first key, or its alias.
-    pub fn beginning(&self) -> usize {
+    /// The start of an entry for its origin: its first key, or its alias.
+    pub fn start_offset(&self) -> usize {
         steps::step();
         let first = self.entries().first().map(|(key, _)| key.span.start);
         first.filter(|at| self.span.contains(at)).unwrap_or(self.span.start)

@@ -1,6 +1,7 @@
 //! Numbers of YAML's core schema.
 
-/// A number of the YAML 1.2 core schema that JSON can represent; `None` if the text is not one.
+/// Parses a number of the YAML 1.2 core schema; `None` if the text is not a number. Fails if JSON
+/// cannot represent it.
 pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static str> {
     const TOO_LARGE: &str = "a number that 64 bits cannot hold";
     let radix = match text.as_bytes() {
@@ -36,8 +37,8 @@ pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static s
         Ok(float) => {
             let float = if text.starts_with('-') { -float } else { float };
             // As in a JSON schema, `8.0` is the integer 8.
-            if let Ok(whole) = float.to_string().parse::<i64>() {
-                return Ok(Some(whole.into()));
+            if let Ok(integer) = float.to_string().parse::<i64>() {
+                return Ok(Some(integer.into()));
             }
             serde_json::Number::from_f64(float).map(Some).ok_or(TOO_LARGE)
         }

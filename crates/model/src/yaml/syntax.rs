@@ -26,9 +26,9 @@ struct SyntaxMessage {
 
 static MESSAGES: LazyLock<Vec<SyntaxMessage>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
 
-/// True if the error is a forbidden tab. The parser reports it at the previous token, which may be
-/// on an earlier line.
-const fn is_tab(kind: &ErrorKind) -> bool {
+/// True if the error is about a forbidden tab. The parser reports it at the previous token, which
+/// may be on an earlier line.
+const fn is_tab_error(kind: &ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::TabNotAllowed
@@ -42,17 +42,17 @@ const fn is_tab(kind: &ErrorKind) -> bool {
 fn describe_error(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     let name = format!("{kind:?}");
     let name = name.split(' ').next().unwrap_or_default();
-    let Some(text) = MESSAGES.iter().find(|message| message.errors.contains(&name)) else {
+    let Some(entry) = MESSAGES.iter().find(|message| message.errors.contains(&name)) else {
         return (kind.to_string().into(), None);
     };
     let message = match kind {
-        ErrorKind::UnclosedFlowCollection { open } => fill(text.message, words![open]).into(),
+        ErrorKind::UnclosedFlowCollection { open } => fill(entry.message, words![open]).into(),
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
-            fill(text.message, words![open, close]).into()
+            fill(entry.message, words![open, close]).into()
         }
-        _ => text.message.into(),
+        _ => entry.message.into(),
     };
-    (message, Some(text.help))
+    (message, Some(entry.help))
 }
 
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
@@ -61,29 +61,32 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         match error.kind() {
             ErrorKind::RecursionLimitExceeded => YamlFault::new(texts::TOO_DEEP, at..at),
             ErrorKind::UnknownAnchor => {
-                let name = match () {
+                let fault_texts = match () {
                     () if self.is_in_other_document(at) => texts::OTHER_DOCUMENT,
                     () if self.is_merged(at) => texts::MERGED_ANCHOR,
                     () if self.is_alias(at) => texts::NO_ANCHOR,
                     () => texts::STAR,
                 };
-                YamlFault::new(name, at..at)
+                YamlFault::new(fault_texts, at..at)
             }
             kind => {
                 if let Some(fault) = self.dollar_fault(at) {
                     return fault;
                 }
                 let (message, help) = describe_error(kind);
-                let tab =
-                    self.text.get(at..).filter(|_| is_tab(kind)).and_then(|rest| rest.find('\t'));
+                let tab = self
+                    .text
+                    .get(at..)
+                    .filter(|_| is_tab_error(kind))
+                    .and_then(|rest| rest.find('\t'));
                 let at = tab.map_or(at, |tab| self.first_tab(at + tab));
                 YamlFault { code: "syntax", message, help, span: at..at, first_span: None }
             }
         }
     }
 
-    /// The tab in the first of the consecutive lines, up to the line of the byte `at`, that are
-    /// indented with a tab.
+    /// The tab in the first of the consecutive lines with tab indentation that end at the line of
+    /// the byte `at`.
     fn first_tab(&self, at: usize) -> usize {
         let mut first = at;
         let mut end = self.text[..at].rfind('\n');
@@ -97,23 +100,24 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         first
     }
 
-    /// True if the alias at the byte `at` has an anchor before its document.
+    /// True if the anchor of the alias at the byte `at` is in an earlier document.
     fn is_in_other_document(&self, at: usize) -> bool {
         let (before, rest) = self.text.split_at_checked(at).unwrap_or_default();
         let is_delimiter = |c: char| c.is_whitespace() || ",]}".contains(c);
         let name = rest.split(is_delimiter).next().and_then(|alias| alias.strip_prefix('*'));
         let Some(anchor) = name.map(|name| format!("&{name}")) else { return false };
-        let mut found = before.match_indices(&anchor);
-        found.any(|(at, _)| before[at + anchor.len()..].chars().next().is_none_or(is_delimiter))
+        let mut anchors = before.match_indices(&anchor);
+        anchors.any(|(at, _)| before[at + anchor.len()..].chars().next().is_none_or(is_delimiter))
     }
 
-    /// True if the text at the byte `at` has the form of an alias, and not of a glob or a schedule.
+    /// True if the text at the byte `at` has the form of an alias rather than of a glob or a
+    /// schedule.
     fn is_alias(&self, at: usize) -> bool {
         let rest = self.text.get(at + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         let name = rest.split([' ', ',', ']', '}']).next().unwrap_or_default();
         let after = rest[name.len()..].trim_start();
         name.starts_with(|c: char| c != '-')
-            && text::is_name(name)
+            && text::looks_like_name(name)
             && (after.is_empty() || after.starts_with(['#', ',', ']', '}']))
     }
 
@@ -123,8 +127,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         before.is_some_and(|before| before.ends_with("<<:"))
     }
 
-    /// The fault of `${NAME}` within brackets, if the error at the byte `at` is about its brace:
-    /// YAML reads the brace as a mapping.
+    /// The fault of `${NAME}` within brackets, if it causes the error at the byte `at`: YAML reads
+    /// the brace as the start of a mapping.
     fn dollar_fault(&self, at: usize) -> Option<YamlFault> {
         let before = self.text.get(..at)?;
         if !before.ends_with('$') || !self.text[at..].starts_with('{') {
@@ -133,13 +137,13 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         Some(YamlFault::new(texts::DOLLAR, at - 1..at))
     }
 
-    /// True if a colon follows the key that ends at `key_end`. A key without one, as in `{word}`,
-    /// may be a secret that was meant as a value.
+    /// True if a colon follows the key that ends at `key_end`. A key without a colon, as in
+    /// `{word}`, may be a secret that was meant as a value.
     pub(super) fn has_colon(&self, key_end: usize) -> bool {
         self.text.get(key_end..).is_some_and(|rest| rest.trim_start().starts_with(':'))
     }
 
-    /// True if what looks like the value of the key that ends at `key_end` is a comment, as in
+    /// True if a comment looks like the value of the key that ends at `key_end`, for example in
     /// `color: #ff0000`.
     pub(super) fn is_commented_out(&self, key_end: usize) -> bool {
         let rest = self.text.get(key_end..).unwrap_or_default().trim_start_matches([' ', '\t']);
@@ -148,8 +152,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         comment.is_some_and(|comment| comment.starts_with(|c: char| c.is_alphanumeric()))
     }
 
-    /// The `#` of a comment that looks like the number or colour at the end of the text before it, which
-    /// ends at `end`: `Shop #1`.
+    /// The `#` of a comment that looks like a number or colour at the end of the text that ends at
+    /// `end`: `Shop #1`.
     pub(super) fn find_joined_comment(&self, end: usize) -> Option<Range<usize>> {
         let rest = self.text.get(end..)?;
         let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
@@ -160,11 +164,11 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         (is_colour || word.starts_with(|c: char| c.is_ascii_digit())).then_some(at..at + 1)
     }
 
-    /// Reports a line with `#` that seems to belong to the text over several lines that is the `value` of
-    /// `key`, and is a comment because of its indentation.
+    /// Reports a line with `#` that seems to belong to `value`, the multi-line text of `key`, but
+    /// is a comment because of its indentation.
     pub(super) fn report_comment_in_text(&mut self, key: Range<usize>, value: &Node) {
         let NodeValue::Text(text) = &value.data else { return };
-        // Most values are none of these: nothing else of the text is read for them.
+        // Most values are not multi-line texts; they return here.
         let after_colon =
             self.text.get(key.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));
         if !after_colon.is_some_and(|after_colon| after_colon.trim_start().starts_with(['|', '>']))
@@ -174,32 +178,32 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let start = key.start;
         let key_column = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
         let mut lines = self.text[start..].split_inclusive('\n');
-        let head = lines.next().unwrap_or_default();
-        let mut at = start + head.len();
-        let (mut depth, mut is_parted) = (None, false);
+        let key_line = lines.next().unwrap_or_default();
+        let mut at = start + key_line.len();
+        let (mut text_indent, mut is_after_blank) = (None, false);
         for line in lines.by_ref() {
             let is_blank = line.trim().is_empty();
-            let is_inside = indentation(line) >= depth.unwrap_or(key_column + 1);
+            let is_inside = indentation(line) >= text_indent.unwrap_or(key_column + 1);
             if !is_blank && !is_inside {
                 let next =
                     lines.find(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
-                let is_beside = indentation(line) == key_column
+                let is_before_sibling = indentation(line) == key_column
                     && next.is_some_and(|line| indentation(line) == key_column);
                 let is_comment =
                     line.trim_start().starts_with('#') && indentation(line) >= key_column;
                 let at = at + indentation(line);
                 let fault = match is_comment {
                     true if text.is_empty() => texts::TEXT_COMMENTED_OUT,
-                    true if !is_parted && !is_beside => texts::COMMENT_IN_TEXT,
+                    true if !is_after_blank && !is_before_sibling => texts::COMMENT_IN_TEXT,
                     _ => return,
                 };
                 self.faults.push(YamlFault::new(fault, at..at + 1));
                 return;
             }
             if !is_blank {
-                depth = depth.or(Some(indentation(line)));
+                text_indent = text_indent.or(Some(indentation(line)));
             }
-            is_parted = is_blank;
+            is_after_blank = is_blank;
             at += line.len();
         }
     }
@@ -216,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    /// The names of the errors are those of the parser.
+    /// The table uses the parser's names of errors.
     #[test]
     fn each_text_has_its_message() {
         let texts = MESSAGES.iter().filter_map(|message| Some((message, message.text?)));

@@ -1,4 +1,4 @@
-//! Tests of the reader, with `serde_yaml` as a second opinion.
+//! Tests of the parser, with `serde_yaml` as a second implementation.
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-fn good(text: &str) -> Json {
+fn parse_valid(text: &str) -> Json {
     let parsed = parse(text);
     assert_eq!(
         (parsed.faults, parsed.is_broken, parsed.documents.len()),
@@ -17,7 +17,7 @@ fn good(text: &str) -> Json {
     parsed.documents[0].to_json()
 }
 
-fn codes(text: &str) -> Vec<&'static str> {
+fn fault_codes(text: &str) -> Vec<&'static str> {
     parse(text).faults.iter().map(|fault| fault.code).collect()
 }
 
@@ -52,7 +52,7 @@ fn scalars_follow_yaml_1_2() {
         ("|\n    a\n    b\n", json!("a\nb\n")),
         (">-\n    a\n    b\n", json!("a b")),
     ] {
-        assert_eq!(good(&format!("k: {text}")), json!({ "k": value }), "{text}");
+        assert_eq!(parse_valid(&format!("k: {text}")), json!({ "k": value }), "{text}");
     }
 }
 
@@ -136,8 +136,8 @@ fn every_broken_text_is_a_fault() {
 #[test]
 fn written_keys_win_over_merged_ones() {
     let text = "x: &x {p: 1, q: 2}\nz: &z {q: 8, r: 9}\ny: {<<: [*x, *z], p: 3}\n";
-    assert_eq!(good(text)["y"], json!({"p": 3, "q": 2, "r": 9}));
-    assert_eq!(good("{'<<': 1}"), json!({"<<": 1}), "a quoted key is a key");
+    assert_eq!(parse_valid(text)["y"], json!({"p": 3, "q": 2, "r": 9}));
+    assert_eq!(parse_valid("{'<<': 1}"), json!({"<<": 1}), "a quoted key is a key");
 }
 
 #[test]
@@ -154,26 +154,26 @@ fn aliases_do_not_multiply() {
         "]".repeat(60)
     );
     for text in [lists, long, nested] {
-        assert_eq!(codes(&text), ["yaml-limit"]);
+        assert_eq!(fault_codes(&text), ["yaml-limit"]);
     }
 }
 
 #[test]
 fn depth_is_bounded() {
     let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-    assert_eq!(codes(&deep(MAX_DEPTH)), [""; 0]);
-    assert_eq!(codes(&deep(MAX_DEPTH + 1)), ["yaml-limit"]);
+    assert_eq!(fault_codes(&deep(MAX_DEPTH)), [""; 0]);
+    assert_eq!(fault_codes(&deep(MAX_DEPTH + 1)), ["yaml-limit"]);
     for unit in ["[", "{a: ", "- ", "[[{a: "] {
-        assert_eq!(codes(&unit.repeat(100_000)), ["yaml-limit"], "{unit}");
+        assert_eq!(fault_codes(&unit.repeat(100_000)), ["yaml-limit"], "{unit}");
     }
     // Aliases have the same depth limit as brackets.
     let chain = |links: usize| {
         (1..links).map(|i| format!("a{i}: &a{i} [*a{}]\n", i - 1)).collect::<String>()
     };
-    assert_eq!(codes(&format!("a0: &a0 []\n{}", chain(MAX_DEPTH))), [""; 0]);
-    assert_eq!(codes(&format!("a0: &a0 []\n{}", chain(MAX_DEPTH + 1))), ["yaml-limit"]);
+    assert_eq!(fault_codes(&format!("a0: &a0 []\n{}", chain(MAX_DEPTH))), [""; 0]);
+    assert_eq!(fault_codes(&format!("a0: &a0 []\n{}", chain(MAX_DEPTH + 1))), ["yaml-limit"]);
     let block: String = (0..200).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
-    assert_eq!(codes(&block), ["yaml-limit"]);
+    assert_eq!(fault_codes(&block), ["yaml-limit"]);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn files_may_be_empty_or_contain_several_documents() {
     assert_eq!(parse("a: 1\n---\na: 2\n...\n---\na: 3").documents.len(), 3);
 }
 
-/// JSON values that both readers read equally.
+/// JSON values that both parsers read in the same way.
 fn any_json() -> impl Strategy<Value = Json> {
     let text = proptest::string::string_regex("[ -~äß☃\n\t]{0,12}").unwrap();
     let leaf = prop_oneof![
@@ -250,7 +250,7 @@ fn the_build_reads_a_table_as_manifests_are_read() {
                 let mut table: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
                 table.apply_merge().unwrap();
                 let table = serde_json::to_value(table).unwrap();
-                assert_eq!(good(&text), table, "{}", file.display());
+                assert_eq!(parse_valid(&text), table, "{}", file.display());
                 1
             })
             .sum()

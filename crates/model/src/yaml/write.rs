@@ -1,6 +1,6 @@
 //! Writes YAML as a person would: short values on one line, long ones on several, and quotes only
-//! where a reader of YAML 1.1 or 1.2 would otherwise misread a text. Comments are above a value or,
-//! aligned, after it.
+//! where a reader of YAML 1.1 or 1.2 would misread a text. Comments are above a value, or after it
+//! and aligned.
 
 use crate::{
     text::{is_unsafe, wrap_lines},
@@ -18,7 +18,7 @@ const MAX_COMMENT_COLUMN: usize = 60;
 /// A node to write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OutputNode {
-    /// A value, on one line unless it is a text with several.
+    /// A value, on one line unless it is a multi-line text.
     Value(Json),
     /// A mapping.
     Map(Vec<Item>),
@@ -56,12 +56,12 @@ pub struct Item {
 }
 
 impl Item {
-    /// A key with a value.
+    /// A key with a plain value.
     pub fn value(key: impl Into<String>, value: impl Into<Json>) -> Self {
         Self::new(key, OutputNode::Value(value.into()))
     }
 
-    /// A key with its value.
+    /// A key with a node.
     pub fn new(key: impl Into<String>, node: OutputNode) -> Self {
         Self { key: key.into(), node, comments_above: Vec::new(), comment_after: None }
     }
@@ -81,7 +81,9 @@ pub fn insert_nested(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item
         return items.push(Item { key: first.to_owned(), ..leaf });
     }
     match items.iter_mut().find(|item| item.key == first) {
-        Some(Item { node: OutputNode::Map(within), .. }) => insert_nested(within, rest, leaf),
+        Some(Item { node: OutputNode::Map(nested_items), .. }) => {
+            insert_nested(nested_items, rest, leaf);
+        }
         _ => {
             let mut nested = Vec::new();
             insert_nested(&mut nested, rest, leaf);
@@ -90,7 +92,7 @@ pub fn insert_nested(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item
     }
 }
 
-/// A line, or the value in it, and the comment after it.
+/// A line or a value, and the comment after it.
 #[derive(Debug)]
 struct OutputLine {
     text: String,
@@ -105,66 +107,70 @@ impl OutputLine {
 
     /// Adds the comment of `item`; `None` if there is a different one already.
     fn with_comment_of(self, item: &Item) -> Option<Self> {
-        let new =
-            item.comment_after.as_deref().map(|beside| crate::text::escape(beside).into_owned());
-        let can_share_comment = new.is_none() || self.comment.is_none() || new == self.comment;
-        can_share_comment.then(|| Self { comment: new.or(self.comment), ..self })
+        let item_comment =
+            item.comment_after.as_deref().map(|comment| crate::text::escape(comment).into_owned());
+        let can_share_comment =
+            item_comment.is_none() || self.comment.is_none() || item_comment == self.comment;
+        can_share_comment.then(|| Self { comment: item_comment.or(self.comment), ..self })
     }
 
     /// True if it fits with its comment.
     fn fits(&self) -> bool {
-        width(&self.text) <= MAX_LINE_WIDTH && self.has_room(width(&self.text))
+        char_count(&self.text) <= MAX_LINE_WIDTH && self.has_room(char_count(&self.text))
     }
 
     /// True if its comment fits after `column`.
     fn has_room(&self, column: usize) -> bool {
-        self.comment.as_ref().is_none_or(|beside| column + width(beside) + 4 <= MAX_LINE_WIDTH)
+        self.comment
+            .as_ref()
+            .is_none_or(|comment| column + char_count(comment) + 4 <= MAX_LINE_WIDTH)
     }
 }
 
 /// The lines of a document.
 pub fn document(items: &[Item]) -> String {
-    written(|lines| items.iter().for_each(|item| write_item(lines, item, 0)))
+    render_lines(|lines| items.iter().for_each(|item| write_item(lines, item, 0)))
 }
 
 /// The lines of a key with its value, indented by `indent`.
 pub fn item(item: &Item, indent: usize) -> String {
-    written(|lines| write_item(lines, item, indent))
+    render_lines(|lines| write_item(lines, item, indent))
 }
 
 /// The lines of a list entry whose dash is at `indent`.
 pub fn entry(items: &[Item], comment: Option<&str>, indent: usize) -> String {
-    written(|lines| write_entry(lines, items, comment, indent))
+    render_lines(|lines| write_entry(lines, items, comment, indent))
 }
 
-/// The lines that `write` adds, with their comments, aligned where possible.
-fn written(write: impl FnOnce(&mut Vec<OutputLine>)) -> String {
+/// Renders the lines that `write` adds, with their comments aligned where possible.
+fn render_lines(write: impl FnOnce(&mut Vec<OutputLine>)) -> String {
     let mut lines = Vec::new();
     write(&mut lines);
-    let commented = lines.iter().filter(|line| line.comment.is_some());
-    let widths = commented.map(|line| (line, width(&line.text)));
-    let fitting =
+    let commented_lines = lines.iter().filter(|line| line.comment.is_some());
+    let widths = commented_lines.map(|line| (line, char_count(&line.text)));
+    let fitting_lines =
         widths.filter(|(line, width)| *width <= MAX_COMMENT_COLUMN && line.has_room(*width));
-    let column = fitting.map(|(_, width)| width).max().unwrap_or_default();
+    let comment_column = fitting_lines.map(|(_, width)| width).max().unwrap_or_default();
     let mut text = String::new();
     for line in &lines {
-        write_line(&mut text, line, column);
+        write_line(&mut text, line, comment_column);
     }
     text
 }
 
-/// A line with its comment at `column` if it fits; otherwise further to the left, or above.
+/// Writes a line with its comment at `column` if it fits; otherwise with the comment further left,
+/// or above.
 fn write_line(out: &mut String, line: &OutputLine, column: usize) {
-    let length = width(&line.text);
+    let length = char_count(&line.text);
     match &line.comment {
         None => *out += &line.text,
-        Some(beside) if line.has_room(length) => {
+        Some(comment) if line.has_room(length) => {
             let pad = if line.has_room(column) { column.saturating_sub(length) } else { 0 };
-            *out += &format!("{}{:pad$}  # {beside}", line.text, "");
+            *out += &format!("{}{:pad$}  # {comment}", line.text, "");
         }
-        Some(beside) => {
+        Some(comment) => {
             let indent = line.text.len() - line.text.trim_start().len();
-            *out += &format!("{}# {beside}\n{}", " ".repeat(indent), line.text);
+            *out += &format!("{}# {comment}\n{}", " ".repeat(indent), line.text);
         }
     }
     out.push('\n');
@@ -189,7 +195,7 @@ fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
     }
     let margin = " ".repeat(indent);
     let key = format!("{margin}{}:", scalar(&item.key, false));
-    if let Some(flow) = flow(&item.node, false).and_then(|flow| flow.with_comment_of(item)) {
+    if let Some(flow) = flow_form(&item.node, false).and_then(|flow| flow.with_comment_of(item)) {
         let is_short =
             !matches!(&item.node, OutputNode::Map(items) if items.len() > MAX_INLINE_FIELDS);
         let line = flow.with_head(&format!("{key} "));
@@ -198,9 +204,9 @@ fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
             return;
         }
     }
-    let beside =
+    let key_comment =
         item.comment_after.as_deref().map(|beside| crate::text::escape(beside).into_owned());
-    let mut head = OutputLine { text: key, comment: beside };
+    let mut head = OutputLine { text: key, comment: key_comment };
     if let OutputNode::Value(Json::String(text)) = &item.node {
         head.text += if text.ends_with('\n') { " |" } else { " |-" };
     }
@@ -225,23 +231,28 @@ fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
         OutputNode::Value(_) => {}
         OutputNode::Map(items) => items.iter().for_each(|item| write_item(out, item, indent + 2)),
         OutputNode::List(entries) => {
-            for (entry, about) in entries {
-                write_entry(out, entry, about.as_deref(), indent + 2);
+            for (entry, comment) in entries {
+                write_entry(out, entry, comment.as_deref(), indent + 2);
             }
         }
     }
 }
 
 /// A list entry, on one line if it fits.
-fn write_entry(out: &mut Vec<OutputLine>, items: &[Item], about: Option<&str>, indent: usize) {
+fn write_entry(
+    out: &mut Vec<OutputLine>,
+    items: &[Item],
+    entry_comment: Option<&str>,
+    indent: usize,
+) {
     let margin = " ".repeat(indent);
-    let line = flow_map(items).map(|flow| flow.with_head(&format!("{margin}- ")));
+    let line = flow_mapping(items).map(|flow| flow.with_head(&format!("{margin}- ")));
     let line = line.filter(OutputLine::fits);
-    let comment = about.map(|about| format!("  # {}", crate::text::escape(about)));
+    let comment = entry_comment.map(|about| format!("  # {}", crate::text::escape(about)));
     let line_and_comment = line.as_ref().zip(comment.as_ref()).filter(|(line, comment)| {
-        line.comment.is_none() && width(&line.text) + width(comment) <= MAX_LINE_WIDTH
+        line.comment.is_none() && char_count(&line.text) + char_count(comment) <= MAX_LINE_WIDTH
     });
-    if let (Some(about), None) = (about, &line_and_comment) {
+    if let (Some(about), None) = (entry_comment, &line_and_comment) {
         out.extend(comment_lines(about, indent));
     }
     match (&line, &line_and_comment) {
@@ -265,27 +276,27 @@ fn is_scalar(node: &OutputNode) -> bool {
     matches!(node, OutputNode::Value(value) if !value.is_array() && !value.is_object())
 }
 
-fn width(text: &str) -> usize {
+fn char_count(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `node` on one line. `None` if it contains a text with several lines, if a part has a comment
-/// above, or if parts have different comments.
-fn flow(node: &OutputNode, in_brackets: bool) -> Option<OutputLine> {
+/// `node` on one line. `None` if it contains a multi-line text, if a part has a comment above, or
+/// if parts have different comments.
+fn flow_form(node: &OutputNode, in_brackets: bool) -> Option<OutputLine> {
     match node {
-        OutputNode::Value(value) if has_literal(value) => None,
+        OutputNode::Value(value) if has_multiline_text(value) => None,
         OutputNode::Value(value) => Some(line_without_comment(inline(value, in_brackets))),
-        OutputNode::Map(items) => flow_map(items),
+        OutputNode::Map(items) => flow_mapping(items),
         OutputNode::List(entries) => {
             entries.is_empty().then(|| line_without_comment("[]".to_owned()))
         }
     }
 }
 
-fn flow_map(items: &[Item]) -> Option<OutputLine> {
+fn flow_mapping(items: &[Item]) -> Option<OutputLine> {
     let (mut texts, mut comments) = (Vec::new(), Vec::new());
     for item in items {
-        let value = flow(&item.node, true)
+        let value = flow_form(&item.node, true)
             .filter(|_| item.comments_above.is_empty())?
             .with_comment_of(item)?;
         texts.push(format!("{}: {}", scalar(&item.key, true), value.text));
@@ -297,12 +308,12 @@ fn flow_map(items: &[Item]) -> Option<OutputLine> {
         .then(|| OutputLine { text: format!("{{{}}}", texts.join(", ")), comment: shared_comment })
 }
 
-/// True if `value` contains a text with several lines.
-fn has_literal(value: &Json) -> bool {
+/// True if `value` contains a multi-line text.
+fn has_multiline_text(value: &Json) -> bool {
     match value {
-        Json::String(text) => is_literal(text),
-        Json::Array(items) => items.iter().any(has_literal),
-        Json::Object(object) => object.values().any(has_literal),
+        Json::String(text) => is_block_text(text),
+        Json::Array(items) => items.iter().any(has_multiline_text),
+        Json::Object(object) => object.values().any(has_multiline_text),
         _ => false,
     }
 }
@@ -325,9 +336,9 @@ pub fn inline(value: &Json, in_brackets: bool) -> String {
     }
 }
 
-/// True if `text` should be a literal block: it has several lines that all survive reading, also
-/// after an editor stripped trailing white space.
-fn is_literal(text: &str) -> bool {
+/// True if `text` should be a literal block: it has several lines, and all of them survive reading,
+/// even after an editor stripped trailing white space.
+fn is_block_text(text: &str) -> bool {
     let body = text.strip_suffix('\n').unwrap_or(text);
     body.contains('\n')
         && !body.starts_with([' ', '\t', '\n'])
@@ -367,40 +378,41 @@ pub fn double_quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// True if `text` needs no quotes because every reader reads it as this text.
+/// True if `text` needs no quotes, because every reader reads it as the same text.
 fn is_plain(text: &str, in_brackets: bool) -> bool {
     const INDICATORS: &[char] = &[
         '-', '?', ':', ',', '[', ']', '{', '}', '#', '&', '*', '!', '|', '>', '\'', '"', '%', '@',
         '`',
     ];
-    let starts_well = !text.starts_with(INDICATORS)
+    let has_plain_start = !text.starts_with(INDICATORS)
         || (text.starts_with('-')
             && text[1..].starts_with(|c: char| c.is_ascii_alphabetic())
             && !in_brackets);
-    let is_edged = text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
-    let has_end = text.contains(": ") || text.contains(" #") || text.ends_with(':');
+    let has_outer_space =
+        text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
+    let has_key_or_comment = text.contains(": ") || text.contains(" #") || text.ends_with(':');
     // Within brackets, older readers end a key at `:?`.
     let has_bracket =
         in_brackets && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?"));
     !text.is_empty()
-        && starts_well
-        && !is_edged
-        && !has_end
+        && has_plain_start
+        && !has_outer_space
+        && !has_key_or_comment
         && !has_bracket
         && !text.contains(is_unsafe)
         && !text.starts_with("...")
-        && !is_other(text)
+        && !is_misread(text)
 }
 
-/// True if some reader reads a plain `text` as something else.
-fn is_other(text: &str) -> bool {
+/// True if some reader would read an unquoted `text` as another type.
+fn is_misread(text: &str) -> bool {
     const WORDS: [&str; 13] =
         ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "=", "<<", ".nan"];
     let lower = text.to_ascii_lowercase();
     WORDS.contains(&&*lower) || is_number(&lower)
 }
 
-/// True if some reader reads the lower-case `text` as a number, a date or a time: including
+/// True if some reader would read the lower-case `text` as a number, a date or a time, including
 /// underscores, base 60, and hexadecimal, octal and binary numbers.
 fn is_number(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -413,8 +425,8 @@ fn is_number(text: &str) -> bool {
     }) {
         return true;
     }
-    let starts = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    starts
+    let starts_like_number = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    starts_like_number
         && unsigned.contains(|c: char| c.is_ascii_digit())
         && unsigned.chars().all(|c: char| c.is_ascii_digit() || "_.:e+-tz ".contains(c))
 }

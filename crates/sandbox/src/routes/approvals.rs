@@ -190,8 +190,8 @@ impl EffectiveSettings {
     }
 }
 
-/// The project of a call that reads rules: for callers who may open merge requests, and always for
-/// maintainers.
+/// The project of a call that reads rules. Only callers who may open merge requests can read them, and
+/// maintainers always can.
 pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(0)?;
     let level = call.level_in(&project)?;

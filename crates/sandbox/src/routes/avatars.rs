@@ -1,9 +1,9 @@
-//! Avatars of projects, groups and users: sent as multipart, shown as a URL (reference 2, 4.3), and
-//! served there to everybody, as by the real service.
+//! Avatars of projects, groups and users. They are uploaded as multipart forms and shown as a URL
+//! (reference 2, 4.3). As in the real service, everybody can download them from this URL.
 
 use super::prelude::*;
 
-/// Not below `/api/v4`.
+/// Routes outside `/api/v4`.
 pub(super) const PAGE_ROUTES: &[Route] =
     &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download_avatar)];
 
@@ -12,7 +12,7 @@ pub(super) const ROUTES: &[Route] = &[get("/{holder}/avatar", |call| {
         .ok_or_else(|| ErrorResponse::not_found("Avatar"))
 })];
 
-/// The maximum size of an avatar in bytes, and the allowed image types with their media types.
+/// The maximum size of an avatar. The types below are the allowed file extensions, with media types.
 const MAX_AVATAR_BYTES: usize = 200 * 1024;
 const IMAGE_TYPES: [(&str, &str); 9] = [
     ("png", "image/png"),
@@ -26,7 +26,7 @@ const IMAGE_TYPES: [(&str, &str); 9] = [
     ("tif", "image/tiff"),
 ];
 
-/// Stores or removes the avatar in a call, if it has one.
+/// Stores the avatar of a call, or removes the stored one if the call clears it.
 pub(crate) fn store_avatar(call: &Call<'_>, holder: Holder, params: &Params) -> Result<()> {
     let Some(file) = read_avatar(params)? else { return Ok(()) };
     let (column, id) = holder.column_and_id();
@@ -36,7 +36,7 @@ pub(crate) fn store_avatar(call: &Call<'_>, holder: Holder, params: &Params) -> 
         call.execute(&sql, params![id, file.file_name, &file.bytes[..]])?;
     }
     match holder {
-        // Lists of projects read its name with the rows.
+        // The project's row also has the file name, so that lists need no further query.
         Holder::Project(id) => {
             call.set_column("projects", id, "avatar", file.map(|file| &file.file_name))
         }
@@ -44,7 +44,7 @@ pub(crate) fn store_avatar(call: &Call<'_>, holder: Holder, params: &Params) -> 
     }
 }
 
-/// The URL of a picture, if there is one.
+/// The URL of the stored avatar; `None` if there is none.
 pub(super) fn stored_avatar_url(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
     let (column, id) = holder.column_and_id();
     let sql = format!("SELECT name FROM avatars WHERE {column} = ?1");
@@ -52,7 +52,7 @@ pub(super) fn stored_avatar_url(call: &Call<'_>, holder: Holder) -> Result<Optio
     Ok(name.map(|name| avatar_url(&call.base_url, holder, &name)))
 }
 
-/// The URL of the picture with this file name.
+/// The URL of an avatar with this file name.
 pub(crate) fn avatar_url(base: &str, holder: Holder, name: &str) -> String {
     let (column, id) = holder.column_and_id();
     let owner_type = column.trim_end_matches("_id");
@@ -107,8 +107,8 @@ fn download_avatar(call: &Call<'_>) -> Result<Answer> {
 fn image_answer(call: &Call<'_>, holder: Holder) -> Result<Option<Answer>> {
     let (column, id) = holder.column_and_id();
     let sql = format!("SELECT name, content FROM avatars WHERE {column} = ?1");
-    let picture = call.query_rows::<(String, Vec<u8>)>(&sql, [id])?.pop();
-    Ok(picture.map(|(name, content)| {
+    let stored_avatar = call.query_rows::<(String, Vec<u8>)>(&sql, [id])?.pop();
+    Ok(stored_avatar.map(|(name, content)| {
         let mut answer = Answer::json(StatusCode::OK, content);
         let media_type = media_type(&name).unwrap_or("application/octet-stream");
         answer.headers.push(("content-type", media_type.to_owned()));

@@ -344,8 +344,8 @@ const BOARDS: Collection = Collection {
     required_params: &["name"],
     fields: &[
         RowField::new("name", FieldType::Text),
-        RowField { preset: "false", ..RowField::new("hide_backlog_list", FieldType::Flag) },
-        RowField { preset: "false", ..RowField::new("hide_closed_list", FieldType::Flag) },
+        RowField { default_json: "false", ..RowField::new("hide_backlog_list", FieldType::Flag) },
+        RowField { default_json: "false", ..RowField::new("hide_closed_list", FieldType::Flag) },
     ],
     extra_fields: &[("lists", "[]")],
     ..Collection::new("/groups/{id}/boards")

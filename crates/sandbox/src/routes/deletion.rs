@@ -54,7 +54,7 @@ impl DeletionTarget {
         ))
     }
 
-    /// Sets its name and path, and sets or removes the mark.
+    /// Saves the name and path of the project or group, and sets (`day`) or removes its mark.
     fn save_mark(
         &self,
         call: &Call<'_>,
@@ -69,7 +69,7 @@ impl DeletionTarget {
             return group.map_or(Ok(()), |group| group_moves::update_full_paths(call, &group));
         }
         call.set_column(table, id, "full_path", self.sibling_full_path(&path))?;
-        // Before that release a mark also archived a project.
+        // Before `OBSERVED_RELEASE`, a mark also archived a project.
         let is_archiving = call.release() < OBSERVED_RELEASE;
         if is_archiving { call.set_column(table, id, "archived", day.is_some()) } else { Ok(()) }
     }
@@ -82,7 +82,7 @@ impl DeletionTarget {
     }
 }
 
-/// Deletes it, or marks it if deletion is delayed. The answer is the same.
+/// Deletes the project or group, or marks it if deletion is delayed. The answer is the same.
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let target = DeletionTarget::from_call(call)?;
     call.check_unmodified(match &target.scope {
@@ -105,8 +105,9 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
         call.execute(&format!("DELETE FROM {table} WHERE id = ?1"), [id])?;
     } else if !is_any_group_marked(call, target.ancestor_ids.iter().copied())? {
         // Everything below a marked group is deleted with it.
-        let names = target.scope.name_and_path().map(|text| format!("{text}{}", target.suffix));
-        target.save_mark(call, names, Some(call.today()))?;
+        let name_and_path =
+            target.scope.name_and_path().map(|text| format!("{text}{}", target.suffix));
+        target.save_mark(call, name_and_path, Some(call.today()))?;
     }
     Answer::with_status(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
 }
@@ -139,8 +140,8 @@ fn check_permanent(call: &Call<'_>, target: &DeletionTarget) -> Result<()> {
     })
 }
 
-/// Removes the mark and its suffix. If the path is in use by now, name and path get a random
-/// suffix.
+/// Removes the mark and its suffix. If the path has been taken meanwhile, the name and path get a
+/// random suffix.
 fn restore(call: &Call<'_>) -> Result<Answer> {
     let target = DeletionTarget::from_call(call)?;
     let (table, id) = (target.scope.table(), target.scope.id());
@@ -148,8 +149,9 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
         call.require_tier(AttributeTier::Premium)?;
     }
     refuse_if(!target.is_marked, || target.error("has not been marked for deletion"))?;
-    let names = target.scope.name_and_path();
-    let mut names = names.map(|name| name.strip_suffix(&target.suffix).unwrap_or(name).to_owned());
+    let name_and_path = target.scope.name_and_path();
+    let mut names =
+        name_and_path.map(|name| name.strip_suffix(&target.suffix).unwrap_or(name).to_owned());
     let full_path = target.sibling_full_path(&names[1]);
     let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND (?3 OR id <> ?2))
              OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND NOT (?3 AND id = ?2))";

@@ -42,7 +42,7 @@ const ENVIRONMENTS: Collection = Collection {
         },
         RowField {
             since: Some(Release::new(17, 8)),
-            preset: r#""always""#,
+            default_json: r#""always""#,
             ..RowField::new(AUTO_STOP_SETTING, FieldType::Word(&["always", "with_action"]))
         },
         RowField {
@@ -112,7 +112,9 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     for group in traversal_ids(&project.namespace.traversal) {
         let tier_protections = PROTECTED_TIERS.table.list(call, Holder::Group(group))?;
         protections.extend(
-            tier_protections.into_iter().filter(|one| one.text("name") == row.text("tier")),
+            tier_protections
+                .into_iter()
+                .filter(|tier_protection| tier_protection.text("name") == row.text("tier")),
         );
     }
     let (user, level) = (call.user()?.id, call.level_in(project)?);

@@ -68,10 +68,10 @@ pub struct RowField {
     /// Its type.
     pub field_type: FieldType,
     /// Its value in a new entry that omits it, as JSON.
-    pub preset: &'static str,
+    pub default_json: &'static str,
     /// True if an edit ignores it.
     pub is_create_only: bool,
-    /// True if an edit that omits it resets it to its preset.
+    /// True if an edit that omits it resets it to its default.
     pub is_reset_by_edit: bool,
     /// True if spaces around it are removed.
     pub is_trimmed: bool,
@@ -91,7 +91,7 @@ impl RowField {
             name,
             answer_name: name,
             field_type,
-            preset: "null",
+            default_json: "null",
             is_create_only: false,
             is_reset_by_edit: false,
             is_trimmed: false,
@@ -107,8 +107,8 @@ impl RowField {
             && self.until.is_none_or(|until| call.release() < until)
     }
 
-    pub(super) fn preset(&self) -> Value {
-        serde_json::from_str(self.preset).unwrap_or_default()
+    pub(super) fn default_value(&self) -> Value {
+        serde_json::from_str(self.default_json).unwrap_or_default()
     }
 
     /// True if the call contains this field and the service has it.

@@ -212,15 +212,15 @@ impl GrantPlan {
                 plan.grants
                     .iter_mut()
                     .filter(|grant| grant.id == id)
-                    .for_each(|one| *one = changed_grant);
+                    .for_each(|planned_grant| *planned_grant = changed_grant);
             }
         }
         plan.errors.dedup();
         Ok(plan)
     }
 
-    /// Checks a grant against the stored ones, including those that the call removes, but not those
-    /// that it adds.
+    /// Checks a grant against the stored grants. Grants that the call removes are included; grants that
+    /// it adds are not.
     fn check(
         &mut self,
         call: &Call<'_>,
@@ -289,8 +289,8 @@ fn can_key_push(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
     call.query_value(sql, [project, key])
 }
 
-/// True if the caller may unprotect: everybody who may protect, unless grants restrict it
-/// (Premium).
+/// True if the caller may remove a protection: everybody who may create one, unless grants restrict the
+/// removal (Premium).
 pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
     let unprotect_grants = grants.iter().filter(|grant| grant.action == ProtectedAction::Unprotect);
     let mut peekable_grants = unprotect_grants.peekable();

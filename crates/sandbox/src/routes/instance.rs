@@ -44,7 +44,7 @@ fn list_licenses(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The settings of a new service; the type of each value is that of the setting.
-static SETTING_PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
+static SETTING_DEFAULTS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("settings.json")).expect("the settings are read by tests")
 });
 
@@ -60,7 +60,7 @@ pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
     let sql = "SELECT value -> ?1 FROM meta WHERE key = 'application settings'";
     match call.query_optional_value::<Option<String>>(sql, [name])?.flatten() {
         Some(text) => serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error)),
-        None => Ok(preset(call, name).unwrap_or_default()),
+        None => Ok(default_value(call, name).unwrap_or_default()),
     }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn allowed_url_targets<'a>(call: &'a Call<'_>) -> Result<UrlTargets<'
 }
 
 /// The value of a setting in a new service; `None` if the release does not have it.
-fn preset(call: &Call<'_>, name: &str) -> Option<Value> {
+fn default_value(call: &Call<'_>, name: &str) -> Option<Value> {
     match name {
         INBOUND_ENFORCED if !call.is_at_least(17, 6) => return None,
         INBOUND_ENFORCED if !call.is_at_least(18, 0) => return Some(false.into()),
@@ -83,7 +83,7 @@ fn preset(call: &Call<'_>, name: &str) -> Option<Value> {
         _ => {}
     }
     let days = call.service.deletion_delay().filter(|_| name == DELETION_PERIOD);
-    days.map(Value::from).or_else(|| SETTING_PRESETS.get(name).cloned())
+    days.map(Value::from).or_else(|| SETTING_DEFAULTS.get(name).cloned())
 }
 
 /// All settings, for administrators.
@@ -91,9 +91,9 @@ fn read_settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     call.administrator()?;
     let sql = "SELECT value FROM meta WHERE key = 'application settings'";
     let stored_json: Option<String> = call.query_optional_value(sql, [])?;
-    let presets =
-        SETTING_PRESETS.keys().filter_map(|name| Some((name.clone(), preset(call, name)?)));
-    let mut settings: Map<String, Value> = presets.collect();
+    let default_values =
+        SETTING_DEFAULTS.keys().filter_map(|name| Some((name.clone(), default_value(call, name)?)));
+    let mut settings: Map<String, Value> = default_values.collect();
     if let Some(text) = stored_json {
         let stored_settings: Map<String, Value> =
             serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error))?;
@@ -108,7 +108,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.params.require_any(&names)?;
     check(call)?;
     for (name, value) in &mut settings {
-        let may_be_null = SETTING_PRESETS.get(name).is_some_and(Value::is_null);
+        let may_be_null = SETTING_DEFAULTS.get(name).is_some_and(Value::is_null);
         let new_value = match value {
             Value::Bool(_) => call.params.flag(name)?.map(Value::from),
             Value::Number(_) => call.params.integer(name)?.map(Value::from),

@@ -1,6 +1,6 @@
-//! Integrations of projects and groups, by slug. They are stored and inherited, but no other service
-//! is ever called. A PUT in a group changes the groups and projects below immediately; the real
-//! service does so in a background job.
+//! Integrations of projects and groups, by slug. The sandbox stores them and lets groups and projects
+//! inherit them, but never calls another service. A PUT in a group changes the groups and projects
+//! below immediately; the real service does this in a background job.
 
 use std::sync::LazyLock;
 
@@ -25,7 +25,7 @@ const INTEGRATIONS: Collection = Collection {
     is_unpaged: true,
     is_created_by_put: true,
     scope: |_, call| GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER, OWNER]),
-    // 400 for an unknown one, 404 if it was never set up.
+    // 400 for an unknown slug, 404 for an integration that was never set up.
     find: |call| {
         let slug = call.segment("slug");
         let exists = requested_kind(call).is_some() || WEB_ONLY_SLUGS.contains(&slug);
@@ -39,7 +39,7 @@ const INTEGRATIONS: Collection = Collection {
     },
     complete,
     check_removal: |_, _| Ok(()),
-    // Removing deactivates it; its row stays, without properties.
+    // A DELETE only deactivates the integration and removes its properties; the row stays.
     remove: |call, row| {
         row.settings.retain(|name, _| !name.starts_with("properties."));
         row.set("active", false);
@@ -50,14 +50,14 @@ const INTEGRATIONS: Collection = Collection {
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    // The old paths, which only projects have.
+    // The paths of older releases; only projects have them.
     INTEGRATIONS.route(Method::GET, "/projects/{id}/services", Verb::List),
     INTEGRATIONS.route(Method::GET, "/projects/{id}/services/{slug}", Verb::Show),
     INTEGRATIONS.route(Method::PUT, "/projects/{id}/services/{slug}", Verb::Update),
     INTEGRATIONS.route(Method::DELETE, "/projects/{id}/services/{slug}", Verb::Remove),
 ];
 
-/// One of `integrations.jsonc`.
+/// An integration in the table `integrations.jsonc`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct IntegrationKind {
@@ -74,7 +74,7 @@ struct IntegrationKind {
     events: Vec<String>,
     presets: Map<String, Value>,
     blanks: Map<String, Value>,
-    /// True if groups cannot have it.
+    /// True if only projects can have it.
     of_projects: bool,
     is_issue_tracker: bool,
 }
@@ -88,7 +88,7 @@ const STATUS_CHANGES_ONLY: &str = "notify_only_when_pipeline_status_changes";
 const STATUS_CHANGES_SINCE: Release = Release::new(18, 0);
 
 impl IntegrationKind {
-    /// Its flags. Integrations with chats have one more in later releases.
+    /// The names of its flags. In later releases, chat integrations have one more.
     fn flags(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
         let is_chat = self.events.iter().any(|event| event == "confidential_note");
         let has_status_changes = is_chat && call.release() >= STATUS_CHANGES_SINCE;
@@ -96,7 +96,7 @@ impl IntegrationKind {
         self.flag.iter().map(String::as_str).chain(status_changes_flag)
     }
 
-    /// The properties that are shown.
+    /// The names of the properties that responses show.
     fn shown_properties(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
         let field_names = self.text.iter().chain(&self.number).chain(&self.texts);
         field_names.map(String::as_str).chain(self.flags(call))
@@ -109,7 +109,7 @@ const COMMENTS_ENABLED: &str = "comment_on_event_enabled";
 const LABEL_BEHAVIOR: &str = "labels_to_be_notified_behavior";
 
 const INTEGRATION_TABLE: RecordTable = INTEGRATIONS.table;
-/// The first release in which `inherited` is shown, and can be set.
+/// The first release that shows `inherited` and accepts it in requests.
 const INHERITED_SINCE: Release = Release::new(17, 3);
 const USE_INHERITED: &str = "use_inherited_settings";
 
@@ -121,7 +121,7 @@ fn find(call: &Call<'_>, holder: Holder, slug: &str) -> Result<Option<Record>> {
     Ok(INTEGRATION_TABLE.list_with_text(call, holder, "slug", slug)?.pop())
 }
 
-/// An integration as the service shows it; lists leave out its properties.
+/// An integration as in a response; lists do not contain the properties.
 fn json(call: &Call<'_>, row: &Record) -> Value {
     let slug = row.text("slug");
     let kind = INTEGRATION_KINDS.iter().find(|kind| kind.slug == slug);
@@ -135,15 +135,16 @@ fn json(call: &Call<'_>, row: &Record) -> Value {
     set_if(&mut body, call.release() >= INHERITED_SINCE, "inherited", row.is_true("inherited"));
     if !call.segment("slug").is_empty() {
         let properties = kind.map(|kind| {
-            let shown = kind.shown_properties(call);
-            shown.map(|name| (name.to_owned(), shown_value(kind, row, name))).collect()
+            let property_names = kind.shown_properties(call);
+            property_names.map(|name| (name.to_owned(), shown_value(kind, row, name))).collect()
         });
         body["properties"] = Value::Object(properties.unwrap_or_default());
     }
     body
 }
 
-/// The shown value of a property. A blank confidential channel shows the ordinary channel.
+/// The value of a property in a response. If a confidential channel is empty, the response contains the
+/// ordinary channel.
 fn shown_value(kind: &IntegrationKind, row: &Record, name: &str) -> Value {
     let ordinary_channel =
         name.strip_prefix("confidential_").filter(|suffix| suffix.ends_with("_channel"));
@@ -174,7 +175,7 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let required: Vec<&str> = kind.required.iter().map(String::as_str).collect();
     call.params.require(&required)?;
     if row.id == 0 {
-        set_presets(call, kind, row);
+        set_defaults(call, kind, row);
     }
     let is_inherited = if call.release() >= INHERITED_SINCE {
         call.params.flag(USE_INHERITED)?
@@ -201,7 +202,7 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
 }
 
 /// Gives a new row the default values.
-fn set_presets(call: &Call<'_>, kind: &IntegrationKind, row: &mut Record) {
+fn set_defaults(call: &Call<'_>, kind: &IntegrationKind, row: &mut Record) {
     row.set(COMMENTS_ENABLED, true);
     for event in &ATTRIBUTE_TABLE.integration_events {
         row.set(event.name, *event.preset == true && kind.slug != "jenkins");
@@ -229,9 +230,9 @@ fn store_properties(
         row.set(COMMENTS_ENABLED, call.params.flag(COMMENTS_ENABLED)?);
     }
     let former_url = row.value(&property_key("jenkins_url"));
-    let (texts, flags) = (kind.text.iter().chain(&kind.secret), kind.flags(call));
+    let (text_names, flags) = (kind.text.iter().chain(&kind.secret), kind.flags(call));
     let flags = flags.chain(kind.hidden.iter().map(String::as_str));
-    let properties = (texts.map(|name| (name.as_str(), FieldType::Text)))
+    let properties = (text_names.map(|name| (name.as_str(), FieldType::Text)))
         .chain(flags.map(|name| (name, FieldType::Flag)))
         .chain(kind.number.iter().map(|name| (name.as_str(), FieldType::Integer)))
         .chain(kind.texts.iter().map(|name| (name.as_str(), FieldType::Texts)));
@@ -252,13 +253,13 @@ fn store_properties(
         stored_rows.iter().filter(|other| other.id != row.id && other.is_true("active"));
     // A group may have several integrations of this kind.
     let is_limited = kind.is_issue_tracker && matches!(call.scope, GroupOrProject::Project(_));
-    let is_second = is_limited
+    let is_second_tracker = is_limited
         && active_rows.any(|other| {
             INTEGRATION_KINDS
                 .iter()
                 .any(|kind| kind.is_issue_tracker && kind.slug == other.text("slug"))
         });
-    refuse_if(is_second, || {
+    refuse_if(is_second_tracker, || {
         let text = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
         update_error("base", text)
     })
@@ -270,12 +271,12 @@ fn property_text<'a>(row: &'a Record, name: &str) -> &'a str {
 
 /// Refuses invalid properties.
 fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
-    let blank_name = kind.required.iter().find(|name| property_text(row, name).is_empty());
-    if let Some(name) = blank_name {
+    let missing_property = kind.required.iter().find(|name| property_text(row, name).is_empty());
+    if let Some(name) = missing_property {
         return Err(update_error(name, BLANK_TEXT));
     }
     let url_properties = kind.urls.iter().map(|name| (name.as_str(), property_text(row, name)));
-    // The service builds the webhook of Matrix from this.
+    // The service builds the URL of the Matrix webhook from the host name.
     let matrix_webhook =
         (kind.slug == "matrix").then(|| ("webhook", property_text(row, "hostname")));
     for (name, url) in url_properties.chain(matrix_webhook).filter(|(_, url)| !url.is_empty()) {
@@ -287,10 +288,10 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
     }
     let uses_token = row.value(&property_key("jira_auth_type")) == 1;
     let (slug, password) = (kind.slug.as_str(), property_text(row, "password"));
-    // It becomes a masked variable.
-    let is_masked = password.len() >= 8 && password.chars().all(is_maskable);
+    // The service stores the Harbor password as a masked variable.
+    let can_be_masked = password.len() >= 8 && password.chars().all(is_maskable);
     let behaviors = ["", "match_any", "match_all"];
-    // A channel without a server follows the default one.
+    // A recipient must be an IRC URL, unless there is a default server.
     let has_channel = property_text(row, "recipients").split_whitespace().any(|recipient: &str| {
         !property_text(row, "default_irc_uri").is_empty()
             || ["irc://", "ircs://"].iter().any(|scheme| recipient.starts_with(scheme))
@@ -312,14 +313,14 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
             BLANK_TEXT,
         ),
         (slug == "irker" && !has_channel, "recipients", "are all invalid"),
-        (slug == "harbor" && !is_masked, "password", "is invalid"),
+        (slug == "harbor" && !can_be_masked, "password", "is invalid"),
     ] {
         refuse_if(is_wrong, || update_error(name, problem))?;
     }
     Ok(())
 }
 
-/// The refusal of a model: a Ruby hash in a text.
+/// The error of a failed validation. The real service writes it as a Ruby hash.
 fn update_error(field: &str, problem: &str) -> ErrorResponse {
     ErrorResponse::bad_request_message(format!(
         "Failed to update integration. {{:{field}=>[\"{problem}\"]}}"

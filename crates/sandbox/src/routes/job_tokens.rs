@@ -11,7 +11,7 @@ const JOB_TOKEN_SCOPE: Collection = Collection {
     since: Some(Release::new(16, 3)),
     fields: &[RowField {
         answer_name: "inbound_enabled",
-        preset: "true",
+        default_json: "true",
         ..RowField::new("enabled", FieldType::Flag)
     }],
     is_document: true,

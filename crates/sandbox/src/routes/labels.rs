@@ -141,7 +141,8 @@ fn find_by_id_or_title(call: &CollectionCall<'_>, includes_ancestors: bool) -> R
         .parse()
         .ok()
         .and_then(|id: i64| labels.iter().position(|candidate| candidate.id == id));
-    let position = position_by_id.or_else(|| labels.iter().position(|one| one.text(TITLE) == name));
+    let position = position_by_id
+        .or_else(|| labels.iter().position(|listed_label| listed_label.text(TITLE) == name));
     position.map(|index| labels.swap_remove(index)).ok_or_else(|| ErrorResponse::not_found("Label"))
 }
 
@@ -195,7 +196,7 @@ fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     Ok(labels)
 }
 
-/// The label that the call names. A missing one is 404, also for callers who may not remove it.
+/// The label that the call names. A missing label is 404, even for callers who may not remove labels.
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
     if call.method == Method::PUT {
         require_any_field(call)?;

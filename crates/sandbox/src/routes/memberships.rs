@@ -285,9 +285,13 @@ fn approve_member(call: &Call<'_>) -> Result<Answer> {
     let id: i64 =
         call.segment("user_id").parse().map_err(|_| ErrorResponse::invalid("member_id"))?;
     let mut pending_members = PendingMember::list_pending(call)?;
-    pending_members.retain(|one| !one.approved && (one.id == id || one.user_id == Some(id)));
-    let member =
-        pending_members.iter().min_by_key(|one| one.id != id).ok_or_else(ErrorResponse::hidden)?;
+    pending_members.retain(|pending_member| {
+        !pending_member.approved && (pending_member.id == id || pending_member.user_id == Some(id))
+    });
+    let member = pending_members
+        .iter()
+        .min_by_key(|pending_member| pending_member.id != id)
+        .ok_or_else(ErrorResponse::hidden)?;
     match member.user_id {
         Some(user) => drop(change_state(call, &group, Some(user), "active")?),
         None => call.set_column("members", member.id, "state", "active")?,

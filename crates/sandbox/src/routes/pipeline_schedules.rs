@@ -19,8 +19,8 @@ const SCHEDULES: Collection = Collection {
     fields: &[
         RowField::new("description", FieldType::Text),
         RowField { is_trimmed: true, ..RowField::new("cron", FieldType::Text) },
-        RowField { preset: r#""UTC""#, ..RowField::new(TIME_ZONE, FieldType::Text) },
-        RowField { preset: "true", ..RowField::new("active", FieldType::Flag) },
+        RowField { default_json: r#""UTC""#, ..RowField::new(TIME_ZONE, FieldType::Text) },
+        RowField { default_json: "true", ..RowField::new("active", FieldType::Flag) },
     ],
     scope: |_, call| schedule_scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
     complete,
@@ -138,7 +138,7 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
         // Null means the default here.
         for field in SCHEDULES.fields {
             if schedule.value(field.name).is_null() {
-                schedule.set(field.name, field.preset());
+                schedule.set(field.name, field.default_value());
             }
         }
     } else {

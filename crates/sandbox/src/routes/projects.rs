@@ -328,7 +328,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let branches = [&former_attributes, &attributes]
         .map(|values| values.get(DEFAULT_BRANCH).and_then(Value::as_str));
     if let [Some(former_branch), Some(requested_branch)] = branches {
-        repository::check_new_head(call, project, former_branch, requested_branch)?;
+        repository::check_default_branch_exists(call, project, former_branch, requested_branch)?;
     }
     let is_row_unchanged = (name, &path, &visibility)
         == (&project.name, &project.path, &project.visibility)

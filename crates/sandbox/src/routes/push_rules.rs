@@ -16,10 +16,10 @@ const PUSH_RULES: Collection = Collection {
         let is_hidden = call.is_group_operation() && scope.level(call)? < MAINTAINER;
         refuse_if(is_hidden, ErrorResponse::hidden).map(|()| scope)
     },
-    find: |call| find(call)?.ok_or_else(|| missing_rule(call)),
+    find: |call| find_rule(call)?.ok_or_else(|| missing_rule(call)),
     complete: |call, rule| {
         store_fields(rule, call)?;
-        refuse_if(rule.id == 0 && find(call)?.is_some(), || {
+        refuse_if(rule.id == 0 && find_rule(call)?.is_some(), || {
             let group_text = "Group push rule exists, try updating";
             let text = call.scope.choose("Project push rule exists", group_text);
             let has_later_errors = call.service.profile.later_errors;
@@ -46,7 +46,7 @@ fn attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
     ATTRIBUTE_TABLE.push_rules.iter().filter(move |attribute| attribute.exists_in(edition))
 }
 
-/// A push rule as the service shows it; that of a group does not name its group.
+/// A push rule as the service shows it. The rule of a group does not contain the id of the group.
 fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
     let mut body = json!({ "id": rule.id, "created_at": rule.created_at });
     let project = call.scope.project_id();
@@ -64,7 +64,7 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
     body
 }
 
-/// Stores the fields in a call, which must have some.
+/// Stores the fields of a call. The call must have at least one.
 fn store_fields(rule: &mut Record, call: &Call<'_>) -> Result<()> {
     let params = &call.params;
     params.require_any(&attributes(call).map(|attribute| attribute.name).collect::<Vec<_>>())?;
@@ -75,7 +75,7 @@ fn store_fields(rule: &mut Record, call: &Call<'_>) -> Result<()> {
             ValueKind::Pattern(max_length) => {
                 let regex = params.text(name)?;
                 let regex_errors =
-                    regex_errors_of(call, max_length, regex.as_deref().unwrap_or_default());
+                    find_regex_errors(call, max_length, regex.as_deref().unwrap_or_default());
                 (regex.into(), regex_errors)
             }
             ValueKind::Number(bounds) => {
@@ -94,7 +94,7 @@ fn store_fields(rule: &mut Record, call: &Call<'_>) -> Result<()> {
 }
 
 /// The errors of a regular expression.
-fn regex_errors_of(call: &Call<'_>, max_length: usize, regex: &str) -> Vec<String> {
+fn find_regex_errors(call: &Call<'_>, max_length: usize, regex: &str) -> Vec<String> {
     let release_max_length = if call.is_at_least(16, 4) { max_length } else { max_length.min(511) };
     // Older releases also store invalid ones.
     let syntax_error = if call.is_at_least(18, 2) { re2::syntax_error(regex) } else { None };
@@ -113,11 +113,11 @@ pub(super) fn copy_group_rule(call: &Call<'_>, project: i64, namespace: &Namespa
     Ok(())
 }
 
-fn find(call: &CollectionCall<'_>) -> Result<Option<Record>> {
+fn find_rule(call: &CollectionCall<'_>) -> Result<Option<Record>> {
     Ok(PUSH_RULES.table.find_single(call, call.scope.holder())?)
 }
 
-/// The answer if there is no rule: 404, but null for a read in a project.
+/// The answer if there is no rule: `null` for a read in a project, 404 otherwise.
 fn missing_rule(call: &CollectionCall<'_>) -> ErrorResponse {
     match call.scope {
         GroupOrProject::Project(_) if !call.is_write => ErrorResponse::not_saved(),

@@ -18,11 +18,11 @@ const PUSH_MIRRORS: Collection = Collection {
     required_params: &["url"],
     fields: &[
         RowField { is_create_only: true, ..RowField::new("url", FieldType::Text) },
-        RowField { preset: "false", ..RowField::new("enabled", FieldType::Flag) },
-        RowField { preset: "false", ..RowField::new(PROTECTED_ONLY, FieldType::Flag) },
+        RowField { default_json: "false", ..RowField::new("enabled", FieldType::Flag) },
+        RowField { default_json: "false", ..RowField::new(PROTECTED_ONLY, FieldType::Flag) },
         RowField::new("keep_divergent_refs", FieldType::Flag),
         RowField {
-            preset: r#""password""#,
+            default_json: r#""password""#,
             since: Some(Release::new(16, 10)),
             ..RowField::new("auth_method", FieldType::Word(&["password", "ssh_public_key"]))
         },
@@ -122,7 +122,7 @@ pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
 }
 
 /// Completes the flags of a mirror. Null turns a flag off. "All protected branches" and a pattern
-/// exclude each other: the one that is sent replaces the other.
+/// exclude each other: the value in the call replaces the other one.
 fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     check_url(call, "url", mirror.text("url"))?;
     for name in ["enabled", PROTECTED_ONLY] {

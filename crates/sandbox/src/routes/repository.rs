@@ -1,5 +1,5 @@
-//! Branches and tags of a repository. The reference leaves repositories out; all of this is the real
-//! service's behaviour. Nothing of Git is stored: see [`Repository`].
+//! Branches and tags of a repository. The reference does not describe repositories: this is the observed
+//! behaviour of the real service. There are no Git objects: see [`Repository`].
 
 use regex::Regex;
 
@@ -8,7 +8,7 @@ use super::protected_tags::covering_grants;
 use super::{grants, protected_branches};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/repository/branches", list),
+    get("/projects/{id}/repository/branches", list_branches),
     post("/projects/{id}/repository/branches", |call| create(call, BRANCHES)),
     get("/projects/{id}/repository/branches/{branch}", |call| show(call, BRANCHES)),
     delete("/projects/{id}/repository/branches/{branch}", |call| remove(call, BRANCHES)),
@@ -26,8 +26,8 @@ pub(super) fn open_repository<'a>(call: &'a Call<'_>, project: &Project) -> Repo
     Repository { db: call.db, project: project.id }
 }
 
-/// The project of a call that reads code: everybody who sees it may, but guests not in a private
-/// one.
+/// The project of a call that reads code. Everybody who sees the project may read its code, except
+/// guests of a private project.
 pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project()?;
     refuse_if(!call.may_use(&project, "repository_access_level")?, ErrorResponse::forbidden)?;
@@ -49,8 +49,8 @@ pub(super) fn new_commit(call: &Call<'_>, message: &str) -> Commit {
 /// The message of the first commit.
 const INITIAL_MESSAGE: &str = "Initial commit";
 
-/// The contents of a new project that is not empty: a copy of those of `source_project`, or one
-/// commit.
+/// Creates the contents of a new project that is not empty: a copy of the repository of
+/// `source_project`, or one commit.
 pub(super) fn create_contents(
     call: &Call<'_>,
     project: &Project,
@@ -68,7 +68,7 @@ pub(super) fn create_contents(
     Ok(repository.commit(&branch, new_commit(call, INITIAL_MESSAGE), files)?)
 }
 
-/// Creates a branch of a seed, unprotected. The first one becomes the default branch.
+/// Creates a branch that a seed declares, without protection. The first branch becomes the default.
 pub(crate) fn add_seed_branch(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
     let repository = open_repository(call, project);
     if repository.find(BRANCHES, branch)?.is_some() {
@@ -91,7 +91,7 @@ pub(super) fn set_first_branch(call: &Call<'_>, project: &Project, branch: &str)
 }
 
 /// Refuses a new default branch that does not exist.
-pub(super) fn check_new_head(
+pub(super) fn check_default_branch_exists(
     call: &Call<'_>,
     project: &Project,
     former_branch: &str,
@@ -106,7 +106,7 @@ pub(super) fn check_new_head(
     ))
 }
 
-/// The name of the default branch; an empty project also has one.
+/// The name of the default branch. An empty project also has this name, although no such branch exists.
 pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<String> {
     let attributes = project.attributes(call.db)?;
     let name = attributes.get("default_branch").and_then(Value::as_str);
@@ -179,7 +179,7 @@ fn branch_json(call: &Call<'_>, project: &Project, branch: &GitRef) -> Result<Va
     Ok(body)
 }
 
-fn list(call: &Call<'_>) -> Result<Answer> {
+fn list_branches(call: &Call<'_>) -> Result<Answer> {
     let project = readable_project(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
     let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
@@ -192,7 +192,8 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::list_objects(call, &branches, |branch| branch_json(call, &project, branch))
 }
 
-/// True if a name contains a search text. `^` at its start anchors it there, else `$` at its end.
+/// True if a name matches a search text: `^text` matches at the start of the name, `text$` at its end,
+/// and any other text anywhere. If it has both `^` and `$`, only `^` is special.
 fn matches_search(name: &str, search: &str) -> bool {
     let name = name.to_lowercase();
     let search = search.to_lowercase();
@@ -259,9 +260,9 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
         .resolve_commit(&reference)?
         .ok_or_else(|| ErrorResponse::bad_request_message(missing_text))?;
     let may_create = if kind == TAGS {
-        let protections = covering_grants(call, project.id, &name)?;
-        protections.is_empty()
-            || grants::is_granted_to_caller(call, &project, protections.iter().flatten())?
+        let grant_lists = covering_grants(call, project.id, &name)?;
+        grant_lists.is_empty()
+            || grants::is_granted_to_caller(call, &project, grant_lists.iter().flatten())?
     } else {
         may_perform_any(call, &project, &name, &[ProtectedAction::Push, ProtectedAction::Merge])?
     };
@@ -281,7 +282,8 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     Answer::created(&ref_json(call, &project, kind, &created_ref)?)
 }
 
-/// Removes a branch, but not the default one, or a tag; a protected one only for maintainers.
+/// Removes a branch or a tag. The default branch cannot be removed. Only maintainers remove protected
+/// branches and tags.
 fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     let git_ref = find_requested_ref(call, &project, kind)?;
@@ -308,14 +310,14 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// Protects a branch by two flags: developers may push or merge, or only maintainers. On a
-/// protected branch only the flags in the call change.
+/// Protects a branch. Two flags decide whether developers or only maintainers may push and merge. If
+/// the branch is already protected, flags that the call omits stay unchanged.
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = find_requested_ref(call, &project, BRANCHES)?;
     let stored_protection =
         Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?;
-    let preset = stored_protection.is_none().then_some(false);
+    let default_flag = stored_protection.is_none().then_some(false);
     let mut protection = stored_protection.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
         name: branch.name.clone(),
@@ -327,7 +329,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         (ProtectedAction::Push, "developers_can_push"),
         (ProtectedAction::Merge, "developers_can_merge"),
     ] {
-        if let Some(are_developers_allowed) = call.params.flag(flag)?.or(preset) {
+        if let Some(are_developers_allowed) = call.params.flag(flag)?.or(default_flag) {
             let level = if are_developers_allowed { DEVELOPER } else { MAINTAINER };
             grants.retain(|grant| grant.action != action);
             grants.push(Grant::new(action, level));

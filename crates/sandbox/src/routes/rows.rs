@@ -56,7 +56,7 @@ pub struct Collection {
     pub is_single: bool,
     /// True if an edit answers 204.
     pub updates_silently: bool,
-    /// True if an edit creates a missing entry with the name in its path; nothing else creates one.
+    /// True if entries are created only by an edit (PUT) of a missing entry, whose name is in the path.
     pub is_created_by_put: bool,
     /// True if no request creates or removes an entry.
     pub is_fixed_set: bool,
@@ -368,8 +368,8 @@ impl<'a> CollectionCall<'a> {
         for field in self.collection.fields.iter().filter(|field| is_new || !field.is_create_only) {
             if field.is_in_call(self, is_new) {
                 row.set(field.name, field.read_value(self, row.settings.get(field.name))?);
-            } else if field.is_reset_by_edit || (is_new && field.preset != "null") {
-                row.set(field.name, field.preset());
+            } else if field.is_reset_by_edit || (is_new && field.default_json != "null") {
+                row.set(field.name, field.default_value());
             }
         }
         Ok(())
@@ -396,7 +396,8 @@ impl<'a> CollectionCall<'a> {
         let id = if answer_key.ends_with("id") { row.id.into() } else { row.id.to_string().into() };
         body.insert(answer_key.to_owned(), id);
         for field in fields.iter().filter(|f| !f.answer_name.is_empty() && f.exists(self)) {
-            let value = row.settings.get(field.name).cloned().unwrap_or_else(|| field.preset());
+            let value =
+                row.settings.get(field.name).cloned().unwrap_or_else(|| field.default_value());
             body.insert(field.answer_name.to_owned(), value);
         }
         for (name, json) in extra_fields {

@@ -156,8 +156,8 @@ fn share_project(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&body)
 }
 
-/// Removes an invitation. Only owners may remove one with the level owner. In a group, a caller who may
-/// not remove it gets the answer of a success, but the invitation stays.
+/// Removes an invitation. Only owners may remove an invitation with the level owner. In a group, a caller
+/// without this right gets a successful answer, but the invitation stays.
 fn unshare(call: &Call<'_>) -> Result<Answer> {
     let scope = GroupOrProject::from_call(call, [MAINTAINER, 0])?;
     let (column, id) = scope.holder().column_and_id();

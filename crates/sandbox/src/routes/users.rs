@@ -147,7 +147,7 @@ fn apply_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Res
     if was_external == Some(is_external) {
         return Ok(());
     }
-    let external_presets = if is_external {
+    let external_user_defaults = if is_external {
         [(PROJECTS_LIMIT, 0.into()), (CAN_CREATE_GROUP, false.into())]
     } else {
         [
@@ -155,9 +155,9 @@ fn apply_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Res
             (CAN_CREATE_GROUP, instance::read_setting(call, CAN_CREATE_GROUP)?),
         ]
     };
-    for (name, preset) in external_presets {
+    for (name, default_value) in external_user_defaults {
         if is_external || !call.params.has(name) {
-            USER_SETTINGS.put_value(call.db, user, name, preset)?;
+            USER_SETTINGS.put_value(call.db, user, name, default_value)?;
         }
     }
     Ok(())

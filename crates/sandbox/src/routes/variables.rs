@@ -11,23 +11,23 @@ pub(super) const COLLECTIONS: &[Collection] =
 /// if no answer contains the value (from release 17.4 on).
 const FIELDS: [RowField; 8] = [
     RowField {
-        preset: r#""env_var""#,
+        default_json: r#""env_var""#,
         ..RowField::new(VARIABLE_TYPE, FieldType::Word(&["env_var", "file"]))
     },
     RowField { is_create_only: true, is_trimmed: true, ..RowField::new("key", FieldType::Text) },
     RowField::new("value", FieldType::Text),
-    RowField { preset: "false", ..RowField::new(FLAG_NAMES[0], FieldType::Flag) },
-    RowField { preset: "false", ..RowField::new(FLAG_NAMES[1], FieldType::Flag) },
-    RowField { preset: "false", ..RowField::new(FLAG_NAMES[2], FieldType::Flag) },
+    RowField { default_json: "false", ..RowField::new(FLAG_NAMES[0], FieldType::Flag) },
+    RowField { default_json: "false", ..RowField::new(FLAG_NAMES[1], FieldType::Flag) },
+    RowField { default_json: "false", ..RowField::new(FLAG_NAMES[2], FieldType::Flag) },
     RowField {
-        preset: r#""*""#,
+        default_json: r#""*""#,
         is_trimmed: true,
         ..RowField::new(ENVIRONMENT_SCOPE, FieldType::Text)
     },
     RowField { since: Some(Release::new(16, 2)), ..RowField::new("description", FieldType::Text) },
 ];
 
-/// Without a licence for scopes, those of groups are ignored.
+/// The fields of group variables. Without a licence for scopes, the scope of a group variable is ignored.
 const GROUP_FIELDS: [RowField; 8] = {
     let mut fields = FIELDS;
     fields[6].tier = AttributeTier::Premium;
@@ -196,7 +196,7 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     if !is_new && call.service.profile.put_resets_omitted_flags {
         for field in FIELDS.iter().filter(|field| !call.params.has(field.name)) {
             if matches!(field.field_type, FieldType::Flag | FieldType::Word(_)) {
-                variable.set(field.name, field.preset());
+                variable.set(field.name, field.default_value());
             }
         }
     }

@@ -158,7 +158,7 @@ impl Protection {
         Grant::list(db, "WHERE g.branch_id = ?1 ORDER BY g.id", [self.id])
     }
 
-    /// Stores it with these grants and no others. The name of a new one must be free.
+    /// Stores the protection and replaces its grants. A new protection must have an unused name.
     pub(crate) fn save_with_grants(&mut self, db: &Connection, grants: &[Grant]) -> Result<()> {
         self.id = self.upsert(db)?;
         let ids = grants.iter().map(|grant| Grant { branch_id: self.id, ..*grant }.upsert(db));

@@ -578,12 +578,12 @@ async fn a_described_collection_is_served() {
             },
             RowField {
                 answer_name: "toy_size",
-                preset: "3",
+                default_json: "3",
                 ..RowField::new("size", FieldType::Integer)
             },
             RowField {
                 is_reset_by_edit: true,
-                preset: "false",
+                default_json: "false",
                 ..RowField::new("loud", FieldType::Flag)
             },
             RowField { answer_name: "", ..RowField::new("note", FieldType::Text) },

@@ -7,15 +7,15 @@ use unicode_width::UnicodeWidthStr as _;
 use super::draw_description;
 use crate::{
     address::Address,
-    desired::{Container, Declared},
+    desired::{Container, DeclaredFields},
     diff::{Findings, Shown, Step, show_declared, show_live},
     kind::{Section, Shape},
-    live::Live,
-    manifest::{LayerEffect, LayerValue, Trace, TracedLayer, TracedSlot, schema::NameDescription},
+    live::LiveContainer,
+    manifest::{ChainLink, LayerEffect, LayerValue, Trace, TracedLayer, schema::NameDescription},
     origin::Origin,
     plan::Plan,
     report::{
-        Canvas, Line, Overflow, Paint, Run, TextStyle,
+        Canvas, Line, OriginOverflow, Paint, Run, TextStyle,
         terminal::{change, notes},
     },
     secret::Secrets,
@@ -31,7 +31,7 @@ pub struct Subject<'d> {
     /// The section; `None` for all sections.
     pub section: Option<Section>,
     /// The entry, with its identity and fields; `None` for a list as a whole.
-    pub entry: Option<(&'d str, &'d Declared)>,
+    pub entry: Option<(&'d str, &'d DeclaredFields)>,
     /// The names that lead to the field; empty for all fields.
     pub field: Vec<String>,
 }
@@ -51,7 +51,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Its name for the command line.
+    /// Its full address, including the field, as on the command line.
     fn title(&self) -> String {
         let address = self.address();
         let section = self.section.filter(|_| address.section.is_none());
@@ -76,7 +76,7 @@ impl Subject<'_> {
 }
 
 /// The declaration, and the contribution of each layer. For a field, its description comes first.
-pub fn declared(
+pub fn explain_declaration(
     subject: &Subject<'_>,
     trace: &Trace,
     documentation: Option<&NameDescription>,
@@ -94,29 +94,29 @@ pub fn declared(
         (Some(section), None) => draw_entries(&mut canvas, subject.container, section, trace),
         (Some(section), Some((key, fields))) => {
             let values = fields.values();
-            if let Some((name, within)) = subject.field.split_first() {
+            if let Some((name, inner_names)) = subject.field.split_first() {
                 let declared_value = fields
                     .get(name)
                     .map(|field| show_declared(section.field(name), &field.value, &values));
-                if let Some(shown) = declared_value.and_then(|whole| value_at(whole, within)) {
+                if let Some(shown) = declared_value.and_then(|value| value_at(value, inner_names)) {
                     let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
                     canvas.add_line(&line.append(change::value_line(&shown)));
                 }
                 let chain = trace.value_chain(section, key, &subject.field);
-                draw_links(&mut canvas, None, &chain, section, &values);
+                draw_chain(&mut canvas, None, &chain, section, &values);
                 return canvas.finish();
             }
             let entry_chain = trace.value_chain(section, key, &[]);
             let title = (section.shape == Shape::List).then_some(section.noun);
-            // The fields of a mapping show that it is declared, if it has some.
-            let has_details = fields.keys().next().is_none()
+            // The fields of a mapping show that it is declared; without fields, a line states it.
+            let shows_declaration = fields.keys().next().is_none()
                 || entry_chain.iter().any(|link| link.traced_value.value != LayerValue::Declared);
-            if title.is_some() || has_details {
-                draw_links(&mut canvas, title, &entry_chain, section, &values);
+            if title.is_some() || shows_declaration {
+                draw_chain(&mut canvas, title, &entry_chain, section, &values);
             }
             for name in fields.keys().filter(|name| !section.identity.contains(name)) {
                 let chain = trace.value_chain(section, key, &[name.to_owned()]);
-                draw_links(&mut canvas, Some(name), &chain, section, &values);
+                draw_chain(&mut canvas, Some(name), &chain, section, &values);
             }
         }
     }
@@ -130,12 +130,12 @@ fn draw_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace)
         canvas.add_line_with_origin(
             Line::indented(4).text(&layer.name),
             &layer.origin,
-            Overflow::Wrap,
+            OriginOverflow::Wrap,
         );
     }
-    let sections = container.sections.iter().map(|declared| match declared.section.shape {
-        Shape::List => format!("{} ({})", declared.section.section, declared.entries.len()),
-        _ => declared.section.section.to_owned(),
+    let sections = container.sections.iter().map(|declared| match declared.kind.shape {
+        Shape::List => format!("{} ({})", declared.kind.section, declared.entries.len()),
+        _ => declared.kind.section.to_owned(),
     });
     let sections: Vec<_> = sections.collect();
     if !sections.is_empty() {
@@ -162,52 +162,56 @@ fn draw_entries(canvas: &mut Canvas<'_>, container: &Container, section: Section
     );
 }
 
-/// The contributions of the layers to one value, highest first.
-fn draw_links(
+/// Draws the contributions of the layers to one value, the highest first.
+fn draw_chain(
     canvas: &mut Canvas<'_>,
     title: Option<&str>,
-    links: &[TracedSlot<'_>],
+    chain: &[ChainLink<'_>],
     section: Section,
     other_fields: &Fields,
 ) {
     title.iter().for_each(|title| canvas.add_line(&Line::indented(2).text(title)));
-    let lines = links.iter().map(|link| {
-        let (fate, paint) = match link.effect {
+    let lines = chain.iter().map(|link| {
+        let (effect_word, paint) = match link.effect {
             LayerEffect::Decides => ("decides", Paint::Plain),
             LayerEffect::Extended => ("changed", Paint::Plain),
             LayerEffect::Outranked => ("outranked", Paint::Dim),
         };
-        let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
+        let line = Line::indented(4).put(paint, effect_word).pad_to(15).hang_here();
         let line = match contribution(link, section, other_fields) {
             Ok(shown) => line.append(change::value_line(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
         match link.traced_value.written_names.get(1..).unwrap_or_default() {
             [] => line,
-            within => line.put(Paint::Dim, format!("  for {}", within.join("."))),
+            inner_names => line.put(Paint::Dim, format!("  for {}", inner_names.join("."))),
         }
     });
     let lines: Vec<_> = lines.collect();
     let column = lines.iter().map(Line::len).filter(|len| *len <= MAX_COLUMN).max().unwrap_or(0);
-    let names = links.iter().map(|link| link.layer.name.width());
-    let end = column + 2 + names.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
-    for (line, link) in lines.into_iter().zip(links) {
+    let names = chain.iter().map(|link| link.layer.name.width());
+    let origin_column = column + 2 + names.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
+    for (line, link) in lines.into_iter().zip(chain) {
         let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
-        canvas.add_line_with_origin(line.pad_to(end), &link.traced_value.origin, Overflow::Wrap);
+        canvas.add_line_with_origin(
+            line.pad_to(origin_column),
+            &link.traced_value.origin,
+            OriginOverflow::Wrap,
+        );
     }
 }
 
 /// The contribution of a layer: a value, or a description of another contribution.
 fn contribution(
-    link: &TracedSlot<'_>,
+    link: &ChainLink<'_>,
     section: Section,
-    beside: &Fields,
+    other_fields: &Fields,
 ) -> Result<Shown, &'static str> {
     match &link.traced_value.value {
         LayerValue::Value(value) => {
             let field = link.traced_value.written_names.first().map_or("", String::as_str);
-            // A template or a change of a list is in place of a value.
-            Ok(show_declared(section.field(field), value, beside))
+            // The value may also be a template, or a change of a list.
+            Ok(show_declared(section.field(field), value, other_fields))
         }
         LayerValue::Declared => Err("declared"),
         LayerValue::Absent => Err("absent"),
@@ -231,14 +235,14 @@ fn draw_with_origin(
         Some(layer) => line.put(Paint::Dim, format!("  {}", layer.name)),
         None => line,
     };
-    canvas.add_line_with_origin(line, origin, Overflow::Wrap);
+    canvas.add_line_with_origin(line, origin, OriginOverflow::Wrap);
 }
 
 /// The live state, and what `apply` would do.
-pub fn live(
+pub fn explain_live_state(
     subject: &Subject<'_>,
     plan: &Plan,
-    live: &Live,
+    live: &LiveContainer,
     run: &Run,
     style: TextStyle,
     secrets: &Secrets,
@@ -262,7 +266,7 @@ pub fn live(
         change::draw_step(&mut canvas, step, &step.changes, false);
     }
     for step in &steps {
-        for call in step.calls.iter().filter(|call| !call.is_spare()) {
+        for call in step.calls.iter().filter(|call| !call.is_fallback()) {
             let fields: Vec<_> = call.fields.iter().map(String::as_str).collect();
             let line = Line::indented(6).put(Paint::Dim, "sends ").hang_here();
             let mut text = format!("{} {}", call.method, call.path);
@@ -292,9 +296,9 @@ fn restrict_findings(subject: &Subject<'_>, plan: &Plan) -> Findings {
     }
     findings.held.retain(|held| subject.includes(&held.address));
     findings.notes.retain(|note| {
-        let is_about =
+        let concerns_field =
             note.fields.is_empty() || note.fields.iter().any(|n| subject.includes_field(n));
-        subject.includes(&note.address) && is_about
+        subject.includes(&note.address) && concerns_field
     });
     findings.refusals.retain(|refusal| subject.includes(&refusal.address));
     findings
@@ -302,13 +306,14 @@ fn restrict_findings(subject: &Subject<'_>, plan: &Plan) -> Findings {
 
 /// Removes the changes of other fields from `step`; returns true if it still concerns `subject`.
 fn restrict_step(step: &mut Step, subject: &Subject<'_>) -> bool {
-    let Some((name, within)) = subject.field.split_first() else { return true };
+    let Some((name, inner_names)) = subject.field.split_first() else { return true };
     step.changes.retain(|change| *change.field == **name);
-    if !within.is_empty() {
+    if !inner_names.is_empty() {
         for change in &mut step.changes {
-            change.field = format!("{name}.{}", within.join(".")).into();
+            change.field = format!("{name}.{}", inner_names.join(".")).into();
             for side in [&mut change.before, &mut change.after] {
-                *side = Arc::new(value_at(Shown::clone(side), within).unwrap_or(Shown::Unknown));
+                *side =
+                    Arc::new(value_at(Shown::clone(side), inner_names).unwrap_or(Shown::Unknown));
             }
         }
         step.changes.retain(|change| change.before != change.after);
@@ -317,25 +322,25 @@ fn restrict_step(step: &mut Step, subject: &Subject<'_>) -> bool {
 }
 
 /// The live value of the field in `subject`.
-fn live_value(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
+fn live_value(subject: &Subject<'_>, live: &LiveContainer) -> Option<Shown> {
     let (section, (key, fields)) = (subject.section?, subject.entry?);
-    let (name, within) = subject.field.split_first()?;
+    let (name, inner_names) = subject.field.split_first()?;
     let entries = live.sections.get(section.section)?.entries().ok()?;
-    let entry = entries
-        .iter()
-        .find(|live| section.shape != Shape::List || section.name(live.fields.raw()) == key)?;
+    let entry = entries.iter().find(|live| {
+        section.shape != Shape::List || section.entry_name(live.fields.raw()) == key
+    })?;
     let shown = show_live(section.table().get(name), entry.fields.raw().get(name), &live.names);
     // A value that is declared as a secret is secret on the service too.
     let is_secret = fields.get(name).is_some_and(|field| matches!(field.value, Value::Secret(_)));
     match shown {
         Shown::Value(_) if is_secret => Some(Shown::Hidden),
-        shown => value_at(shown, within),
+        shown => value_at(shown, inner_names),
     }
 }
 
-/// The part of a value at the keys `within`.
-fn value_at(shown: Shown, within: &[String]) -> Option<Shown> {
+/// The part of a value at the keys `inner_names`.
+fn value_at(shown: Shown, inner_names: &[String]) -> Option<Shown> {
     let Shown::Value(json) = shown else { return Some(shown) };
-    let part = within.iter().try_fold(&json, |json: &Json, name| json.get(name));
-    part.map(|part| Shown::Value(part.clone()))
+    let inner_value = inner_names.iter().try_fold(&json, |json: &Json, name| json.get(name));
+    inner_value.map(|part| Shown::Value(part.clone()))
 }

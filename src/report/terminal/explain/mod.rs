@@ -2,7 +2,7 @@
 
 mod address;
 
-pub use address::{Subject, declared, live};
+pub use address::{Subject, explain_declaration, explain_live_state};
 
 use crate::{
     catalogue::reference::FieldReference,
@@ -34,7 +34,7 @@ pub fn explain_fields(descriptions: &[NameDescription], style: TextStyle) -> Str
     let mut canvas = Canvas::new(style, &none);
     for field in descriptions {
         canvas.add_gap();
-        let kinds = field.homes.join(", ");
+        let kinds = field.contexts.join(", ");
         let head = match field.name.as_str() {
             "" => Line::with_text(Paint::Bold, kinds),
             name => Line::with_text(Paint::Bold, name).text(format!(", in {kinds}")),
@@ -42,7 +42,7 @@ pub fn explain_fields(descriptions: &[NameDescription], style: TextStyle) -> Str
         canvas.add_line(&head);
         draw_description(&mut canvas, &field.field);
         let needs = field.required_fields.iter().map(String::as_str);
-        needs.for_each(|needs| canvas.add_line(&Line::indented(2).text(needs)));
+        needs.for_each(|need| canvas.add_line(&Line::indented(2).text(need)));
         if !field.inner_names.is_empty() {
             let line = Line::indented(2).put(Paint::Dim, "holds   ").hang_here();
             canvas.add_line(&line.text(field.inner_names.join(", ")));
@@ -52,8 +52,8 @@ pub fn explain_fields(descriptions: &[NameDescription], style: TextStyle) -> Str
 }
 
 /// The meaning of a field, its values, and its special rules.
-fn draw_description(canvas: &mut Canvas, described: &FieldReference) {
-    let FieldReference { value, meaning, remarks } = described;
+fn draw_description(canvas: &mut Canvas, description: &FieldReference) {
+    let FieldReference { value, meaning, remarks } = description;
     if !meaning.is_empty() {
         canvas.add_line(&Line::indented(2).text(meaning));
     }

@@ -14,21 +14,21 @@ use crate::{
     field::Scope,
     operation as op,
     operation::{Method, Operation, ResponseBody, collection},
-    page::Rows,
+    page::EntryKeys,
     secret::{Reference, Secrets},
     value::{Fields, Json, Value},
 };
 
-fn get() -> op::Request<op::Read> {
+fn project_request() -> op::Request<op::Read> {
     op::PROJECT_GET.request().arg("id", "acme/shop")
 }
 
 /// The error of a single read with this answer.
-async fn failed_get(reply: Reply) -> ApiError {
-    read_client(&Script::new([reply]), settings()).get(get()).await.unwrap_err()
+async fn get_error(reply: Reply) -> ApiError {
+    read_client(&Script::new([reply]), settings()).get(project_request()).await.unwrap_err()
 }
 
-fn create() -> op::Request<op::Write> {
+fn variable_create_request() -> op::Request<op::Write> {
     let fields = Fields::from([
         ("key".to_owned(), Value::from("TOKEN")),
         ("value".to_owned(), Value::Secret(canary())),
@@ -36,8 +36,8 @@ fn create() -> op::Request<op::Write> {
     op::VARIABLE_CREATE.request().arg("id", "acme/shop").fields(fields)
 }
 
-/// All texts that an error can show.
-fn shown(error: &crate::api::ApiError) -> String {
+/// All texts of an error.
+fn all_texts(error: &crate::api::ApiError) -> String {
     format!("{error} {error:?} {:#} {:?}", anyhow::Error::new(error.clone()), error.hint())
 }
 
@@ -47,16 +47,16 @@ async fn a_secret_enters_the_body_and_nothing_else() {
     for reply in [
         json(400, &echo),
         json(500, &echo),
-        html(200),
+        html_answer(200),
         send_failure(RequestPhase::MaybeSent, TransportError::Network),
     ] {
         let script = Script::new([reply]);
         let client = write_client(&script);
-        let error = client.send(create()).await.unwrap_err();
+        let error = client.send(variable_create_request()).await.unwrap_err();
         assert_eq!(script.first_json(), format!(r#"{{"key":"TOKEN","value":"{CANARY}"}}"#));
         let sent = script.sent.lock().unwrap()[0].request.clone();
-        let all = format!("{} {client:?} {sent:?}", shown(&error));
-        assert!(!all.contains("canary-5up"), "{all}");
+        let texts = format!("{} {client:?} {sent:?}", all_texts(&error));
+        assert!(!texts.contains("canary-5up"), "{texts}");
     }
 }
 
@@ -66,16 +66,16 @@ async fn a_create_whose_answer_was_lost_is_not_sent_again() {
         send_failure(RequestPhase::MaybeSent, TransportError::Timeout),
         json(500, "{}"),
         json(502, ""),
-        html(200),
-        html(201),
-        truncated(201),
-        empty(201),
+        html_answer(200),
+        html_answer(201),
+        truncated_answer(201),
+        empty_answer(201),
     ];
     for reply in ambiguous {
         let script = Script::new([reply.clone(), json(201, "{}")]);
-        let error = write_client(&script).send(create()).await.unwrap_err();
+        let error = write_client(&script).send(variable_create_request()).await.unwrap_err();
         assert!(error.in_doubt_since().is_some(), "{reply:?}");
-        assert_eq!(script.times().len(), 1, "{reply:?}");
+        assert_eq!(script.sent_times().len(), 1, "{reply:?}");
     }
     for reply in [
         send_failure(RequestPhase::NotSent, TransportError::Network),
@@ -88,8 +88,12 @@ async fn a_create_whose_answer_was_lost_is_not_sent_again() {
         ),
     ] {
         let script = Script::new([reply.clone(), json(201, "{}")]);
-        assert_eq!(write_client(&script).send(create()).await.unwrap().status, 201, "{reply:?}");
-        assert_eq!(script.times().len(), 2, "{reply:?}");
+        assert_eq!(
+            write_client(&script).send(variable_create_request()).await.unwrap().status,
+            201,
+            "{reply:?}"
+        );
+        assert_eq!(script.sent_times().len(), 2, "{reply:?}");
     }
 }
 
@@ -101,13 +105,13 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
             .arg("id", 1)
             .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
-    let gone = send_failure(RequestPhase::MaybeSent, TransportError::Network);
+    let lost = send_failure(RequestPhase::MaybeSent, TransportError::Network);
     let table = [
-        (vec![gone.clone(), json(200, "{}")], 2, Ok(())),
-        (vec![gone.clone()], 6, Err(true)),
+        (vec![lost.clone(), json(200, "{}")], 2, Ok(())),
+        (vec![lost.clone()], 6, Err(true)),
         (vec![json(503, "{}")], 6, Err(true)),
-        (vec![html(200)], 6, Err(true)),
-        (vec![gone, json(400, "{}")], 2, Err(true)),
+        (vec![html_answer(200)], 6, Err(true)),
+        (vec![lost, json(400, "{}")], 2, Err(true)),
         (vec![send_failure(RequestPhase::NotSent, TransportError::Network)], 6, Err(false)),
         (
             vec![send_failure(RequestPhase::NotSent, TransportError::Network), json(400, "{}")],
@@ -121,26 +125,26 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
     ];
     for (replies, sent, result) in table {
         let script = Script::new(replies.clone());
-        let found = write_client(&script)
+        let actual = write_client(&script)
             .send(update())
             .await
             .map(drop)
             .map_err(|e| e.in_doubt_since().is_some());
-        assert_eq!((script.times().len(), found), (sent, result), "{replies:?}");
+        assert_eq!((script.sent_times().len(), actual), (sent, result), "{replies:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn deleting_an_absent_object_succeeds_unless_the_project_or_the_route_is_absent() {
     let table = [
-        (empty(204), Some(204)),
+        (empty_answer(204), Some(204)),
         (json(202, r#"{"message":"202 Accepted"}"#), Some(202)),
         (json(404, r#"{"message":"404 Not found"}"#), Some(404)),
         (json(404, r#"{"message":"404 Variable Not Found"}"#), Some(404)),
         (json(404, r#"{"message":"404 Project Not Found"}"#), None),
         (json(404, r#"{"error":"404 Not Found"}"#), None),
         (json(404, r#"{"message":"404 Not Found"}"#), None),
-        (html(404), None),
+        (html_answer(404), None),
     ];
     for (reply, status) in table {
         let client = write_client(&Script::new([reply.clone()]));
@@ -152,13 +156,13 @@ async fn deleting_an_absent_object_succeeds_unless_the_project_or_the_route_is_a
 #[tokio::test(start_paused = true)]
 async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
     let no_answers = [
-        html(200),
-        truncated(200),
-        empty(200),
+        html_answer(200),
+        truncated_answer(200),
+        empty_answer(200),
         json(200, "[{}"),
         json(206, "[]"),
-        empty(302),
-        html(404),
+        empty_answer(302),
+        html_answer(404),
         json(500, "[]"),
         json(403, "[]"),
     ];
@@ -177,7 +181,8 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
     for body in ["[]", "[{}]", "7", "true", r#""acme/shop""#] {
         let client = read_client(&Script::new([json(200, body)]), settings());
         assert!(
-            client.get(get()).await.is_err() && client.get_optional(get(), &[]).await.is_err(),
+            client.get(project_request()).await.is_err()
+                && client.get_optional(project_request(), &[]).await.is_err(),
             "{body}"
         );
     }
@@ -188,24 +193,28 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
         (r#"{"id":1,"path":"x"}"#, true),
     ] {
         let client = read_client(&Script::new([json(200, body)]), settings());
-        assert_eq!(client.get_object(get(), &["id", "path"]).await.is_ok(), known, "{body}");
+        assert_eq!(
+            client.get_object(project_request(), &["id", "path"]).await.is_ok(),
+            known,
+            "{body}"
+        );
     }
-    for (asked, known) in [("1", true), ("2", false), ("acme/shop", true)] {
+    for (requested_id, known) in [("1", true), ("2", false), ("acme/shop", true)] {
         let client = read_client(&Script::new([json(200, r#"{"id":1}"#)]), settings());
-        let request = op::PROJECT_GET.request().arg("id", asked);
-        assert_eq!(client.get_object(request, &["id"]).await.is_ok(), known, "{asked}");
+        let request = op::PROJECT_GET.request().arg("id", requested_id);
+        assert_eq!(client.get_object(request, &["id"]).await.is_ok(), known, "{requested_id}");
     }
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
-    for (reply, is_absent) in [(json(200, "null"), true), (empty(204), false)] {
+    for (reply, is_absent) in [(json(200, "null"), true), (empty_answer(204), false)] {
         let client = read_client(&Script::new([reply.clone()]), settings());
-        let found = client.get_optional(rule(), &[]).await;
-        assert_eq!(found.is_ok_and(|found| found.is_none()), is_absent);
+        let object = client.get_optional(rule(), &[]).await;
+        assert_eq!(object.is_ok_and(|found| found.is_none()), is_absent);
         let client = read_client(&Script::new([reply]), settings());
         assert!(client.get(rule()).await.is_err());
     }
 }
 
-fn hooks() -> op::Request<op::Read> {
+fn hook_list_request() -> op::Request<op::Read> {
     op::HOOK_LIST.request().arg("id", 1)
 }
 
@@ -222,21 +231,23 @@ fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
 #[tokio::test(start_paused = true)]
 async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
     let body = r#"{"id":1,"path_with_namespace":"acme/shop","a":{"b":1},"x":2}"#;
-    let keeping = |request: op::Request<op::Read>| request.keeping(op::KeyFilter::keys(["a"]));
+    let keeping =
+        |request: op::Request<op::Read>| request.with_key_filter(op::KeyFilter::keys(["a"]));
     let script = Script::new([json(200, body)]);
     let client = read_client(&script, settings());
-    let answer = client.get_object(keeping(get()), &["id"]).await.unwrap();
+    let answer = client.get_object(keeping(project_request()), &["id"]).await.unwrap();
     assert_eq!(answer.body, serde_json::json!({"id": 1, "a": {"b": 1}}));
-    assert!(client.get_object(keeping(get()), &["id", "z"]).await.is_err());
+    assert!(client.get_object(keeping(project_request()), &["id", "z"]).await.is_err());
 
     let page =
         json_with_headers(200, &[("x-total", "1"), ("x-next-page", "")], &format!("[{body}]"));
     let script = Script::new([page]);
     let hooks = || keeping(op::HOOK_LIST.request().arg("id", 1));
     let client = read_client(&script, settings());
-    let list = client.list_rows(hooks(), Rows { keys: &["id"], other_keys: &["x"] }).await.unwrap();
+    let list =
+        client.list_rows(hooks(), EntryKeys { keys: &["id"], other_keys: &["x"] }).await.unwrap();
     assert_eq!(Json::from(list[0].clone()), serde_json::json!({"id": 1, "a": {"b": 1}, "x": 2}));
-    // The key that identifies its entries is not known.
+    // A list without known keys is kept whole.
     assert_eq!(Json::from(client.list(hooks()).await.unwrap()[0].clone()).to_string(), body);
 
     for (body, why) in [
@@ -245,11 +256,11 @@ async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
         ("[{\"id\":1,\"x\":nul}]", "broken JSON"),
     ] {
         let client = read_client(&Script::new([json(200, body)]), settings());
-        let error = client.list_rows(hooks(), Rows::with_id(&[])).await.unwrap_err();
+        let error = client.list_rows(hooks(), EntryKeys::with_id(&[])).await.unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
     let script = Script::new([json(404, r#"{"message":"404 Project Not Found"}"#)]);
-    let error = read_client(&script, settings()).get(keeping(get())).await.unwrap_err();
+    let error = read_client(&script, settings()).get(keeping(project_request())).await.unwrap_err();
     assert!(error.is_missing(Scope::Project), "an error is read whole: {error}");
 }
 
@@ -258,7 +269,7 @@ async fn a_list_is_complete_or_failed() {
     let pages = [(1, "2"), (2, "3"), (3, "")]
         .map(|(id, next)| hook_page(&format!(r#"{{"id":{id}}}"#), next, 3));
     let script = Script::new(pages.clone());
-    assert_eq!(read_client(&script, settings()).list(hooks()).await.unwrap().len(), 3);
+    assert_eq!(read_client(&script, settings()).list(hook_list_request()).await.unwrap().len(), 3);
     assert_eq!(
         script.targets(),
         [1, 2, 3].map(|n| format!("/projects/1/hooks?per_page=100&page={n}"))
@@ -268,7 +279,7 @@ async fn a_list_is_complete_or_failed() {
         replies.splice(failing.., [json(403, "{}")]);
         assert!(
             read_client(&Script::new(replies), settings())
-                .list(hooks())
+                .list(hook_list_request())
                 .await
                 .unwrap_err()
                 .is_forbidden()
@@ -286,21 +297,22 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
             let replies =
                 (0..times).flat_map(|_| broken.clone()).chain([page(1, "2"), page(2, "")]);
             let script = Script::new(replies);
-            let list = read_client(&script, settings()).list(hooks()).await;
+            let list = read_client(&script, settings()).list(hook_list_request()).await;
             assert_eq!(
                 list.as_ref().map(|all| all.len()).ok(),
                 (times < 3).then_some(2),
                 "{times} {list:?}"
             );
             assert_eq!(
-                script.times().len(),
+                script.sent_times().len(),
                 times.min(3) * broken.len() + if times < 3 { 2 } else { 0 }
             );
         }
     }
     let short =
         json_with_headers(200, &[("x-total", "20"), ("x-next-page", "")], r#"[{"id":1},{"id":2}]"#);
-    let error = read_client(&Script::new([short]), settings()).list(hooks()).await.unwrap_err();
+    let error =
+        read_client(&Script::new([short]), settings()).list(hook_list_request()).await.unwrap_err();
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error.clone())),
         "hook-list: `GET /projects/1/hooks` returned an incomplete list: the service announced 20 entries and sent 2"
@@ -322,11 +334,14 @@ async fn entries_of_a_known_list_have_the_required_keys() {
     ] {
         let script = list(body);
         let known_list = read_client(&script, settings())
-            .list_rows(hooks(), crate::page::Rows::with_id(&[]))
+            .list_rows(hook_list_request(), crate::page::EntryKeys::with_id(&[]))
             .await;
         assert_eq!(known_list.is_ok(), known, "{body}");
-        assert_eq!(script.times().len(), 1, "reading again brings nothing: {body}");
-        assert!(read_client(&list(body), settings()).list(hooks()).await.is_ok(), "{body}");
+        assert_eq!(script.sent_times().len(), 1, "reading again brings nothing: {body}");
+        assert!(
+            read_client(&list(body), settings()).list(hook_list_request()).await.is_ok(),
+            "{body}"
+        );
     }
 }
 
@@ -342,9 +357,9 @@ async fn no_more_of_a_list_is_kept_than_allowed() {
         )
     };
     let script = Script::new((1..9).map(padded));
-    let error = read_client(&script, settings()).list(hooks()).await.unwrap_err();
+    let error = read_client(&script, settings()).list(hook_list_request()).await.unwrap_err();
     assert_eq!(error.page_error().unwrap().to_string(), "the list has more than 64 MiB of JSON");
-    assert_eq!(script.times().len(), 3, "not read again");
+    assert_eq!(script.sent_times().len(), 3, "not read again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -356,20 +371,26 @@ async fn a_list_that_is_filtered_after_paging_is_never_complete() {
         .await
         .unwrap_err();
     assert!(matches!(error.page_error(), Some(crate::page::PageError::Filtered)), "{error}");
-    assert_eq!(script.times().len(), 0);
+    assert_eq!(script.sent_times().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_project_that_has_moved_is_known_by_its_id() {
     let location = |to| json_with_headers(301, &[("location", to)], "");
-    let here = failed_get(location("https://example.org/api/v4/projects/7")).await;
-    assert_eq!((here.is_moved(), here.moved_to()), (true, Some(7)));
-    let away = failed_get(location("https://evil.example/api/v4/projects/7?x=canary")).await;
-    assert_eq!((away.is_moved(), away.moved_to()), (true, Some(7)));
-    assert!(!shown(&away).contains("canary"));
+    let same_origin = get_error(location("https://example.org/api/v4/projects/7")).await;
+    assert_eq!((same_origin.is_moved(), same_origin.moved_to()), (true, Some(7)));
+    let foreign = get_error(location("https://evil.example/api/v4/projects/7?x=canary")).await;
+    assert_eq!((foreign.is_moved(), foreign.moved_to()), (true, Some(7)));
+    assert!(!all_texts(&foreign).contains("canary"));
     let moved =
         json(405, r#"{"message":"405 Non GET methods are not allowed for moved projects"}"#);
-    assert!(write_client(&Script::new([moved])).send(create()).await.unwrap_err().is_moved());
+    assert!(
+        write_client(&Script::new([moved]))
+            .send(variable_create_request())
+            .await
+            .unwrap_err()
+            .is_moved()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -381,7 +402,7 @@ async fn a_caller_without_any_access_is_blocked() {
         assert!(!client.get(project(id)).await.unwrap_err().is_run_ended());
     }
     let blocked = client.get(project(4)).await.unwrap_err();
-    assert!(blocked.is_run_ended() && blocked.is_forbidden() && script.times().len() == 5);
+    assert!(blocked.is_run_ended() && blocked.is_forbidden() && script.sent_times().len() == 5);
 
     let client = read_client(&Script::new([json(200, "{}"), json(403, "{}")]), settings());
     client.get(project(0)).await.unwrap();
@@ -398,15 +419,19 @@ async fn a_file_makes_the_body_a_form() {
     secrets.resolve([&canary()]);
     let script = Script::new([json(200, "{}")]);
     let client = write_client_with(&script, secrets);
-    let plain = serde_json::json!({"topics": ["a", "b"], "policy": {"enabled": true, "cadence": "1d"}, "name": null});
-    let mut fields: Fields =
-        plain.as_object().unwrap().iter().map(|(n, v)| (n.clone(), v.clone().into())).collect();
+    let nested_values = serde_json::json!({"topics": ["a", "b"], "policy": {"enabled": true, "cadence": "1d"}, "name": null});
+    let mut fields: Fields = nested_values
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(n, v)| (n.clone(), v.clone().into()))
+        .collect();
     fields.insert("avatar".into(), Value::File("logo.png".into()));
     fields.insert("token".into(), Value::Secret(canary()));
     client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap();
     let sent = script.sent.lock().unwrap()[0].request.clone();
     let EncodedBody::Form(parts) = &sent.body else { panic!("not a form") };
-    let parts: Vec<_> =
+    let part_values: Vec<_> =
         parts.iter().map(|p| (p.name.as_str(), p.file_name.as_deref(), p.value.as_ref())).collect();
     let expected: [(&str, Option<&str>, &[u8]); 7] = [
         ("avatar", Some("logo.png"), b"\x89PNG"),
@@ -417,7 +442,7 @@ async fn a_file_makes_the_body_a_form() {
         ("topics[]", None, b"a"),
         ("topics[]", None, b"b"),
     ];
-    assert_eq!(parts, expected);
+    assert_eq!(part_values, expected);
     assert!(!format!("{sent:?}").contains(CANARY));
 
     for missing in
@@ -433,17 +458,18 @@ async fn a_file_makes_the_body_a_form() {
             "{error}"
         );
     }
-    assert_eq!(script.times().len(), 1);
+    assert_eq!(script.sent_times().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_before_the_service_allows_it() {
-    let busy = json_with_headers(429, &[("retry-after", "17")], "Retry later\n");
-    let script = Script::new([busy, json(200, "{}")]);
+    let throttled = json_with_headers(429, &[("retry-after", "17")], "Retry later\n");
+    let script = Script::new([throttled, json(200, "{}")]);
     let client = read_client(&script, settings());
-    let (first, second) = tokio::join!(client.get(get()), client.get(get()));
+    let (first, second) =
+        tokio::join!(client.get(project_request()), client.get(project_request()));
     assert!(first.is_ok() && second.is_ok());
-    let times = script.times();
+    let times = script.sent_times();
     assert!(times.iter().skip(2).all(|at| *at >= Duration::from_secs(17)), "{times:?}");
     assert_eq!(client.counts()["project-get"].retries, 1);
 }
@@ -452,15 +478,15 @@ async fn nothing_is_sent_before_the_service_allows_it() {
 async fn after_a_401_nothing_more_is_sent() {
     let script = Script::new([json(401, r#"{"message":"401 Unauthorized"}"#), json(200, "{}")]);
     let client = read_client(&script, settings());
-    let first = client.get(get()).await.unwrap_err();
+    let first = client.get(project_request()).await.unwrap_err();
     assert!(first.is_unauthorized() && !first.is_run_ended());
-    let second = client.clone().get(get()).await.unwrap_err();
+    let second = client.clone().get(project_request()).await.unwrap_err();
     assert!(second.is_unauthorized() && second.is_run_ended());
-    assert_eq!(script.times().len(), 1);
+    assert_eq!(script.sent_times().len(), 1);
 }
 
 /// The list of the links of a group.
-fn links() -> op::Op<op::Read> {
+fn link_list_operation() -> op::Op<op::Read> {
     let row = Operation::usual(Method::Get);
     let (id, path, answer) = ("link-list", "/groups/:id/links", ResponseBody::List);
     let empty_as = Some("No links found");
@@ -474,24 +500,26 @@ fn links() -> op::Op<op::Read> {
     })
 }
 
-/// Some collections answer 401 where they are switched off.
+/// Some collections answer 401 if their feature is switched off.
 #[tokio::test(start_paused = true)]
 async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
-    let links = links().request().arg("id", 7);
+    let links = link_list_operation().request().arg("id", 7);
     let script = Script::new([json(401, r#"{"message":"401 Unauthorized"}"#), json(200, "{}")]);
     let client = read_client(&script, settings());
     let denied = client.get(links).await.unwrap_err();
     assert!(denied.is_forbidden() && !denied.is_unauthorized(), "{denied}");
-    client.get(get()).await.unwrap();
+    client.get(project_request()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_requests_and_of_time_ends_the_run() {
     let script = Script::new([json(200, "{}")]);
     let client = read_client(&script, ClientSettings { max_requests: Some(2), ..settings() });
-    assert!(client.get(get()).await.is_ok() && client.get(get()).await.is_ok());
-    assert!(client.get(get()).await.unwrap_err().is_over_budget());
-    assert_eq!(script.times().len(), 2);
+    assert!(
+        client.get(project_request()).await.is_ok() && client.get(project_request()).await.is_ok()
+    );
+    assert!(client.get(project_request()).await.unwrap_err().is_over_budget());
+    assert_eq!(script.sent_times().len(), 2);
 
     let script =
         Script::new([json_with_headers(429, &[("retry-after", "60")], ""), json(200, "{}")]);
@@ -499,8 +527,8 @@ async fn a_budget_of_requests_and_of_time_ends_the_run() {
         &script,
         ClientSettings { deadline: Some(Duration::from_secs(59)), ..settings() },
     );
-    assert!(client.get(get()).await.unwrap_err().is_over_budget());
-    assert_eq!(script.times(), [Duration::ZERO]);
+    assert!(client.get(project_request()).await.unwrap_err().is_over_budget());
+    assert_eq!(script.sent_times(), [Duration::ZERO]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -511,10 +539,10 @@ async fn too_long_a_wait_is_an_error_and_not_a_shorter_wait() {
         let client = read_client(&script, settings());
         let not_sent = "was not sent: the service asks to wait for ";
         for expected in ["answered 429", not_sent, not_sent] {
-            let error = client.get(get()).await.unwrap_err().to_string();
+            let error = client.get(project_request()).await.unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
-        assert_eq!(script.times(), [Duration::ZERO], "{after}");
+        assert_eq!(script.sent_times(), [Duration::ZERO], "{after}");
     }
 }
 
@@ -525,7 +553,7 @@ async fn waiting_requests_end_with_the_run() {
     let client = read_client(&script, settings());
     let start = tokio::time::Instant::now();
     let (waiting, refused) =
-        tokio::join!(client.get(get()), client.get(op::CURRENT_USER.request()));
+        tokio::join!(client.get(project_request()), client.get(op::CURRENT_USER.request()));
     assert!(waiting.unwrap_err().is_run_ended() && refused.unwrap_err().is_unauthorized());
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
@@ -537,18 +565,18 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
         &[("x-request-id", "01HX-y")],
         r#"{"message":"404 Project Not Found"}"#,
     );
-    let error = failed_get(reply).await;
+    let error = get_error(reply).await;
     assert_eq!(
         error.to_string(),
         "project-get: `GET /projects/acme%2Fshop` answered 404: Project Not Found (request 01HX-y)"
     );
     assert!(error.is_container_missing());
-    let error = failed_get(send_failure(RequestPhase::NotSent, TransportError::Network)).await;
+    let error = get_error(send_failure(RequestPhase::NotSent, TransportError::Network)).await;
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error)),
         "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset"
     );
-    let error = failed_get(html(200)).await;
+    let error = get_error(html_answer(200)).await;
     assert_eq!(
         error.to_string(),
         "project-get: `GET /projects/acme%2Fshop` answered 200 with an HTML page"
@@ -566,7 +594,7 @@ async fn no_more_requests_are_in_flight_than_allowed() {
         let answers =
             join_all((0..40).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
         assert!(answers.iter().all(Result::is_ok));
-        assert_eq!(*script.in_flight.lock().unwrap(), (0, concurrency));
+        assert_eq!(*script.in_flight_counts.lock().unwrap(), (0, concurrency));
     }
 }
 
@@ -579,20 +607,20 @@ proptest! {
         let wait = |(status, after, ok): (u16, u64, bool)| if ok { (200, 0) } else { (status, after) };
         let busy: Vec<_> = busy.into_iter().map(wait).chain([(200, 0)]).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let sent = runtime.block_on(async {
+        let sent_times = runtime.block_on(async {
             let script = Script::new(busy.iter().map(|(status, after)| match status {
                 200 => json(200, "{}"),
                 _ => json_with_headers(*status, &[("retry-after", &after.to_string())], ""),
             }));
             let client = read_client(&script, ClientSettings { in_flight: InFlight::fixed(concurrency), ..settings() });
             join_all((0..6).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
-            script.times()
+            script.sent_times()
         });
-        for (i, first) in sent.iter().enumerate() {
-            let after = busy.get(i).map_or(0, |(_, after)| *after);
-            // Others were already in flight.
-            for later in sent.iter().skip(i + concurrency) {
-                prop_assert!(*later >= *first + Duration::from_secs(after), "{sent:?} {busy:?}");
+        for (i, sent_at) in sent_times.iter().enumerate() {
+            let retry_after = busy.get(i).map_or(0, |(_, after)| *after);
+            // Requests that were already in flight do not count.
+            for later_time in sent_times.iter().skip(i + concurrency) {
+                prop_assert!(*later_time >= *sent_at + Duration::from_secs(retry_after), "{sent_times:?} {busy:?}");
             }
         }
     }
@@ -611,7 +639,7 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
     for (operation, outcome) in table.map(|(op, outcome)| (op.row(), outcome)) {
         let verdict = client.core.judge(
             operation,
-            empty(304).unwrap(),
+            empty_answer(304).unwrap(),
             &op::KeyFilter::All,
             &QuoteRedactor::default(),
         );
@@ -624,16 +652,17 @@ async fn workers_on_any_thread_share_a_client() {
     let script = Script::new([json(200, "[]")]);
     let client = write_client(&script);
     let (reader, writer) = (client.read_client().clone(), client.clone());
-    let read = tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
-    let write =
+    let read_task =
+        tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
+    let write_task =
         tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
-    assert!(read.await.unwrap().is_ok() && write.await.unwrap().is_ok());
-    let seconds = |s: &SentRequest| {
+    assert!(read_task.await.unwrap().is_ok() && write_task.await.unwrap().is_ok());
+    let method_and_timeouts = |s: &SentRequest| {
         (s.request.method, s.request.timeout.as_secs(), s.request.idle_timeout.as_secs())
     };
-    let sent: Vec<_> = script.sent.lock().unwrap().iter().map(seconds).collect();
+    let requests: Vec<_> = script.sent.lock().unwrap().iter().map(method_and_timeouts).collect();
     // The service may take 60 s for a write without sending a byte.
-    assert_eq!(sent, [(op::Method::Get, 30, 20), (op::Method::Post, 75, 75)]);
+    assert_eq!(requests, [(op::Method::Get, 30, 20), (op::Method::Post, 75, 75)]);
     assert_eq!(client.read_client().counts().len(), 2);
 }
 
@@ -651,12 +680,12 @@ async fn an_error_says_what_to_do() {
             json_with_headers(302, &[("location", "https://sso.example/")], ""),
             "does not follow redirects",
         ),
-        (html(200), "answered instead"),
+        (html_answer(200), "answered instead"),
         (send_failure(RequestPhase::NotSent, TransportError::Network), "check the address"),
         (json_with_headers(429, &[("retry-after", "86400")], ""), "try again later"),
     ];
     for (reply, hint) in table {
-        let error = failed_get(reply.clone()).await;
+        let error = get_error(reply.clone()).await;
         assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
     }
     let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
@@ -673,22 +702,24 @@ async fn an_error_says_what_to_do() {
 }
 
 /// An edit of a variable that repeats the live values of its other fields.
-fn edit() -> op::Request<op::Write> {
+fn variable_edit() -> op::Request<op::Write> {
     let live = serde_json::json!({"value": "live-canary-77", "masked": false});
     let request = op::VARIABLE_UPDATE.request().arg("id", 1).arg("key", "A");
     let request =
         request.fields(Fields::from([("protected".to_owned(), Value::Plain(true.into()))]));
-    request.repeating(live.as_object().unwrap().clone()).sensitive(["value".to_owned()])
+    request
+        .with_repeated_values(live.as_object().unwrap().clone())
+        .with_sensitive_fields(["value".to_owned()])
 }
 
-fn fresh() -> Freshness {
-    Freshness { until: Duration::from_secs(5), attempt: 1, read_at: Duration::ZERO }
+fn freshness() -> Freshness {
+    Freshness { ends_at: Duration::from_secs(5), attempt: 1, read_at: Duration::ZERO }
 }
 
 #[tokio::test(start_paused = true)]
 async fn repeated_values_are_sent_as_they_were_read() {
     let script = Script::new([json(200, "{}")]);
-    write_client(&script).send_fresh(edit(), fresh()).await.unwrap();
+    write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap();
     assert_eq!(
         script.first_json(),
         r#"{"protected":true,"value":"live-canary-77","masked":false}"#
@@ -697,49 +728,55 @@ async fn repeated_values_are_sent_as_they_were_read() {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_values_are_not_sent_after_a_wait() {
-    let busy = || json_with_headers(429, &[("retry-after", "2")], "");
-    // After its own wait it must be built anew; the error holds the time.
-    let script = Script::new([busy(), json(200, "{}")]);
-    let error = write_client(&script).send_fresh(edit(), fresh()).await.unwrap_err();
+    let throttled = || json_with_headers(429, &[("retry-after", "2")], "");
+    // After its own wait the request must be built again; the error contains the time.
+    let script = Script::new([throttled(), json(200, "{}")]);
+    let error = write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap_err();
     assert!(
         error.retry_at() >= Some(Duration::from_secs(2)) && error.in_doubt_since().is_none(),
         "{error:?}"
     );
-    assert_eq!(script.times().len(), 1);
+    assert_eq!(script.sent_times().len(), 1);
     // The same after a wait for another request, and after too long a wait for its turn.
-    let script = Script::new([busy(), json(200, "{}")]);
+    let script = Script::new([throttled(), json(200, "{}")]);
     let client = write_client(&script);
-    let (other, own) = tokio::join!(client.send(create()), async {
+    let (other, edit_result) = tokio::join!(client.send(variable_create_request()), async {
         tokio::task::yield_now().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        client.send_fresh(edit(), fresh()).await
+        client.send_fresh(variable_edit(), freshness()).await
     });
-    assert!(other.is_ok() && own.unwrap_err().is_stale());
-    let late = Freshness { until: Duration::ZERO, attempt: 1, read_at: Duration::ZERO };
+    assert!(other.is_ok() && edit_result.unwrap_err().is_stale());
+    let expired = Freshness { ends_at: Duration::ZERO, attempt: 1, read_at: Duration::ZERO };
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(client.send_fresh(edit(), late).await.unwrap_err().is_stale());
-    // A request that repeats nothing may wait as long as needed.
-    assert!(client.send_fresh(create(), late).await.is_ok());
+    assert!(client.send_fresh(variable_edit(), expired).await.unwrap_err().is_stale());
+    // A request that does not go stale may wait.
+    assert!(client.send_fresh(variable_create_request(), expired).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_client_does_not_resend_an_edit_with_repeated_values() {
-    for reply in
-        [send_failure(RequestPhase::MaybeSent, TransportError::Network), json(502, ""), html(200)]
-    {
+    for reply in [
+        send_failure(RequestPhase::MaybeSent, TransportError::Network),
+        json(502, ""),
+        html_answer(200),
+    ] {
         let script = Script::new([reply.clone(), json(200, "{}")]);
-        let error = write_client(&script).send_fresh(edit(), fresh()).await.unwrap_err();
+        let error =
+            write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap_err();
         assert_eq!(
-            (error.in_doubt_since(), script.times().len()),
+            (error.in_doubt_since(), script.sent_times().len()),
             (Some(Duration::ZERO), 1),
             "{reply:?}"
         );
         assert!(error.retry_at().is_some(), "{reply:?}");
     }
-    // The last attempt is marked by no time for another one.
-    let last = Freshness { until: Duration::from_secs(5), attempt: 6, read_at: Duration::ZERO };
-    let error =
-        write_client(&Script::new([json(429, "")])).send_fresh(edit(), last).await.unwrap_err();
+    // After the last attempt, the error contains no time for another one.
+    let last_attempt =
+        Freshness { ends_at: Duration::from_secs(5), attempt: 6, read_at: Duration::ZERO };
+    let error = write_client(&Script::new([json(429, "")]))
+        .send_fresh(variable_edit(), last_attempt)
+        .await
+        .unwrap_err();
     assert_eq!(error.retry_at(), None);
 }
 
@@ -747,19 +784,21 @@ async fn the_client_does_not_resend_an_edit_with_repeated_values() {
 async fn sensitive_values_of_a_body_are_not_quoted() {
     let refusal = r#"{"message":{"value":["'live-canary-77' is invalid"],"url":["https://u:canary@h is blocked"]}}"#;
     let error = write_client(&Script::new([json(400, refusal)]))
-        .send_fresh(edit(), fresh())
+        .send_fresh(variable_edit(), freshness())
         .await
         .unwrap_err();
     assert_eq!(
         error.message(),
         Some("value: '[secret]' is invalid; url: https://***@h is blocked")
     );
-    assert!(!shown(&error).contains("canary"), "{error:?}");
-    let short = edit().repeating(serde_json::json!({"value": "abc"}).as_object().unwrap().clone());
+    assert!(!all_texts(&error).contains("canary"), "{error:?}");
+    let short = variable_edit()
+        .with_repeated_values(serde_json::json!({"value": "abc"}).as_object().unwrap().clone());
     let refusal = json(400, r#"{"message":{"value":["'abc' is invalid"]}}"#);
-    let error = write_client(&Script::new([refusal])).send_fresh(short, fresh()).await.unwrap_err();
+    let error =
+        write_client(&Script::new([refusal])).send_fresh(short, freshness()).await.unwrap_err();
     assert!(
-        !shown(&error).contains("abc") && error.message().unwrap().contains("not quoted"),
+        !all_texts(&error).contains("abc") && error.message().unwrap().contains("not quoted"),
         "{error:?}"
     );
 }
@@ -772,35 +811,39 @@ async fn the_doubt_begins_with_the_last_sending_that_may_have_been_carried_out()
             .arg("id", 1)
             .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
-    let later = json_with_headers(429, &[("retry-after", "7")], "");
-    let script = Script::new([later, json(502, ""), json(400, "{}")]);
+    let throttled = json_with_headers(429, &[("retry-after", "7")], "");
+    let script = Script::new([throttled, json(502, ""), json(400, "{}")]);
     let error = write_client(&script).send(update()).await.unwrap_err();
-    assert_eq!(error.in_doubt_since(), Some(script.times()[1]));
-    assert!(script.times()[1] >= Duration::from_secs(7));
+    assert_eq!(error.in_doubt_since(), Some(script.sent_times()[1]));
+    assert!(script.sent_times()[1] >= Duration::from_secs(7));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_deadline_cuts_reads_and_leaves_writes_in_doubt() {
-    let limited = || ClientSettings { deadline: Some(Duration::from_secs(3)), ..settings() };
-    let script = Script::new([slow(200, 1_000, "{}")]);
-    let error = read_client(&script, limited()).get(get()).await.unwrap_err();
+    let settings_with_deadline =
+        || ClientSettings { deadline: Some(Duration::from_secs(3)), ..settings() };
+    let script = Script::new([slow_json(200, 1_000, "{}")]);
+    let error =
+        read_client(&script, settings_with_deadline()).get(project_request()).await.unwrap_err();
     assert!(error.is_over_budget() && error.in_doubt_since().is_none(), "{error}");
-    let script = Script::new([slow(201, 1_000, "{}")]);
-    let client = crate::api::WriteClient::new(read_client(&script, limited()));
-    for request in [create(), op::PROJECT_UPDATE.request().arg("id", 1).fields(Fields::new())] {
+    let script = Script::new([slow_json(201, 1_000, "{}")]);
+    let client = crate::api::WriteClient::new(read_client(&script, settings_with_deadline()));
+    for request in
+        [variable_create_request(), op::PROJECT_UPDATE.request().arg("id", 1).fields(Fields::new())]
+    {
         let start = tokio::time::Instant::now();
         let error = client.send(request).await.unwrap_err();
         assert!(error.is_over_budget(), "{error}");
         assert_eq!(error.in_doubt_since().is_some(), start.elapsed() > Duration::ZERO, "{error}");
     }
-    assert_eq!(script.times().len(), 1);
+    assert_eq!(script.sent_times().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
     let script = Script::new([
-        slow(201, 30, "{}"),
-        slow(200, 30, "{}"),
+        slow_json(201, 30, "{}"),
+        slow_json(200, 30, "{}"),
         json_with_headers(429, &[("retry-after", "60")], ""),
     ]);
     let client = crate::api::WriteClient::new(read_client(
@@ -816,19 +859,23 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
     };
     let timed = async |read: bool| {
         let interrupted = match read {
-            true => {
-                client.read_client().get(get()).await.is_err_and(|error| error.is_interrupted())
-            }
-            false => client.send(create()).await.is_err_and(|error| error.is_interrupted()),
+            true => client
+                .read_client()
+                .get(project_request())
+                .await
+                .is_err_and(|error| error.is_interrupted()),
+            false => client
+                .send(variable_create_request())
+                .await
+                .is_err_and(|error| error.is_interrupted()),
         };
         (interrupted, start.elapsed().as_secs())
     };
-    // In this order: a write and a read in flight, one that was asked to wait, and one that waits
-    // for its turn.
+    // In this order: a write and a read in flight, a request that was told to wait, and a queued one.
     let (write, read, told_to_wait, queued, _) =
         tokio::join!(timed(false), timed(true), timed(false), timed(false), interrupt);
     assert_eq!([write, read, told_to_wait, queued], [(false, 30), (true, 1), (true, 1), (true, 1)]);
-    assert_eq!(script.times().len(), 3);
+    assert_eq!(script.sent_times().len(), 3);
     assert!(client.read_client().is_interrupted() && client.read_client().has_ended());
     assert!(
         !client.read_client().wait_until(Duration::from_secs(1_000)).await
@@ -849,7 +896,7 @@ async fn a_caller_with_one_success_is_not_blocked() {
             "a list was answered"
         );
     }
-    // The answer about the token's user counts for nothing: a token without any right gets it too.
+    // A successful read of the token's user does not count: a token without any right gets it too.
     let script = Script::new([json(200, r#"{"id":1,"username":"a"}"#), json(403, "{}")]);
     let client = read_client(&script, settings());
     client.get(op::CURRENT_USER.request()).await.unwrap();
@@ -876,7 +923,7 @@ async fn an_optional_object_has_its_keys_or_is_absent() {
 async fn a_cause_keeps_the_parts_of_an_answer() {
     let reply =
         json_with_headers(403, &[("x-request-id", "01HX-y")], r#"{"message":"403 Forbidden"}"#);
-    let error = failed_get(reply).await;
+    let error = get_error(reply).await;
     let cause = crate::cause::Cause::from(&error);
     assert_eq!(
         (cause.operation, cause.status, cause.request_id.as_deref()),
@@ -886,7 +933,7 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
         !cause.transient && cause.help.is_some() && !cause.message.contains("01HX-y"),
         "{cause:?}"
     );
-    let error = failed_get(send_failure(RequestPhase::NotSent, TransportError::Network)).await;
+    let error = get_error(send_failure(RequestPhase::NotSent, TransportError::Network)).await;
     let cause = crate::cause::Cause::from(&error);
     assert!(
         cause.transient && cause.message.ends_with("got no answer: connection reset"),
@@ -898,44 +945,45 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
 async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
     let dated = |date: &str| json_with_headers(200, &[("date", date)], r#"{"id":1}"#);
     let delete = || op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2);
-    let read = Freshness { until: Duration::MAX, attempt: 1, read_at: Duration::from_secs(3) };
-    let since = async |replies: Vec<Reply>, request: op::Request<op::Write>| {
+    let freshness =
+        Freshness { ends_at: Duration::MAX, attempt: 1, read_at: Duration::from_secs(3) };
+    let sent_header = async |replies: Vec<Reply>, request: op::Request<op::Write>| {
         let script = Script::new(replies);
         let client = write_client(&script);
         for _ in 0..2 {
             let user = op::CURRENT_USER.request();
             client.read_client().get(user).await.unwrap();
         }
-        client.send_fresh(request, read).await.unwrap();
+        client.send_fresh(request, freshness).await.unwrap();
         let sent = script.sent.lock().unwrap();
         sent.last().unwrap().request.if_unmodified_since.map(httpdate::fmt_http_date)
     };
-    let (noon, before) = ("Sun, 22 Nov 2026 12:00:00 GMT", "Sun, 22 Nov 2026 11:59:58 GMT");
-    // The service's clock showed noon three seconds ago; two more because dates are cut to seconds
-    // and take a while. Of several dates the latest is the most precise.
+    let (noon, earlier) = ("Sun, 22 Nov 2026 12:00:00 GMT", "Sun, 22 Nov 2026 11:59:58 GMT");
+    // The service's clock showed noon three seconds ago; two seconds are added because dates are
+    // truncated and arrive late. Of several dates the latest is the most precise.
     let expected = Some("Sun, 22 Nov 2026 12:00:05 GMT".to_owned());
-    for dates in [[noon, noon], [before, noon], [noon, before]] {
+    for dates in [[noon, noon], [earlier, noon], [noon, earlier]] {
         let replies = vec![dated(dates[0]), dated(dates[1]), json(204, "")];
-        assert_eq!(since(replies, delete()).await, expected, "{dates:?}");
+        assert_eq!(sent_header(replies, delete()).await, expected, "{dates:?}");
     }
-    // Not without a date, nor for operations where the service does not check it.
+    // No header without a known date, nor for operations that ignore it.
     let undated = vec![json(200, r#"{"id":1}"#)];
-    assert_eq!(since(undated, delete()).await, None);
+    assert_eq!(sent_header(undated, delete()).await, None);
     let other = op::VARIABLE_DELETE.request().arg("id", 1).arg("key", "A");
-    assert_eq!(since(vec![dated(noon)], other).await, None);
+    assert_eq!(sent_header(vec![dated(noon)], other).await, None);
 }
 
-/// Only the 404 with the message for an empty list proves that there is nothing.
+/// Only a 404 with the message for an empty list means that the list is empty.
 #[tokio::test(start_paused = true)]
 async fn an_empty_list_may_be_a_404() {
-    let list = links();
+    let list = link_list_operation();
     for (body, is_empty) in [
         (r#"{"message":"404 No links found"}"#, true),
         (r#"{"message":"404 Group Not Found"}"#, false),
         (r#"{"error":"404 Not Found"}"#, false),
     ] {
         let script = Script::new([json_with_headers(404, &[], body)]);
-        let found = read_client(&script, settings()).list(list.request().arg("id", 1)).await;
-        assert_eq!(found.map(|found| found.len()).ok(), is_empty.then_some(0), "{body}");
+        let list_result = read_client(&script, settings()).list(list.request().arg("id", 1)).await;
+        assert_eq!(list_result.map(|found| found.len()).ok(), is_empty.then_some(0), "{body}");
     }
 }

@@ -10,8 +10,8 @@ use tokio::{
 use super::script::{FixedRandom, secrets};
 use crate::{
     api::{
-        ClientSettings, HttpOptions, HttpTransport, ReadClient, ServiceAddress, SetupError,
-        WriteClient,
+        ClientSettings, HttpOptions, HttpTransport, ReadClient, ServiceAddress,
+        TransportSetupError, WriteClient,
     },
     cause::Cause,
     operation as op,
@@ -32,11 +32,11 @@ fn settings() -> ClientSettings {
 }
 
 /// A server that gives `answer` to each connection and closes it. It keeps the requests.
-async fn serve(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
+async fn serve_answer(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let requests = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&requests);
+    let recorded = Arc::clone(&requests);
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             let mut request = Vec::new();
@@ -46,7 +46,7 @@ async fn serve(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
                     break;
                 }
             }
-            seen.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
+            recorded.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
             socket.write_all(&answer).await.ok();
             socket.shutdown().await.ok();
         }
@@ -66,7 +66,7 @@ fn client_with(url: &str, options: &HttpOptions) -> ReadClient {
 
 #[tokio::test]
 async fn a_request_carries_the_token_and_keeps_encoded_slashes() {
-    let (url, requests) = serve(
+    let (url, requests) = serve_answer(
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 8\r\n\r\n{\"id\":1}"
             .to_vec(),
     )
@@ -90,14 +90,14 @@ async fn a_request_carries_the_token_and_keeps_encoded_slashes() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let (elsewhere, requests) = serve(Vec::new()).await;
+    let (elsewhere, requests) = serve_answer(Vec::new()).await;
     for status in
         ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"]
     {
         let answer = format!(
             "HTTP/1.1 {status}\r\nlocation: {elsewhere}/api/v4/projects/7\r\ncontent-length: 0\r\n\r\n"
         );
-        let (url, _) = serve(answer.into_bytes()).await;
+        let (url, _) = serve_answer(answer.into_bytes()).await;
         let error = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
         assert!(error.moved_to() == Some(7) && !error.is_not_found(), "{error}");
     }
@@ -110,14 +110,14 @@ async fn a_token_that_cannot_be_a_header_is_refused_and_not_shown() {
     for token in ["", "canary\nX: y", "canary\0"] {
         let error =
             HttpTransport::new(&service, &Secret::new(token), &HttpOptions::default()).unwrap_err();
-        assert_eq!(error, SetupError::Token);
+        assert_eq!(error, TransportSetupError::Token);
     }
     let transport =
         HttpTransport::new(&service, &Secret::new(TOKEN), &HttpOptions::default()).unwrap();
     assert!(!format!("{transport:?}").contains("token-of"));
 }
 
-fn ok(body: &str) -> Vec<u8> {
+fn json_answer(body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
@@ -127,12 +127,12 @@ fn ok(body: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_answer_cut_anywhere_is_never_a_complete_list() {
-    let whole =
+    let with_length =
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-total: 2\r\ncontent-length: 19\r\n\r\n[{\"id\":1},{\"id\":2}]".to_vec();
     let chunked = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-total: 2\r\ntransfer-encoding: chunked\r\n\r\na\r\n[{\"id\":1},\r\n9\r\n{\"id\":2}]\r\n0\r\n\r\n";
-    for answer in [whole, chunked.to_vec()] {
+    for answer in [with_length, chunked.to_vec()] {
         for cut in 0..=answer.len() {
-            let (url, requests) = serve(answer[..cut].to_vec()).await;
+            let (url, requests) = serve_answer(answer[..cut].to_vec()).await;
             let list = client(&url).list(op::HOOK_LIST.request().arg("id", 1)).await;
             if cut < answer.len() {
                 let error = list.unwrap_err();
@@ -148,7 +148,7 @@ async fn an_answer_cut_anywhere_is_never_a_complete_list() {
 #[tokio::test]
 async fn a_body_beyond_all_bounds_is_not_read() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n[";
-    let (url, requests) = serve([head.as_slice(), &vec![b' '; 33 << 20]].concat()).await;
+    let (url, requests) = serve_answer([head.as_slice(), &vec![b' '; 33 << 20]].concat()).await;
     let error = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
     assert!(error.to_string().ends_with("answered 200 with a body of more than 32 MiB"), "{error}");
     assert_eq!(requests.lock().unwrap().len(), 1);
@@ -163,7 +163,7 @@ async fn a_compressed_answer_is_read() {
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
         gzip.len()
     );
-    let (url, _) = serve([head.as_bytes(), gzip.as_slice()].concat()).await;
+    let (url, _) = serve_answer([head.as_bytes(), gzip.as_slice()].concat()).await;
     let answer = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap();
     assert_eq!(answer.object().unwrap()["id"], 1);
 }
@@ -189,7 +189,7 @@ fn trusting(ca: &str) -> HttpOptions {
 
 #[tokio::test]
 async fn a_failed_tls_handshake_is_not_retried() {
-    let (url, requests) = serve(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
+    let (url, requests) = serve_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
     let client = client_with(&url.replace("http:", "https:"), &trusting(AUTHORITY));
     let error = client.get(op::CURRENT_USER.request()).await.unwrap_err();
     assert!(error.is_tls_failure(), "{error:?}");
@@ -234,7 +234,7 @@ async fn serve_known_clients() -> String {
                     break;
                 }
             }
-            socket.write_all(&ok("{\"id\":1}")).await.ok();
+            socket.write_all(&json_answer("{\"id\":1}")).await.ok();
             socket.shutdown().await.ok();
         }
     });
@@ -245,16 +245,16 @@ async fn serve_known_clients() -> String {
 async fn a_client_certificate_is_shown_to_the_service_that_asks_for_one() {
     let url = serve_known_clients().await;
     let identity = Some((CLIENT.into(), CLIENT.into()));
-    let known = HttpOptions { identity, ..trusting(AUTHORITY) };
-    let answer = client_with(&url, &known).get(op::CURRENT_USER.request()).await.unwrap();
+    let options = HttpOptions { identity, ..trusting(AUTHORITY) };
+    let answer = client_with(&url, &options).get(op::CURRENT_USER.request()).await.unwrap();
     assert_eq!(answer.object().unwrap()["id"], 1);
 
     let error =
         client_with(&url, &trusting(AUTHORITY)).get(op::CURRENT_USER.request()).await.unwrap_err();
     assert!(error.hint().unwrap().contains("--client-cert"), "{error:?}");
 
-    let known = HttpOptions { ca_pem: Some(SERVER.into()), ..known };
-    let error = client_with(&url, &known).get(op::CURRENT_USER.request()).await.unwrap_err();
+    let options = HttpOptions { ca_pem: Some(SERVER.into()), ..options };
+    let error = client_with(&url, &options).get(op::CURRENT_USER.request()).await.unwrap_err();
     assert!(error.hint().unwrap().contains("--ca-file"), "{error:?}");
 }
 
@@ -267,7 +267,7 @@ fn a_client_certificate_needs_its_key() {
         let identity = Some((certificate.into(), key.into()));
         let options = HttpOptions { identity, ..trusting(AUTHORITY) };
         let error = HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err();
-        assert_eq!(error, SetupError::Identity);
+        assert_eq!(error, TransportSetupError::Identity);
     }
 }
 
@@ -281,7 +281,7 @@ async fn a_sign_in_page_is_told_apart_from_other_answers() {
         ("text/html; charset=utf-8", "an HTML page", "sign-in page"),
         ("text/plain", "something other than JSON", "a proxy may"),
     ] {
-        let (url, _) = serve(answer(kind)).await;
+        let (url, _) = serve_answer(answer(kind)).await;
         let error = client(&url).get(op::CURRENT_USER.request()).await.unwrap_err();
         assert!(error.to_string().ends_with(&format!("answered 200 with {why}")), "{error}");
         assert!(error.hint().unwrap().contains(hint), "{error}");
@@ -308,7 +308,7 @@ fn a_file_without_certificates_is_refused() {
         let options = HttpOptions { ca_pem: Some(pem.into()), ..HttpOptions::default() };
         assert_eq!(
             HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err(),
-            SetupError::Authorities,
+            TransportSetupError::Authorities,
             "{pem}"
         );
     }
@@ -317,13 +317,13 @@ fn a_file_without_certificates_is_refused() {
     let service = ServiceAddress::parse("http://localhost", false).unwrap();
     assert_eq!(
         HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err(),
-        SetupError::Proxy
+        TransportSetupError::Proxy
     );
 }
 
 #[tokio::test]
 async fn a_proxy_is_used_if_it_is_named() {
-    let (proxy, requests) = serve(ok("{}")).await;
+    let (proxy, requests) = serve_answer(json_answer("{}")).await;
     let options = HttpOptions { proxy: Some(proxy), ..HttpOptions::default() };
     let client = client_with("http://gitlab.test:1", &options);
     client.get(op::CURRENT_USER.request()).await.unwrap();
@@ -332,31 +332,31 @@ async fn a_proxy_is_used_if_it_is_named() {
     );
 }
 
-/// Plain http is allowed to this machine only because the token does not leave it.
+/// Plain http to this machine is allowed only because the token does not leave the machine.
 #[tokio::test]
 async fn no_proxy_gets_the_token_in_plain_text_for_this_machine() {
-    let (proxy, requests) = serve(ok("{}")).await;
-    let (service, answered) = serve(ok("{}")).await;
+    let (proxy, requests) = serve_answer(json_answer("{}")).await;
+    let (service, service_requests) = serve_answer(json_answer("{}")).await;
     let options = HttpOptions { proxy: Some(proxy), ..HttpOptions::default() };
     client_with(&service, &options).get(op::CURRENT_USER.request()).await.unwrap();
     assert_eq!(*requests.lock().unwrap(), Vec::<String>::new());
-    assert_eq!(answered.lock().unwrap().len(), 1);
+    assert_eq!(service_requests.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn no_proxy_is_taken_from_the_environment() {
-    let (trap, requests) = serve(ok("{}")).await;
+    let (trap, requests) = serve_answer(json_answer("{}")).await;
     // The environment belongs to the process, so another test runs again in its own process.
-    let mut again = tokio::process::Command::new(std::env::current_exe().unwrap());
-    again.args([
+    let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
+    command.args([
         "--exact",
         "api::tests::http::a_request_carries_the_token_and_keeps_encoded_slashes",
     ]);
     for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
     {
-        again.env(name, &trap);
+        command.env(name, &trap);
     }
-    let output = again.env_remove("NO_PROXY").env_remove("no_proxy").output().await.unwrap();
+    let output = command.env_remove("NO_PROXY").env_remove("no_proxy").output().await.unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
     assert_eq!(*requests.lock().unwrap(), Vec::<String>::new());
 }

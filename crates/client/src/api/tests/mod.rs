@@ -1,5 +1,5 @@
-//! Tests of the client as a whole: against a scripted transport on a clock that stands still, and
-//! over loopback sockets.
+//! Tests of the whole client: with a scripted transport and a paused clock, and over loopback
+//! sockets.
 
 mod client;
 mod http;

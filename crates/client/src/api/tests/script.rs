@@ -21,12 +21,12 @@ use crate::{
 };
 
 /// The header that delays an answer of the script, in seconds.
-const DELAY: &str = "x-delay";
+const DELAY_HEADER: &str = "x-delay";
 
 /// One answer of the script.
 pub(super) type Reply = Result<WireResponse, SendError>;
 
-/// What was sent, and when.
+/// A sent request, with its time.
 #[derive(Clone)]
 pub(super) struct SentRequest {
     pub(super) request: WireRequest,
@@ -37,8 +37,8 @@ pub(super) struct SentRequest {
 pub(super) struct Script {
     replies: Mutex<VecDeque<Reply>>,
     pub(super) sent: Mutex<Vec<SentRequest>>,
-    /// How many requests are in flight, and the maximum so far.
-    pub(super) in_flight: Mutex<(usize, usize)>,
+    /// The number of requests in flight, and the maximum so far.
+    pub(super) in_flight_counts: Mutex<(usize, usize)>,
     start: Instant,
 }
 
@@ -53,7 +53,7 @@ impl Transport for Script {
         self.sent.lock().unwrap().push(SentRequest { request, sent_at: self.start.elapsed() });
         let mut replies = self.replies.lock().unwrap();
         let reply = if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() };
-        let mut in_flight = self.in_flight.lock().unwrap();
+        let mut in_flight = self.in_flight_counts.lock().unwrap();
         *in_flight = (in_flight.0 + 1, in_flight.1.max(in_flight.0 + 1));
         Box::pin(async {
             // Others run while a request is in flight.
@@ -61,11 +61,11 @@ impl Transport for Script {
             let delay = reply
                 .as_ref()
                 .and_then(|reply| reply.as_ref().ok())
-                .and_then(|response| response.headers.get(DELAY));
+                .and_then(|response| response.headers.get(DELAY_HEADER));
             if let Some(seconds) = delay.and_then(|delay| delay.to_str().ok()?.parse().ok()) {
                 tokio::time::sleep(Duration::from_secs(seconds)).await;
             }
-            self.in_flight.lock().unwrap().0 -= 1;
+            self.in_flight_counts.lock().unwrap().0 -= 1;
             reply.expect("a script has answers")
         })
     }
@@ -77,13 +77,13 @@ impl Script {
         Arc::new(Self {
             replies,
             sent: Mutex::default(),
-            in_flight: Mutex::default(),
+            in_flight_counts: Mutex::default(),
             start: Instant::now(),
         })
     }
 
     /// When each request was sent.
-    pub(super) fn times(&self) -> Vec<Duration> {
+    pub(super) fn sent_times(&self) -> Vec<Duration> {
         self.sent.lock().unwrap().iter().map(|sent| sent.sent_at).collect()
     }
 
@@ -117,7 +117,7 @@ pub(super) fn canary() -> Reference {
     Reference::Env("CANARY".into())
 }
 
-/// Knows the canary.
+/// Secrets that contain the canary.
 pub(super) fn secrets() -> Secrets {
     let mut secrets = Secrets::new("/nowhere", [("CANARY".to_owned(), CANARY.to_owned())]);
     secrets.resolve([&canary()]);
@@ -164,20 +164,20 @@ pub(super) fn json_with_headers(status: u16, pairs: &[(&str, &str)], body: &str)
     Ok(WireResponse { status, headers, body: Ok(Bytes::copy_from_slice(body.as_bytes())) })
 }
 
-pub(super) fn html(status: u16) -> Reply {
+pub(super) fn html_answer(status: u16) -> Reply {
     let body = Bytes::from_static(b"<html><body>Sign in</body></html>");
     Ok(WireResponse { status, headers: headers(&[("content-type", "text/html")]), body: Ok(body) })
 }
 
-pub(super) fn truncated(status: u16) -> Reply {
+pub(super) fn truncated_answer(status: u16) -> Reply {
     Ok(WireResponse {
         status,
         headers: headers(&[("content-type", "application/json")]),
-        body: Err(BodyError::Cut),
+        body: Err(BodyError::Truncated),
     })
 }
 
-pub(super) fn empty(status: u16) -> Reply {
+pub(super) fn empty_answer(status: u16) -> Reply {
     Ok(WireResponse { status, headers: HeaderMap::new(), body: Ok(Bytes::new()) })
 }
 
@@ -186,6 +186,6 @@ pub(super) fn send_failure(phase: RequestPhase, failure: TransportError) -> Repl
 }
 
 /// A JSON answer that takes this many seconds.
-pub(super) fn slow(status: u16, seconds: u64, body: &str) -> Reply {
-    json_with_headers(status, &[(DELAY, &seconds.to_string())], body)
+pub(super) fn slow_json(status: u16, seconds: u64, body: &str) -> Reply {
+    json_with_headers(status, &[(DELAY_HEADER, &seconds.to_string())], body)
 }

@@ -1,8 +1,8 @@
 //! The live state of a container while its steps run: the last reading, updated by the answers to
 //! writes.
 //!
-//! An object in an answer need not be read again. Everything else that a write may have changed,
-//! such as the list after a removal, becomes stale and is read again before it is used.
+//! An object that an answer shows is not read again. Everything else that a write may have changed,
+//! such as the list after a delete, becomes stale, and is read again before it is used.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,8 +16,8 @@ use crate::{
     diff::{Action, Step},
     field::{Readback, Scope},
     kind::{FieldSelection, ReadSource, Section, Target},
-    live::{Live, LiveEntries, Presence},
-    observe::{entries_in_object, is_same_path},
+    live::{LiveContainer, LiveEntries, Presence},
+    observe::{entries_in_object, paths_are_equal},
     operation::{Request, Write},
     planted::Bug,
     value::{Json, Object},
@@ -25,32 +25,33 @@ use crate::{
 
 /// A live state that is updated after each write.
 pub(super) struct LiveCache {
-    pub(super) live: Live,
+    pub(super) live: LiveContainer,
     /// The sections that must be read again.
     pub(super) stale_sections: BTreeSet<&'static str>,
-    /// The entries that were shown by the answers to their own steps.
-    shown_entries: BTreeSet<Address>,
+    /// The entries that the answers to their own steps showed.
+    confirmed_entries: BTreeSet<Address>,
     /// The ids of entries that this run created, from the responses.
     created_ids: BTreeMap<Address, u64>,
     /// The sections that were written to since the last reading began.
     written_sections: BTreeSet<&'static str>,
     /// When the last reading began.
     reading_began: Duration,
-    /// When this run created the container. After that, only this run and the service itself change its
-    /// content.
+    /// When this run created the container. Since then, only this run and the service itself change
+    /// it.
     pub(super) created_at: Option<Duration>,
-    /// True if the path or the properties of the container are uncertain after a write.
+    /// True if the container's own object must be read again.
     pub(super) is_object_stale: bool,
-    /// True if a write by id in a group was answered without the group's path since that was last read.
+    /// True if a group's path was not seen since the last write: writes use the id, so another group
+    /// may have the path.
     is_path_stale: bool,
 }
 
 impl LiveCache {
-    pub(super) const fn new(live: Live) -> Self {
+    pub(super) const fn new(live: LiveContainer) -> Self {
         Self {
             live,
             stale_sections: BTreeSet::new(),
-            shown_entries: BTreeSet::new(),
+            confirmed_entries: BTreeSet::new(),
             created_ids: BTreeMap::new(),
             written_sections: BTreeSet::new(),
             reading_began: Duration::ZERO,
@@ -60,23 +61,27 @@ impl LiveCache {
         }
     }
 
-    /// Starts a reading at `now`, and returns the state to read on from.
-    pub(super) fn begin_reading(&mut self, now: Duration) -> Live {
+    /// Starts a reading at `now`, and returns the live state that the reading updates.
+    pub(super) fn begin_reading(&mut self, now: Duration) -> LiveContainer {
         self.written_sections.clear();
         self.reading_began = now;
         self.live.clone()
     }
 
-    /// Merges a reading of the sections in `read`, and of everything else that it shows, such as parts
-    /// of the container's own object. Sections that were written during the reading keep the answers to
-    /// those writes, because the reading may be older and another step may need their ids. Such a
-    /// section must be read again, unless it was not part of the reading.
-    pub(super) fn merge_reading(&mut self, mut live: Live, read: &BTreeSet<&'static str>) {
-        let existed = matches!(self.live.presence, Presence::Here(..));
-        let is_whole_container = self.is_object_stale || !existed;
-        // The reading may have left out the container's own object.
-        let has_object = is_whole_container || live.times.object.began >= self.reading_began;
-        if existed && matches!(live.presence, Presence::Here(..)) {
+    /// Merges a reading of `read_sections`, and of everything else that it shows, such as the
+    /// container's own object. A section that was written during the reading keeps the answers to
+    /// these writes, because the reading may be older, and other steps may need the ids. If the
+    /// reading contains such a section, it stays stale.
+    pub(super) fn merge_reading(
+        &mut self,
+        mut live: LiveContainer,
+        read_sections: &BTreeSet<&'static str>,
+    ) {
+        let was_present = matches!(self.live.presence, Presence::Existing(..));
+        let is_whole_container = self.is_object_stale || !was_present;
+        // The reading may lack the container's own object.
+        let has_object = is_whole_container || live.read_times.object.began >= self.reading_began;
+        if was_present && matches!(live.presence, Presence::Existing(..)) {
             let mut old_sections = std::mem::take(&mut self.live.sections);
             old_sections.retain(|name, _| {
                 self.written_sections.contains(name) || (!has_object && is_in_object(name))
@@ -89,54 +94,56 @@ impl LiveCache {
         self.live = live;
         self.is_object_stale = false;
         self.is_path_stale &= !self.written_sections.is_empty();
-        self.stale_sections.retain(|section| !read.contains(section));
+        self.stale_sections.retain(|section| !read_sections.contains(section));
         self.stale_sections.extend(self.written_sections.iter().copied().filter(|name| {
-            is_whole_container || read.contains(name) || (has_object && is_in_object(name))
+            is_whole_container || read_sections.contains(name) || (has_object && is_in_object(name))
         }));
     }
 
-    /// True if the object at `address` was not written after its state was last received.
+    /// True if the state of the object at `address` is newer than every write to it.
     pub(super) fn is_up_to_date(&self, address: &Address) -> bool {
         let is_stale = address.section.is_some_and(|section| self.stale_sections.contains(section));
-        !self.is_object_stale && (!is_stale || self.shown_entries.contains(address))
+        !self.is_object_stale && (!is_stale || self.confirmed_entries.contains(address))
     }
 
-    /// True if nothing must be read again. After a write whose answer does not show the group, the group
-    /// is read once more, because another group may have taken its path. Projects are not read again:
-    /// those requests have the lowest limit.
+    /// True if nothing must be read again. After a write whose answer does not show the group, the
+    /// group is read again, because another group may have its path. Projects are not: reading them
+    /// has the lowest request limit.
     pub(super) fn is_fully_up_to_date(&self) -> bool {
         self.stale_sections.is_empty() && !self.is_object_stale && !self.is_path_stale
     }
 
-    /// Marks the section of `step` as uncertain.
+    /// Marks the section of `step` as stale.
     pub(super) fn mark_stale(&mut self, step: &Step, container: &Container) {
-        self.shown_entries.remove(&step.address);
+        self.confirmed_entries.remove(&step.address);
         match step.address.section {
             Some(section) => drop(self.stale_sections.insert(section)),
             None => self.mark_all_stale(container),
         }
     }
 
-    /// Marks the whole container as uncertain.
+    /// Marks the whole container as stale.
     fn mark_all_stale(&mut self, container: &Container) {
         self.stale_sections.extend(container.section_names());
         self.is_object_stale = true;
     }
 
     /// The id of the entry at `address`: as read, or from the response to its creation.
-    pub(super) fn id_of(&self, container: &Container, address: &str) -> Option<u64> {
+    pub(super) fn find_entry_id(&self, container: &Container, address: &str) -> Option<u64> {
         let prefix = container.address();
         let id_in_live = self.live.sections.iter().find_map(|(name, collection)| {
             let section = catalogue::section(container.scope, name)?;
             let mut entries = collection.entries().ok()?.iter();
             section.id_of(entries.find(|entry| {
-                let name = section.name(entry.fields.raw());
+                let name = section.entry_name(entry.fields.raw());
                 prefix.section(section.section).entry(name).to_string() == address
             })?)
         });
         id_in_live.or_else(|| {
-            let mut created = self.created_ids.iter();
-            created.find(|(created, _)| created.to_string() == address).map(|(_, id)| *id)
+            let mut created_ids = self.created_ids.iter();
+            created_ids
+                .find(|(created_address, _)| created_address.to_string() == address)
+                .map(|(_, id)| *id)
         })
     }
 
@@ -151,32 +158,32 @@ impl LiveCache {
         now: Duration,
     ) {
         let body = answer.as_object().filter(|_| request.operation.shows);
-        self.shown_entries.remove(&step.address);
+        self.confirmed_entries.remove(&step.address);
         self.written_sections.extend(step.address.section);
         self.is_path_stale = container.scope == Scope::Group;
         let Some(section) = step.address.section.and_then(|name| container.section(name)) else {
             return self.record_container_object(container, body, id, Some(now));
         };
-        let name = section.section.section;
+        let name = section.kind.section;
         if let (Action::Create, Some(id)) = (step.action, answer.get("id").and_then(Json::as_u64)) {
             self.created_ids.insert(step.address.clone(), id);
         }
         if step.action == Action::Delete {
             // The entries below it are gone, too.
             let child_sections = container.sections.iter().filter(|other| {
-                other.section.scoped_kind.parent.is_some_and(|parent| parent.section == name)
+                other.kind.scoped_kind.parent.is_some_and(|parent| parent.section == name)
             });
-            self.stale_sections.extend(child_sections.map(|other| other.section.section));
+            self.stale_sections.extend(child_sections.map(|other| other.kind.section));
         }
         // Responses do not contain the parent.
-        let has_no_parent = section.section.scoped_kind.parent.is_none();
-        let names = section.names().collect();
-        let shown =
+        let has_no_parent = section.kind.scoped_kind.parent.is_none();
+        let names = section.field_names().collect();
+        let shown_body =
             body.filter(|body| has_no_parent && shows_declared_fields(section, body, &names));
-        match (section.section.scoped_kind.place, shown) {
+        match (section.kind.scoped_kind.read_source, shown_body) {
             (ReadSource::Object, _) => self.record_container_object(container, body, id, None),
             (ReadSource::List(_), Some(body)) => {
-                let entry = section.section.read(body, FieldSelection::Only(&names));
+                let entry = section.kind.read(body, FieldSelection::Only(&names));
                 match self.live.sections.get_mut(name).and_then(LiveEntries::entries_mut) {
                     Some(entries) => {
                         entries.retain(|other| {
@@ -184,22 +191,22 @@ impl LiveCache {
                                 && !Bug::TakeAnswerForList.is_planted()
                         });
                         entries.push(entry);
-                        self.shown_entries.insert(step.address.clone());
+                        self.confirmed_entries.insert(step.address.clone());
                     }
                     None => drop(self.stale_sections.insert(name)),
                 }
             }
             (ReadSource::Optional(_), Some(body)) => {
-                let entry = section.section.read(body, FieldSelection::Only(&names));
-                self.live.sections.insert(name, LiveEntries::One(Some(Box::new(entry))));
+                let entry = section.kind.read(body, FieldSelection::Only(&names));
+                self.live.sections.insert(name, LiveEntries::Single(Some(Box::new(entry))));
             }
             _ if Bug::TrustBareAnswers.is_planted() => {}
             _ => drop(self.stale_sections.insert(name)),
         }
     }
 
-    /// Records the container's own object from an answer, if it has this `id`; else marks everything
-    /// as stale. `created_at` is set if the container may be new.
+    /// Records the container's own object from an answer, if it has this `id`; otherwise marks the
+    /// whole container as stale. `created_at` is set if the write may have created the container.
     fn record_container_object(
         &mut self,
         container: &Container,
@@ -210,7 +217,7 @@ impl LiveCache {
         let lookup = catalogue::container_lookup(container.scope);
         let body = body.filter(|body| {
             let shown_id = body.get("id").and_then(Json::as_u64);
-            is_same_path(lookup.path_in(body), &container.path)
+            paths_are_equal(lookup.path_in(body), &container.path)
                 && shown_id.is_some_and(|shown| id.is_none_or(|id| id == shown))
         });
         let Some(body) = body else {
@@ -220,32 +227,35 @@ impl LiveCache {
         };
         let mut facts = container.read_facts(body);
         let old_level = match &self.live.presence {
-            Presence::Here(_, old_facts) => Some(old_facts.caller_level),
+            Presence::Existing(_, old_facts) => Some(old_facts.caller_level),
             _ => None,
         };
         let is_new = old_level.is_none();
-        // An answer to a write may lack the caller's permissions; a creator has all of them.
+        // An answer to a write may lack the caller's access level. A creator has a known level.
         facts.caller_level = match old_level {
             Some(level) => facts.caller_level.or(level),
             None => facts.caller_level.max(Some(lookup.creator_level)),
         };
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
-        self.live.presence = Presence::Here(target, facts);
+        self.live.presence = Presence::Existing(target, facts);
         self.created_at = self.created_at.or(created_at.filter(|_| is_new));
         self.is_path_stale = false;
         for section in &container.sections {
-            let name = section.section.section;
-            let entries = match section.section.scoped_kind.place {
-                ReadSource::Object => entries_in_object(section, body)
-                    .filter(|_| shows_declared_fields(section, body, &section.names().collect())),
-                // Another step may have written to this part, and this answer may be older.
+            let name = section.kind.section;
+            let entries = match section.kind.scoped_kind.read_source {
+                ReadSource::Object => entries_in_object(section, body).filter(|_| {
+                    shows_declared_fields(section, body, &section.field_names().collect())
+                }),
+                // Another step may have written to this field, and this answer may be older.
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } if !is_new => continue,
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {
                     entries_in_object(section, body)
                 }
                 // A new container has no entries.
-                ReadSource::List(_) | ReadSource::Optional(_) if is_new => Some(LiveEntries::Fresh),
+                ReadSource::List(_) | ReadSource::Optional(_) if is_new => {
+                    Some(LiveEntries::NoContainer)
+                }
                 ReadSource::List(_) | ReadSource::Optional(_) | ReadSource::Container => continue,
             };
             match entries {
@@ -265,21 +275,21 @@ fn is_in_object(name: &str) -> bool {
     sections.any(Section::is_in_object)
 }
 
-/// True if an answer can replace a reading: it has the identity and every declared field (`names`)
-/// that the service returns.
+/// True if an answer can replace a reading: it has the identifying keys, and every declared field
+/// (`names`) that the service returns.
 fn shows_declared_fields(section: &DeclaredSection, body: &Object, names: &BTreeSet<&str>) -> bool {
-    let rows = section.section.scoped_kind.rows;
-    let has_keys = match section.section.scoped_kind.place {
+    let entry_keys = section.kind.scoped_kind.rows;
+    let has_keys = match section.kind.scoped_kind.read_source {
         ReadSource::List(_) => {
-            rows.keys.iter().chain(rows.other_keys).all(|key| body.contains_key(*key))
+            entry_keys.keys.iter().chain(entry_keys.other_keys).all(|key| body.contains_key(*key))
         }
         _ => true,
     };
     has_keys
-        && section.section.mistyped_key(body).is_none()
+        && section.kind.mistyped_key(body).is_none()
         && names.iter().all(|name| {
-            // A field below `extra` has no description.
-            let Some(spec) = section.section.table().get(name) else {
+            // A field below `extra` has no specification.
+            let Some(spec) = section.kind.table().get(name) else {
                 return body.contains_key(*name);
             };
             spec.field.read == Readback::IfPresent
@@ -297,7 +307,7 @@ mod tests {
             Unlisted,
             testing::{self, shop},
         },
-        kind::{Facts, LiveEntry},
+        kind::{ContainerFacts, LiveEntry},
         operation::{
             GROUP_UPDATE, GROUP_VARIABLE_CREATE, Op, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE,
             SCHEDULE_DELETE, SCHEDULE_UPDATE, SHARE_DELETE, VARIABLE_CREATE,
@@ -316,55 +326,58 @@ mod tests {
         )
     }
 
-    /// A reading that began before the answer to a create does not show the new entry, whose id
-    /// another step may wait for.
+    /// A reading that began before the answer to a create lacks the new entry, whose id another step
+    /// may need.
     #[test]
     fn an_answer_during_a_read_outlasts_the_read() {
         let container =
             shop(&json!({"protected_branches": [{"name": "v*"}], "labels": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let read = || {
+        let live_without_entries = || {
             let sections = ["protected_branches", "labels"]
-                .map(|name| (name, LiveEntries::Written(Vec::new())));
-            let live = Live::with_presence(
-                Presence::Here(target.clone(), Facts::default()),
+                .map(|name| (name, LiveEntries::Updated(Vec::new())));
+            let live = LiveContainer::with_presence(
+                Presence::Existing(target.clone(), ContainerFacts::default()),
                 Duration::ZERO,
             );
-            Live { sections: sections.into_iter().collect(), ..live }
+            LiveContainer { sections: sections.into_iter().collect(), ..live }
         };
-        let mut cache = LiveCache::new(read());
+        let mut cache = LiveCache::new(live_without_entries());
         cache.begin_reading(Duration::ZERO);
         let create = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
         let answer =
             json!({"id": 5, "name": "v*", "push_access_levels": [], "merge_access_levels": []});
         let branches = step(&container, "protected_branches");
         cache.record_response(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
-        // A reading of labels alone says nothing about branches.
-        cache.merge_reading(read(), &BTreeSet::from(["labels"]));
+        // A reading of only the labels does not change the branches.
+        cache.merge_reading(live_without_entries(), &BTreeSet::from(["labels"]));
         assert_eq!(cache.live.sections["protected_branches"].entries().unwrap().len(), 1);
         assert!(cache.stale_sections.is_empty());
         cache.begin_reading(Duration::ZERO);
         cache.record_response(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
-        cache.merge_reading(read(), &BTreeSet::from(["protected_branches", "labels"]));
-        let kept = cache.live.sections["protected_branches"].entries().unwrap();
-        assert_eq!(kept.len(), 1);
+        cache.merge_reading(
+            live_without_entries(),
+            &BTreeSet::from(["protected_branches", "labels"]),
+        );
+        let kept_entries = cache.live.sections["protected_branches"].entries().unwrap();
+        assert_eq!(kept_entries.len(), 1);
         assert_eq!(cache.stale_sections, BTreeSet::from(["protected_branches"]));
         // The next reading begins after it.
         cache.begin_reading(Duration::ZERO);
-        cache.merge_reading(read(), &BTreeSet::from(["protected_branches"]));
+        cache.merge_reading(live_without_entries(), &BTreeSet::from(["protected_branches"]));
         assert!(cache.live.sections["protected_branches"].entries().unwrap().is_empty());
         assert!(cache.stale_sections.is_empty());
     }
 
-    /// A reading without the container's own object does not make an edit of that uncertain.
+    /// A reading without the container's own object does not make an update of the object stale.
     #[test]
     fn an_edit_during_a_read_of_a_list_stays_known() {
         let sections = json!({"settings": {"description": "new"}, "labels": []});
         let container = shop(&sections, Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let read = |at: u64| {
-            let here = Presence::Here(target.clone(), Facts::default());
-            Live::with_presence(here, Duration::from_secs(at))
+            let here = Presence::Existing(target.clone(), ContainerFacts::default());
+            LiveContainer::with_presence(here, Duration::from_secs(at))
         };
         let answer = json!({
             "id": 1, "path_with_namespace": &*container.path, "description": "new", "name": "Shop",
@@ -378,7 +391,7 @@ mod tests {
             cache.merge_reading(read(object_read_at), &BTreeSet::from(["labels"]));
             assert_eq!(cache.stale_sections.iter().copied().collect::<Vec<_>>(), stale);
             assert!(cache.live.sections["settings"].entries().is_ok());
-            let Presence::Here(_, facts) = &cache.live.presence else { panic!("it is there") };
+            let Presence::Existing(_, facts) = &cache.live.presence else { panic!("it is there") };
             assert_eq!(facts.name.is_some(), object_read_at == 0, "the latest answer");
         }
     }
@@ -388,19 +401,22 @@ mod tests {
     fn an_answer_without_the_callers_role_keeps_the_known_one() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let facts = Facts { id: Some(1), caller_level: Some(40), ..Facts::default() };
-        let mut cache =
-            LiveCache::new(Live::with_presence(Presence::Here(target, facts), Duration::ZERO));
+        let facts =
+            ContainerFacts { id: Some(1), caller_level: Some(40), ..ContainerFacts::default() };
+        let mut cache = LiveCache::new(LiveContainer::with_presence(
+            Presence::Existing(target, facts),
+            Duration::ZERO,
+        ));
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let answer =
             json!({"id": 1, "path_with_namespace": &*container.path, "description": "new"});
         let settings = step(&container, "settings");
         cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
-        let Presence::Here(_, facts) = &cache.live.presence else { panic!("it is there") };
+        let Presence::Existing(_, facts) = &cache.live.presence else { panic!("it is there") };
         assert_eq!(facts.caller_level, Some(40));
     }
 
-    /// It was renamed meanwhile, or another container has its path.
+    /// The container was renamed meanwhile, or another container has its path.
     #[test]
     fn an_answer_with_another_path_or_id_is_not_about_the_container() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
@@ -409,8 +425,8 @@ mod tests {
         {
             let target =
                 Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-            let here = Presence::Here(target, Facts::default());
-            let mut cache = LiveCache::new(Live::with_presence(here, Duration::ZERO));
+            let here = Presence::Existing(target, ContainerFacts::default());
+            let mut cache = LiveCache::new(LiveContainer::with_presence(here, Duration::ZERO));
             let edit = PROJECT_UPDATE.request().arg("id", 1);
             let answer = json!({"id": id, "path_with_namespace": path, "description": "new"});
             let settings = step(&container, "settings");
@@ -428,14 +444,14 @@ mod tests {
             let container = testing::container(scope, "acme", &sections, Unlisted::Report);
             let target = Target { id: Some(1), ..Target::new(scope, container.path.clone()) };
             let read = || {
-                let live = Live::with_presence(
-                    Presence::Here(target.clone(), Facts::default()),
+                let live = LiveContainer::with_presence(
+                    Presence::Existing(target.clone(), ContainerFacts::default()),
                     Duration::ZERO,
                 );
-                let variables = LiveEntries::Written(Vec::new());
-                Live { sections: BTreeMap::from([("variables", variables)]), ..live }
+                let variables = LiveEntries::Updated(Vec::new());
+                LiveContainer { sections: BTreeMap::from([("variables", variables)]), ..live }
             };
-            let itself = catalogue::container_lookup(scope);
+            let lookup = catalogue::container_lookup(scope);
             let (variable, edit) = match scope {
                 Scope::Group => (GROUP_VARIABLE_CREATE, GROUP_UPDATE),
                 Scope::Project => (VARIABLE_CREATE, PROJECT_UPDATE),
@@ -457,13 +473,13 @@ mod tests {
             assert!(cache.is_fully_up_to_date());
             // The answer to an edit of the group itself shows its path.
             record_response(&mut cache, "variables", variable, &new());
-            let answer = json!({"id": 1, itself.path: "acme", "description": "new"});
+            let answer = json!({"id": 1, lookup.path_field: "acme", "description": "new"});
             record_response(&mut cache, "settings", edit, &answer);
             assert!(cache.is_fully_up_to_date(), "{scope:?} {:?}", cache.stale_sections);
         }
     }
 
-    /// Variables of a schedule go with it.
+    /// Removing a schedule also removes its variables.
     #[test]
     fn entries_below_a_removed_one_are_read_again() {
         let sections = json!({"pipeline_schedules": [], "pipeline_schedule_variables": []});
@@ -477,8 +493,8 @@ mod tests {
                 &["pipeline_schedule_variables", "pipeline_schedules"],
             ),
         ] {
-            let here = Presence::Here(target.clone(), Facts::default());
-            let mut cache = LiveCache::new(Live::with_presence(here, Duration::ZERO));
+            let here = Presence::Existing(target.clone(), ContainerFacts::default());
+            let mut cache = LiveCache::new(LiveContainer::with_presence(here, Duration::ZERO));
             let step = Step { action, ..step(&container, "pipeline_schedules") };
             let request = op.request().arg("id", 1).arg("pipeline_schedule_id", 4);
             cache.record_response(
@@ -502,11 +518,13 @@ mod tests {
     fn an_answer_adds_or_replaces_its_own_entry() {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let here = Presence::Here(target, Facts::default());
-        let empty = LiveEntries::Written(Vec::new());
+        let here = Presence::Existing(target, ContainerFacts::default());
+        let empty = LiveEntries::Updated(Vec::new());
         let sections = BTreeMap::from([("variables", empty)]);
-        let mut cache =
-            LiveCache::new(Live { sections, ..Live::with_presence(here, Duration::ZERO) });
+        let mut cache = LiveCache::new(LiveContainer {
+            sections,
+            ..LiveContainer::with_presence(here, Duration::ZERO)
+        });
         for (key, value, expected) in [
             ("A", "x", vec!["A x"]),
             ("B", "x", vec!["A x", "B x"]),
@@ -530,10 +548,10 @@ mod tests {
     fn a_read_that_does_not_find_the_container_keeps_no_answers() {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let here = Presence::Here(target.clone(), Facts::default());
-        let empty = LiveEntries::Written(Vec::new());
+        let here = Presence::Existing(target.clone(), ContainerFacts::default());
+        let empty = LiveEntries::Updated(Vec::new());
         let sections = BTreeMap::from([("variables", empty)]);
-        let live = Live { sections, ..Live::with_presence(here, Duration::ZERO) };
+        let live = LiveContainer { sections, ..LiveContainer::with_presence(here, Duration::ZERO) };
         for (presence, kept) in [(live.presence.clone(), 1), (Presence::Missing(target), 0)] {
             let mut cache = LiveCache::new(live.clone());
             cache.begin_reading(Duration::ZERO);
@@ -548,7 +566,7 @@ mod tests {
                 Duration::ZERO,
             );
             cache.merge_reading(
-                Live::with_presence(presence, Duration::ZERO),
+                LiveContainer::with_presence(presence, Duration::ZERO),
                 &BTreeSet::from(["variables"]),
             );
             assert_eq!(cache.live.sections.len(), kept);
@@ -561,8 +579,8 @@ mod tests {
         let container =
             shop(&json!({"settings": {"description": "new"}, "shares": []}), Unlisted::Delete);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let mut cache = LiveCache::new(Live::with_presence(
-            Presence::Here(target, Facts::default()),
+        let mut cache = LiveCache::new(LiveContainer::with_presence(
+            Presence::Existing(target, ContainerFacts::default()),
             Duration::ZERO,
         ));
         let removal = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);
@@ -578,6 +596,6 @@ mod tests {
         let settings = step(&container, "settings");
         cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
         assert_eq!(cache.stale_sections, BTreeSet::from(["shares"]));
-        assert!(matches!(cache.live.sections["settings"], LiveEntries::One(Some(_))));
+        assert!(matches!(cache.live.sections["settings"], LiveEntries::Single(Some(_))));
     }
 }

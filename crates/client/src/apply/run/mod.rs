@@ -1,23 +1,25 @@
-//! Runs the steps of one container: checks that it is still as planned, sends its steps ([`schedule`]),
-//! and verifies the result ([`verify`]).
+//! Runs the steps of one container: checks that nothing changed since the plan ([`stale`]), sends the
+//! steps ([`schedule`]), and verifies the result ([`verify`]).
 //!
 //! ```text
-//! still as planned? --> send the steps --> send what they made possible --> verify --> send what closes it --> verify
-//!                         |        ^
-//! a lost answer, a stale  '- wait, read again, plan again
+//! unchanged? --> certain steps --> possible steps --> verify --> closing steps --> verify
+//!                  |      ^
+//!  lost answer or  '- wait, read again, plan again
+//!  stale values
 //! ```
 //!
-//! The live state of the plan is read again before the first write only if it is old. While it counts as
-//! current and the plan kept its requests, the steps are sent as planned: the same state would give the
-//! same plan. Verification plans once more, from the answers to writes and from new reads of what they did not show
-//! ([`live_cache`]).
+//! The live state of the plan is read again before the first write only if it is old. While it counts
+//! as current and the plan kept its requests, the steps are sent as planned: the same state would
+//! give the same plan. Verification plans once more, from the answers to writes, and from new reads
+//! of everything that the answers did not show ([`live_cache`]).
 //!
-//! Waiting steps of a container share one reading. While all of them wait, the container gives its
-//! place to another one.
+//! Waiting steps of a container share one reading. While all of them wait, another container gets
+//! the slot.
 
 mod live_cache;
 mod progress;
 mod schedule;
+mod stale;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -35,23 +37,18 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use live_cache::LiveCache;
 use progress::{Readiness, StepProgress};
 
-use super::{
-    Apply, Dependencies, Event, Mismatch, StepOutcome, StepResult,
-    lost::{CallState, call_state},
-    step_at,
-};
+use super::{Apply, Event, Mismatch, StepDependencies, StepOutcome, StepResult, step_at};
 use crate::{
     address::Address,
     api::{ApiError, Result},
     cause::Cause,
     desired::Container,
-    diff::{Action, GuardRefusal, Step},
+    diff::{Action, Step},
     kind::{ReadSource, Target},
-    live::{Live, Presence, Times},
+    live::{LiveContainer, Presence, ReadTimes},
     observe::is_fatal,
     plan::{self, Approved, ContainerPlan, PlanSettings},
     planted::Bug,
-    text,
 };
 
 /// The state of the run of one container, and its result.
@@ -60,9 +57,9 @@ pub(super) struct RunState<'p> {
     pub(super) results: BTreeMap<Address, StepResult>,
     pub(super) mismatches: Vec<Mismatch>,
     progress: StepProgress,
-    /// The error that makes all further requests useless.
+    /// The error after which all further requests would fail.
     pub(super) error: Option<ApiError>,
-    /// The slot among the containers that are processed at a time.
+    /// The slot of this container, unless it waits.
     slot: Option<SemaphorePermit<'p>>,
 }
 
@@ -75,18 +72,18 @@ pub(super) struct ContainerRun<'a> {
     steps: &'a [&'a Step],
     emit: &'a dyn Fn(Event),
     /// The steps that other containers wait for.
-    dependencies: &'a Dependencies,
+    dependencies: &'a StepDependencies,
     /// One slot for each container that may be processed at a time.
     slots: &'a Semaphore,
     cache: RefCell<LiveCache>,
-    /// The id of the container, once it was found or created. All requests use it, because another
-    /// container may get the path.
+    /// The id of the container, once it is known. All requests use it, because another container may
+    /// get the path.
     id: OnceCell<u64>,
 }
 
 /// The state of the container as read last.
 struct Reading {
-    times: Times,
+    times: ReadTimes,
     /// The remaining steps.
     plan: ContainerPlan,
     /// The plan without steps that only resend fields; `None` if the run has no such steps.
@@ -107,22 +104,24 @@ impl<'a> ContainerRun<'a> {
         container: &Container,
         steps: &'a [&'a Step],
         emit: &'a dyn Fn(Event),
-        dependencies: &'a Dependencies,
+        dependencies: &'a StepDependencies,
         slots: &'a Semaphore,
     ) -> Self {
         let mut container = container.clone();
-        let changed: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
-        // Parts of the container's own object decide whether other sections can be read, and it is
-        // created with some of them.
+        let changed_sections: BTreeSet<_> =
+            steps.iter().filter_map(|step| step.address.section).collect();
+        // Keep the sections in the container's own object: they decide whether other sections can be
+        // read, and some are set when the container is created.
         container.sections.retain(|section| {
-            changed.contains(section.section.section)
-                || section.section.comes_with_container()
-                || matches!(section.section.scoped_kind.place, ReadSource::Object)
+            changed_sections.contains(section.kind.section)
+                || section.kind.is_created_with_container()
+                || matches!(section.kind.scoped_kind.read_source, ReadSource::Object)
         });
-        // Undeclared projects were noted in the plan, and no step changes them.
+        // The plan reported undeclared projects, and no step changes them.
         container.lifecycle.unlisted_projects = None;
-        let not_read_yet = Presence::Unreadable(Cause::new("not read yet"));
-        let cache = RefCell::new(LiveCache::new(Live::with_presence(not_read_yet, Duration::ZERO)));
+        let unread = Presence::Unreadable(Cause::new("not read yet"));
+        let cache =
+            RefCell::new(LiveCache::new(LiveContainer::with_presence(unread, Duration::ZERO)));
         let id = OnceCell::new();
         Self { apply, plan, container, steps, emit, dependencies, slots, cache, id }
     }
@@ -134,22 +133,24 @@ impl<'a> ContainerRun<'a> {
             self.end_remaining(&mut state, |_| StepOutcome::NotStarted);
             return state;
         }
-        let trusted = self.apply.trusted_live(self.plan, &self.container.path);
-        if let Some(live) = trusted.filter(|_| self.steps.iter().all(|step| step.is_reusable())) {
-            // Planning again from it would give the planned steps.
-            self.start_from(live);
+        let trusted_live = self.apply.current_live(self.plan, &self.container.path);
+        if let Some(live) =
+            trusted_live.filter(|_| self.steps.iter().all(|step| step.is_reusable()))
+        {
+            // The same live state would give the same steps.
+            self.start_cache_from(live);
             let steps = self.steps.iter().map(|step| (*step).clone()).collect();
-            self.run_planned(steps, &live.times, &mut state).await;
+            self.run_planned(steps, &live.read_times, &mut state).await;
             return state;
         }
-        let reading = match self.first_reading(trusted).await {
+        let reading = match self.read_first(trusted_live).await {
             Ok(reading) => reading,
             Err(error) => {
                 // Without further requests nothing can be concluded about the container.
                 let outcome = if error.is_run_over() {
                     StepOutcome::NotStarted
                 } else {
-                    reread_failure(&error)
+                    unreadable_outcome(&error)
                 };
                 self.end_remaining(&mut state, |_| outcome.clone());
                 state.error = is_fatal(&error).then_some(error);
@@ -162,9 +163,9 @@ impl<'a> ContainerRun<'a> {
                 _ => "could not be read again",
             };
             let why = format!("`{address}` {why}; the {} is skipped", self.container.scope.noun());
-            let skipped = StepOutcome::Skipped(why.into());
+            let skipped_outcome = StepOutcome::Skipped(why.into());
             self.end_remaining(&mut state, |step| {
-                if step.address == address { outcome.clone() } else { skipped.clone() }
+                if step.address == address { outcome.clone() } else { skipped_outcome.clone() }
             });
             return state;
         }
@@ -178,53 +179,55 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Carries out `steps`, which were planned from a reading at these `times`, and verifies them.
-    async fn run_planned(&self, steps: Vec<Step>, times: &Times, state: &mut RunState<'a>) {
-        let remaining =
-            steps.into_iter().filter_map(|step| self.with_planned_edges(step, &state.progress));
-        let (possible, certain): (Vec<_>, Vec<_>) =
-            remaining.partition(|step| step.possible.is_some());
-        let (closing, others): (Vec<_>, Vec<_>) =
-            certain.into_iter().partition(Step::closes_container);
-        self.run_steps(others, times, state).await;
-        self.run_possible(possible, state).await;
+    async fn run_planned(&self, steps: Vec<Step>, times: &ReadTimes, state: &mut RunState<'a>) {
+        let replanned_steps =
+            steps.into_iter().filter_map(|step| self.merge_planned_edges(step, &state.progress));
+        let (possible_steps, certain_steps): (Vec<_>, Vec<_>) =
+            replanned_steps.partition(|step| step.possible.is_some());
+        let (closing_steps, other_steps): (Vec<_>, Vec<_>) =
+            certain_steps.into_iter().partition(Step::archives_container);
+        self.run_steps(other_steps, times, state).await;
+        self.run_possible_steps(possible_steps, state).await;
         if state.progress.has_sent {
             // Closing the container, and the decision that everything before it is done, need a
             // fresh read of its object.
             let mut cache = self.cache.borrow_mut();
-            closing.iter().for_each(|step| cache.mark_stale(step, &self.container));
+            closing_steps.iter().for_each(|step| cache.mark_stale(step, &self.container));
         }
         self.verify(state).await;
-        self.run_closing_steps(closing, times, state).await;
+        self.run_closing_steps(closing_steps, times, state).await;
     }
 
-    /// Carries out the possible steps that are needed now and do no more than the plan showed.
-    async fn run_possible(&self, possible: Vec<Step>, state: &mut RunState<'a>) {
-        let mut open = Vec::new();
-        for step in possible {
+    /// Carries out those possible steps that are still needed and do no more than planned.
+    async fn run_possible_steps(&self, possible_steps: Vec<Step>, state: &mut RunState<'a>) {
+        let mut open_steps = Vec::new();
+        for step in possible_steps {
             match self.readiness(&step, state) {
                 Readiness::Blocked(why) => {
                     self.end_step(state, &step, StepOutcome::Skipped(why.into()));
                 }
-                Readiness::Ready | Readiness::Waits => open.push(step),
+                Readiness::Ready | Readiness::Waits => open_steps.push(step),
             }
         }
-        if open.is_empty() {
+        if open_steps.is_empty() {
             return;
         }
-        let sections = open.iter().filter_map(|step| step.address.section).collect();
+        let sections = open_steps.iter().filter_map(|step| step.address.section).collect();
         let reading = match self.reread(&sections).await {
             Ok(reading) => reading,
             Err(error) => {
-                open.iter().for_each(|step| self.end_step(state, step, reread_failure(&error)));
+                open_steps
+                    .iter()
+                    .for_each(|step| self.end_step(state, step, unreadable_outcome(&error)));
                 state.error = state.error.take().or(is_fatal(&error).then_some(error));
                 return;
             }
         };
         let mut steps = Vec::new();
-        for step in open {
-            match self.narrow_replanned(&step, &reading.plan) {
+        for step in open_steps {
+            match self.find_replanned(&step, &reading.plan) {
                 Ok(replanned) => {
-                    steps.extend(self.with_planned_edges(replanned, &state.progress));
+                    steps.extend(self.merge_planned_edges(replanned, &state.progress));
                 }
                 Err(outcome) => self.end_step(state, &step, outcome),
             }
@@ -236,45 +239,14 @@ impl<'a> ContainerRun<'a> {
         self.run_steps(steps, &reading.times, state).await;
     }
 
-    /// Returns the step of the new `plan` for the possible `step`, if it does no more than planned.
-    ///
-    /// # Errors
-    /// How it ends without being sent.
-    fn narrow_replanned(&self, step: &Step, plan: &ContainerPlan) -> Result<Step, StepOutcome> {
-        let replanned = step_at(plan, &step.address).and_then(|now| {
-            // The section was compared, so the condition is gone; only the certain part remains.
-            let is_over = now.possible.is_some() && plan.has_compared(now);
-            if is_over { now.certain.as_deref() } else { Some(now) }
-        });
-        let Some(replanned) = replanned else {
-            return Err(plan.unconfirmed_cause(step).map_or(StepOutcome::Already, reread_failure));
-        };
-        // The new live state may be protected by a guard, unless this run itself made it.
-        let is_new = self.steps.iter().any(|step| step.creates_container());
-        if step.action == Action::Create && !is_new {
-            let mut refusals = plan.refusals.iter();
-            let refusal = refusals.find(|refusal| {
-                refusal.address == step.address && !self.plan.acknowledges(refusal)
-            });
-            if let Some(refusal) = refusal {
-                return Err(refusal_outcome(refusal));
-            }
-        }
-        if replanned.is_subset_of(step) && replanned.possible.is_none() {
-            return Ok(replanned.clone());
-        }
-        Err(changed_meanwhile("it differs from its manifest by more than was planned"))
-    }
-
-    /// The step with its planned edges, which a new plan of this container alone may lack, and with
-    /// the new ones that do not contradict them; `None` if it was not planned.
-    fn with_planned_edges(&self, mut step: Step, progress: &StepProgress) -> Option<Step> {
+    /// Adds the planned edges to a step, because a new plan of this container alone may lack them.
+    /// Keeps new edges that do not contradict them. `None` if the step was not planned.
+    fn merge_planned_edges(&self, mut step: Step, progress: &StepProgress) -> Option<Step> {
         let mut edges = self.steps[progress.position(&step.address)?].after.clone();
         for edge in std::mem::take(&mut step.after) {
             let section = Address { entry: None, ..edge.address.clone() };
-            let is_planned = edges
-                .iter()
-                .any(|planned| planned.address == edge.address || planned.address == section);
+            let is_planned =
+                edges.iter().any(|other| other.address == edge.address || other.address == section);
             if !is_planned && !self.plan.comes_after(&edge.address, &step.address) {
                 edges.push(edge);
             }
@@ -285,25 +257,31 @@ impl<'a> ContainerRun<'a> {
         Some(Step { after: edges, ..step })
     }
 
-    /// Carries out the step that closes the container, but only if everything before it matches.
-    async fn run_closing_steps(&self, closing: Vec<Step>, times: &Times, state: &mut RunState<'a>) {
-        if closing.is_empty() {
+    /// Carries out the steps that close the container, if everything else matches its manifest.
+    async fn run_closing_steps(
+        &self,
+        closing_steps: Vec<Step>,
+        times: &ReadTimes,
+        state: &mut RunState<'a>,
+    ) {
+        if closing_steps.is_empty() {
             return;
         }
-        let failed = state.results.values().find(|result| !result.outcome.is_success());
-        let open = failed.map(|result| &result.address);
-        let open = open.or_else(|| state.mismatches.first().map(|mismatch| &mismatch.address));
-        if let Some(first) = open.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
+        let failed_result = state.results.values().find(|result| !result.outcome.is_success());
+        let open_address = failed_result.map(|result| &result.address);
+        let open_address =
+            open_address.or_else(|| state.mismatches.first().map(|mismatch| &mismatch.address));
+        if let Some(address) = open_address.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
             let why =
-                StepOutcome::Skipped(format!("`{first}` must match its manifest first").into());
-            closing.iter().for_each(|step| self.end_step(state, step, why.clone()));
+                StepOutcome::Skipped(format!("`{address}` must match its manifest first").into());
+            closing_steps.iter().for_each(|step| self.end_step(state, step, why.clone()));
             return;
         }
-        self.run_steps(closing, times, state).await;
+        self.run_steps(closing_steps, times, state).await;
         self.verify(state).await;
     }
 
-    /// Gives the slot to another container until `wait` ends.
+    /// Releases the slot for other containers until `wait` ends.
     async fn wait_without_slot<T>(
         &self,
         state: &mut RunState<'a>,
@@ -354,29 +332,32 @@ impl<'a> ContainerRun<'a> {
 
     /// Records the id of the container, if it was unknown.
     fn record_id(&self, presence: &Presence) {
-        if let Presence::Here(Target { id: Some(id), .. }, _) = presence {
+        if let Presence::Existing(Target { id: Some(id), .. }, _) = presence {
             self.id.get_or_init(|| *id);
         }
     }
 
-    fn start_from(&self, live: &Live) {
+    fn start_cache_from(&self, live: &LiveContainer) {
         self.record_id(&live.presence);
         *self.cache.borrow_mut() = LiveCache::new(live.clone());
     }
 
-    /// The remaining steps, from the live state of the plan if that is `trusted`.
-    async fn first_reading(&self, trusted: Option<&Live>) -> Result<Reading> {
-        let planned = self.plan.live(&self.container.path);
-        planned.into_iter().for_each(|live| self.record_id(&live.presence));
-        let live = match trusted {
+    /// Plans the remaining steps, from `trusted_live` or else from a new reading.
+    async fn read_first(&self, trusted_live: Option<&LiveContainer>) -> Result<Reading> {
+        let planned_live = self.plan.live(&self.container.path);
+        planned_live.into_iter().for_each(|live| self.record_id(&live.presence));
+        let live = match trusted_live {
             Some(live) => live.clone(),
             None => {
                 let id = self.id.get().copied();
                 let live = self.apply.observer.read_container(&self.container, id).await?;
-                Live { release: planned.map_or(live.release, |live| live.release), ..live }
+                LiveContainer {
+                    release: planned_live.map_or(live.release, |live| live.release),
+                    ..live
+                }
             }
         };
-        self.start_from(&live);
+        self.start_cache_from(&live);
         self.replan(live).await
     }
 
@@ -384,7 +365,7 @@ impl<'a> ContainerRun<'a> {
     async fn reread(&self, sections: &BTreeSet<&'static str>) -> Result<Reading> {
         let live = self.cache.borrow_mut().begin_reading(self.now());
         let observer = self.apply.observer;
-        let exists = matches!(live.presence, Presence::Here(..));
+        let exists = matches!(live.presence, Presence::Existing(..));
         let live = if self.cache.borrow().is_object_stale || !exists {
             observer.read_container(&self.container, self.id.get().copied()).await?
         } else {
@@ -395,123 +376,36 @@ impl<'a> ContainerRun<'a> {
         self.replan(live).await
     }
 
-    /// Plans the remaining steps, given `live`.
-    async fn replan(&self, mut live: Live) -> Result<Reading> {
-        let settings = self.settings();
-        let plan =
-            super::plan_with_answers(self.apply.observer, &self.container, &mut live, &settings)
-                .await?;
-        let resends = !settings.resend.is_empty()
+    /// Plans the remaining steps from `live`.
+    async fn replan(&self, mut live: LiveContainer) -> Result<Reading> {
+        let settings = self.plan_settings();
+        let plan = super::plan_with_extra_facts(
+            self.apply.observer,
+            &self.container,
+            &mut live,
+            &settings,
+        )
+        .await?;
+        let has_resends = !settings.resend.is_empty()
             || settings.groups.replaces_values_below(&self.container.path);
-        let visible = resends.then(|| self.replan_without_resends(&live));
-        Ok(Reading { times: live.times, plan, without_resends: visible })
+        let without_resends = has_resends.then(|| self.replan_without_resends(&live));
+        Ok(Reading { times: live.read_times, plan, without_resends })
     }
 
-    fn settings(&self) -> PlanSettings {
+    fn plan_settings(&self) -> PlanSettings {
         PlanSettings { created: self.dependencies.created_ids(), ..self.apply.settings.clone() }
     }
 
-    /// Plans the remaining steps, given `live`, without those that only resend fields.
-    fn replan_without_resends(&self, live: &Live) -> ContainerPlan {
-        plan::plan_container(&self.container, live, &self.settings().after_run())
-    }
-
-    /// The first object that is not as planned, or for which that is unknown, with the outcome of
-    /// its step.
-    fn first_stale_step(&self, replanned: &ContainerPlan) -> Option<(Address, StepOutcome)> {
-        if let Some((address, outcome)) = self.stale_container(replanned) {
-            // A planned step in its section, or else the first one.
-            let mut steps = self.steps.iter();
-            let step = steps.find(|step| step.address.section == address.section);
-            return Some((step.unwrap_or(&self.steps[0]).address.clone(), outcome));
-        }
-        self.steps.iter().find_map(|step| {
-            Some((step.address.clone(), self.stale_outcome(step, replanned, false)?))
-        })
-    }
-
-    /// Why the container as a whole is not as planned, with the address of the object concerned.
-    fn stale_container<'p>(
-        &self,
-        replanned: &'p ContainerPlan,
-    ) -> Option<(&'p Address, StepOutcome)> {
-        if let Some(problem) = replanned.problems.first() {
-            return Some((&problem.address, changed_meanwhile(problem.message.clone())));
-        }
-        if let Some(incomplete) = replanned.incomplete.first() {
-            return Some((&incomplete.address, reread_failure(incomplete.reason.clone())));
-        }
-        let change = replanned.steps.iter().find(|step| step.address.section.is_none());
-        if let Some(change) = change
-            && self.steps.iter().all(|step| step.address != change.address)
-        {
-            let why = "it was renamed, moved or marked for deletion";
-            return Some((&change.address, changed_meanwhile(why)));
-        }
-        // A change of a group above may already have set a field that the plan resets.
-        let gives = self.apply.settings.groups.replaces_values_below(&self.container.path);
-        let refusal = replanned.refusals.iter().find(|refusal| {
-            let is_planned = step_at(replanned, &refusal.address).is_some_and(|now| {
-                now.address.entry.is_none()
-                    && self.steps.iter().any(|step| step.is_same_change(now))
-            });
-            !(self.plan.acknowledges(refusal) || (gives && is_planned))
-        })?;
-        Some((&refusal.address, refusal_outcome(refusal)))
-    }
-
-    /// Returns the outcome of `step` if it must not be sent, because its object is neither as
-    /// planned nor as declared. If this run `may_have_changed` its object, a part of the step may
-    /// be done.
-    fn stale_outcome(
-        &self,
-        step: &Step,
-        replanned: &ContainerPlan,
-        may_have_changed: bool,
-    ) -> Option<StepOutcome> {
-        if let Some(now) = step_at(replanned, &step.address) {
-            let may_be_part = may_have_changed || step.possible.is_some();
-            if step.is_same_change(now) || (may_be_part && now.is_subset_of(step)) {
-                return None;
-            }
-            return Some(changed_meanwhile("someone changed it since it was planned"));
-        }
-        if let Some(doubt) = replanned.unconfirmed_cause(step) {
-            return Some(match replanned.closed_cause() {
-                Some(_) => StepOutcome::ChangedMeanwhile(doubt),
-                None => reread_failure(doubt),
-            });
-        }
-        // A project that somebody else created may not be the planned one.
-        if step.address.section.is_none()
-            && (0..step.sends.len()).any(|at| {
-                call_state(self.container.scope, step, at, replanned) != CallState::Applied
-            })
-        {
-            return Some(changed_meanwhile("someone created it, but not as planned"));
-        }
-        let unseen = replanned.unverifiable_fields(step);
-        if unseen.is_empty() {
-            return None;
-        }
-        let why = "someone changed it, and the service does not return";
-        Some(changed_meanwhile(format!("{why} {}", text::list_names(&unseen))))
+    /// Plans the remaining steps from `live`, without those that only resend fields.
+    fn replan_without_resends(&self, live: &LiveContainer) -> ContainerPlan {
+        plan::plan_container(&self.container, live, &self.plan_settings().after_run())
     }
 }
 
-/// The start of a cause if something could not be read before its writes.
-const NOT_REREAD: &str = "it could not be read again";
+/// The start of the cause if a reading before a write failed.
+const REREAD_FAILURE_PREFIX: &str = "it could not be read again";
 
 /// The outcome of a step whose object could not be read before its writes.
-fn reread_failure(why: impl Into<Cause>) -> StepOutcome {
-    StepOutcome::Failed(why.into().context(NOT_REREAD))
-}
-
-/// The outcome of a step that a new plan refuses.
-fn refusal_outcome(refusal: &GuardRefusal) -> StepOutcome {
-    changed_meanwhile(format!("a guard now refuses it: {}", refusal.reason))
-}
-
-fn changed_meanwhile(why: impl Into<Cause>) -> StepOutcome {
-    StepOutcome::ChangedMeanwhile(why.into())
+fn unreadable_outcome(why: impl Into<Cause>) -> StepOutcome {
+    StepOutcome::Failed(why.into().context(REREAD_FAILURE_PREFIX))
 }

@@ -1,11 +1,11 @@
-//! The progress of a container's steps: which have ended, and which may start. Edges are looked up,
-//! not searched.
+//! Tracks the steps of a container: which have ended, and which can start. Edges are looked up, not
+//! searched.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
     address::Address,
-    apply::{StepOutcome, StepResult, dependencies::Dependencies},
+    apply::{StepOutcome, StepResult, dependencies::StepDependencies},
     diff::Step,
 };
 
@@ -14,15 +14,15 @@ use crate::{
 pub(super) struct StepProgress {
     /// The position of each step in the plan.
     positions: HashMap<Address, usize>,
-    /// The positions of steps that have not succeeded, by section, with whether they failed.
+    /// By section: the positions of the steps that have not succeeded; true if the step failed.
     unsuccessful: BTreeMap<Option<&'static str>, BTreeMap<usize, bool>>,
-    /// The sections in which a step was carried out.
+    /// The sections in which a step was applied.
     changed_sections: BTreeSet<Option<&'static str>>,
     /// True if anything was sent.
     pub(super) has_sent: bool,
 }
 
-/// Whether a step can start.
+/// The readiness of a step.
 pub(super) enum Readiness {
     Ready,
     Waits,
@@ -48,19 +48,19 @@ impl StepProgress {
     pub(super) fn record_result(&mut self, result: &StepResult) {
         let Some(position) = self.positions.get(&result.address) else { return };
         let section = result.address.section;
-        let open = self.unsuccessful.entry(section).or_default();
+        let section_steps = self.unsuccessful.entry(section).or_default();
         if result.outcome.is_success() {
-            open.remove(position);
+            section_steps.remove(position);
         } else {
-            open.insert(*position, true);
+            section_steps.insert(*position, true);
         }
         if result.outcome == StepOutcome::Done {
             self.changed_sections.insert(section);
         }
     }
 
-    /// True if a step that `step` waited for was carried out, so that the object of `step` may have
-    /// changed too.
+    /// True if a step in another section that `step` waited for was carried out: it may have changed
+    /// the object of `step` too.
     pub(super) fn may_have_changed(&self, step: &Step) -> bool {
         step.after.iter().any(|edge| {
             edge.address.section != step.address.section
@@ -68,22 +68,23 @@ impl StepProgress {
         })
     }
 
-    /// Whether the steps before `step` have succeeded. An edge to a section means all its earlier
-    /// steps.
-    pub(super) fn readiness(&self, step: &Step, dependencies: &Dependencies) -> Readiness {
+    /// The readiness of `step`, from the steps that it waits for. An edge to a section means all
+    /// earlier steps in it.
+    pub(super) fn readiness(&self, step: &Step, dependencies: &StepDependencies) -> Readiness {
         let position = self.positions.get(&step.address).copied().unwrap_or(usize::MAX);
-        let mut waits = false;
+        let mut has_open_steps = false;
         for edge in &step.after {
             let (has_failed, is_open) = if edge.address.path == step.address.path {
-                let before = match self.positions.get(&edge.address) {
+                let earlier_positions = match self.positions.get(&edge.address) {
                     Some(position) => *position..position + 1,
                     None if edge.address.entry.is_none() => 0..position,
-                    // Only steps of the plan are waited for.
+                    // An edge to an unplanned step does not count.
                     None => continue,
                 };
-                let open = self.unsuccessful.get(&edge.address.section).into_iter();
-                let mut open = open.flat_map(|open| open.range(before.clone()));
-                (open.clone().any(|(_, has_failed)| *has_failed), open.next().is_some())
+                let sections = self.unsuccessful.get(&edge.address.section).into_iter();
+                let mut open_steps =
+                    sections.flat_map(|steps| steps.range(earlier_positions.clone()));
+                (open_steps.clone().any(|(_, has_failed)| *has_failed), open_steps.next().is_some())
             } else {
                 let state = dependencies.step_success(&edge.address);
                 (state == Some(Some(false)), state == Some(None))
@@ -92,9 +93,9 @@ impl StepProgress {
                 let why = format!("`{}` must succeed first: {}", edge.address, edge.reason);
                 return Readiness::Blocked(why);
             }
-            waits |= is_open;
+            has_open_steps |= is_open;
         }
-        if waits { Readiness::Waits } else { Readiness::Ready }
+        if has_open_steps { Readiness::Waits } else { Readiness::Ready }
     }
 }
 
@@ -115,10 +116,10 @@ mod tests {
 
     fn step(section: &'static str, entry: &str, after: &[Address]) -> Step {
         let address = address(section, Some(entry));
-        let none = Vec::new;
+        let no_values = Vec::new;
         let edge = |address: &Address| Edge { address: address.clone(), reason: "of a rule" };
         let action = Action::Update;
-        let step = Step::new(Scope::Project, address, action, origin(1), none(), Vec::new());
+        let step = Step::new(Scope::Project, address, action, origin(1), no_values(), Vec::new());
         Step { after: after.iter().map(edge).collect(), ..step }
     }
 
@@ -127,24 +128,26 @@ mod tests {
         StepResult { scope: step.scope, address, action, outcome }
     }
 
-    /// A step waits for steps, and for the earlier steps of a section, and for nothing else.
+    /// A step waits for single steps, or for the earlier steps of a section.
     #[test]
     fn a_step_is_ready_once_the_steps_before_it_have_succeeded() {
         let members = [step("members", "a", &[]), step("members", "b", &[])];
-        let one = step("variables", "A", &[address("members", Some("b"))]);
-        let all = step("variables", "B", &[address("members", None)]);
-        let none = step("variables", "C", &[address("members", Some("z"))]);
+        let after_step = step("variables", "A", &[address("members", Some("b"))]);
+        let after_section = step("variables", "B", &[address("members", None)]);
+        let after_unplanned = step("variables", "C", &[address("members", Some("z"))]);
         let [a, b] = &members;
-        let steps = [a, b, &one, &all, &none];
-        let dependencies = Dependencies::new(steps.into_iter(), CreatedContainers::default());
-        let ready = |progress: &StepProgress| {
-            [&one, &all, &none].map(|step| match progress.readiness(step, &dependencies) {
-                Readiness::Ready => "ready",
-                Readiness::Waits => "waits",
-                Readiness::Blocked(_) => "blocked",
+        let steps = [a, b, &after_step, &after_section, &after_unplanned];
+        let dependencies = StepDependencies::new(steps.into_iter(), CreatedContainers::default());
+        let readiness_names = |progress: &StepProgress| {
+            [&after_step, &after_section, &after_unplanned].map(|step| {
+                match progress.readiness(step, &dependencies) {
+                    Readiness::Ready => "ready",
+                    Readiness::Waits => "waits",
+                    Readiness::Blocked(_) => "blocked",
+                }
             })
         };
-        for (ends, expected) in [
+        for (ended_steps, expected) in [
             (&[][..], ["waits", "waits", "ready"]),
             (&[(a, true)], ["waits", "waits", "ready"]),
             (&[(b, true)], ["ready", "waits", "ready"]),
@@ -153,16 +156,16 @@ mod tests {
             (&[(b, false)], ["blocked", "blocked", "ready"]),
         ] {
             let mut progress = StepProgress::new(&steps);
-            for (step, succeeds) in ends {
+            for (step, succeeds) in ended_steps {
                 let failed = || StepOutcome::Failed("answered 400".into());
                 progress.record_result(&result(
                     step,
                     if *succeeds { StepOutcome::Done } else { failed() },
                 ));
             }
-            assert_eq!(ready(&progress), expected, "{ends:?}");
-            let may_have_changed = ends.iter().any(|(_, succeeds)| *succeeds);
-            assert_eq!(progress.may_have_changed(&one), may_have_changed, "{ends:?}");
+            assert_eq!(readiness_names(&progress), expected, "{ended_steps:?}");
+            let may_have_changed = ended_steps.iter().any(|(_, succeeds)| *succeeds);
+            assert_eq!(progress.may_have_changed(&after_step), may_have_changed, "{ended_steps:?}");
             assert!(!progress.may_have_changed(a) && progress.position(&a.address) == Some(0));
         }
     }

@@ -1,4 +1,4 @@
-//! A run without a service, to test its decisions: its readings are made up, and nothing is sent.
+//! A run without a service, to test its decisions: tests supply its readings, and nothing is sent.
 
 use std::{
     sync::Arc,
@@ -15,19 +15,19 @@ use crate::{
         ClientSettings as ApiSettings, Clock, ReadClient, SendError, ServiceAddress, Transport,
         WireRequest, WireResponse, WriteClient,
     },
-    apply::{Apply, dependencies::Dependencies},
+    apply::{Apply, dependencies::StepDependencies},
     desired::{Container, Desired, Unlisted, testing::shop},
     diff::{Findings, Step},
     kind::CreatedContainers,
-    live::{Live, Times, testing::caller},
+    live::{LiveContainer, ReadTimes, testing::caller},
     observe::Observer,
-    plan::{self, Plan, PlanSettings, Policy},
+    plan::{self, ApprovalPolicy, Plan, PlanSettings},
     secret::Secrets,
     value::Json,
 };
 
-/// A setting and a variable.
-pub(super) fn declared() -> Container {
+/// A project with a declared setting and a declared variable.
+pub(super) fn declared_shop() -> Container {
     let sections = json!({
         "settings": {"merge_method": "ff"},
         "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
@@ -36,21 +36,21 @@ pub(super) fn declared() -> Container {
 }
 
 /// The live state in which [`declared`] differs.
-pub(super) fn before() -> Json {
+pub(super) fn live_before() -> Json {
     json!({"settings": {"merge_method": "merge"}, "variables": []})
 }
 
 /// The live state that matches [`declared`].
-pub(super) fn after() -> Json {
+pub(super) fn live_after() -> Json {
     let variable = json!({"key": "A", "environment_scope": "*", "value": "new"});
     json!({"settings": {"merge_method": "ff"}, "variables": [variable]})
 }
 
-/// Answers who asks, and nothing else.
+/// Answers every request with the caller's user.
 #[derive(Debug)]
-struct NoEvents;
+struct UserOnlyTransport;
 
-impl Transport for NoEvents {
+impl Transport for UserOnlyTransport {
     fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         let json = (http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         let body = json!({"id": 7, "username": "root", "is_admin": true}).to_string();
@@ -59,7 +59,7 @@ impl Transport for NoEvents {
     }
 }
 
-/// It is always the same time.
+/// A clock that always shows the same time.
 #[derive(Debug)]
 struct StoppedClock(Duration);
 
@@ -76,14 +76,14 @@ impl Clock for StoppedClock {
 }
 
 pub(super) const NOW: Duration = Duration::from_secs(103);
-/// When the readings were made.
+/// The time of all readings.
 pub(super) const READ_AT: Duration = Duration::from_secs(102);
 
-/// Checks something of a run that carries out `steps` in `container`, of which `live` is known.
+/// Calls `check` with a run that carries out `steps` in `container`, whose live state is `live`.
 pub(super) fn with_run<T>(
     container: &Container,
     steps: Vec<Step>,
-    live: &Live,
+    live: &LiveContainer,
     check: impl FnOnce(&ContainerRun<'_>) -> T,
 ) -> T {
     with_plan(container, &Plan::for_test(Findings { steps, ..Findings::default() }, 1), live, check)
@@ -93,12 +93,12 @@ pub(super) fn with_run<T>(
 pub(super) fn with_plan<T>(
     container: &Container,
     plan: &Plan,
-    live: &Live,
+    live: &LiveContainer,
     check: impl FnOnce(&ContainerRun<'_>) -> T,
 ) -> T {
     let service = ServiceAddress::parse("https://example.org", false).unwrap();
     let client = ApiSettings { clock: Arc::new(StoppedClock(NOW)), ..ApiSettings::default() };
-    let client = ReadClient::new(service, Arc::new(NoEvents), Arc::default(), client);
+    let client = ReadClient::new(service, Arc::new(UserOnlyTransport), Arc::default(), client);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let observer = runtime.block_on(Observer::connect(client)).unwrap();
     let writer = WriteClient::new(observer.client().clone());
@@ -111,9 +111,9 @@ pub(super) fn with_plan<T>(
         trust_duration: Duration::ZERO,
         max_containers: 1,
     };
-    let (approved, _) = plan.approve(Policy::default()).unwrap();
+    let (approved, _) = plan.approve(ApprovalPolicy::default()).unwrap();
     let steps: Vec<_> = plan.steps.iter().collect();
-    let dependencies = Dependencies::new(approved.steps(), CreatedContainers::default());
+    let dependencies = StepDependencies::new(approved.steps(), CreatedContainers::default());
     let slots = tokio::sync::Semaphore::new(1);
     let run =
         ContainerRun::new(&apply, &approved, container, &steps, &|_| (), &dependencies, &slots);
@@ -125,10 +125,10 @@ pub(super) fn settings() -> PlanSettings {
     PlanSettings::for_run(caller(), Arc::new(Secrets::default()), &Desired::default())
 }
 
-/// The remaining steps given `live`; the objects that `resend` names are sent again.
-pub(super) fn reading(container: &Container, live: &Live, resend: &[&str]) -> Reading {
-    let resend = resend.iter().map(|at| Selector::parse(at).unwrap()).collect();
+/// The reading of `live`; its plan resends the objects that `resend` selects.
+pub(super) fn reading(container: &Container, live: &LiveContainer, resend: &[&str]) -> Reading {
+    let resend = resend.iter().map(|selector| Selector::parse(selector).unwrap()).collect();
     let plan = plan::plan_container(container, live, &PlanSettings { resend, ..settings() });
-    let visible = Some(plan::plan_container(container, live, &settings()));
-    Reading { times: Times::all_at(READ_AT), plan, without_resends: visible }
+    let without_resends = Some(plan::plan_container(container, live, &settings()));
+    Reading { times: ReadTimes::all_at(READ_AT), plan, without_resends }
 }

@@ -1,8 +1,9 @@
-//! Takes a snapshot: a transport that asks the service for what the snapshot lacks, stores the kept
-//! part of the answer, and answers from that.
+//! Takes a snapshot: a transport that requests whatever the snapshot lacks from the service, stores
+//! the reduced answer, and answers from the snapshot.
 //!
-//! So a plan made through it equals one from the snapshot, and the snapshot contains all answers
-//! that it needs. [`Recorder::fetch_extra`] adds answers that only plans of other manifests need.
+//! So a plan made through it equals a plan made from the snapshot, and the snapshot contains every
+//! answer that this plan needs. [`SnapshotRecorder::fetch_extra`] adds answers that only plans of
+//! other manifests need.
 
 mod extra;
 
@@ -12,10 +13,10 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 
 use super::{
     Snapshot, SnapshotHeader,
-    contents::{ObjectRow, PackedJson, ReadFailure, Recorded, SnapshotContents},
+    contents::{ObjectRow, PackedJson, ReadFailure, RecordedAnswer, SnapshotContents},
     offline::{build_response, failure_response, offline_error},
     question::{Query, QuerySubject},
-    reduce::{DeclaredLiterals, Reducer, placed},
+    reduce::{DeclaredLiterals, Reducer, with_parent_id},
 };
 use crate::{
     api::{
@@ -34,51 +35,56 @@ use crate::{
     value::{Json, Object},
 };
 
-/// How many requests run in parallel.
+/// The maximum number of parallel requests.
 const MAX_CONCURRENT: usize = 8;
 
 /// A snapshot that is being taken.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct SnapshotRecorder {
     client: ReadClient,
-    head: SnapshotHeader,
+    header: SnapshotHeader,
     reducer: Mutex<Arc<Reducer>>,
     contents: Mutex<SnapshotContents>,
 }
 
-impl Transport for Recorder {
+impl Transport for SnapshotRecorder {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(self.answer_request(request))
     }
 }
 
-impl Recorder {
-    /// Takes a snapshot with `client`; `head` names the service and the time. Values in `secrets`
-    /// are removed, and secret values are kept as digests under `key`.
+impl SnapshotRecorder {
+    /// Takes a snapshot with `client`; `header` contains the service and the time. Values in
+    /// `secrets` are removed, and secret values are kept as digests under `key`.
     pub fn new(
         client: ReadClient,
-        head: SnapshotHeader,
+        header: SnapshotHeader,
         secrets: Arc<Secrets>,
         key: Option<DigestKey>,
     ) -> Self {
-        let head = SnapshotHeader { key_id: key.as_ref().map(DigestKey::id), ..head };
+        let head = SnapshotHeader { key_id: key.as_ref().map(DigestKey::id), ..header };
         let reducer = Reducer { literals: DeclaredLiterals::default(), secrets, key };
-        Self { client, head, reducer: Mutex::new(Arc::new(reducer)), contents: Mutex::default() }
+        Self {
+            client,
+            header: head,
+            reducer: Mutex::new(Arc::new(reducer)),
+            contents: Mutex::default(),
+        }
     }
 
-    /// Uses the present declarations.
+    /// Replaces the declarations that decide what is kept.
     pub fn use_declarations(&self, desired: &Desired) {
         let mut reducer = lock(&self.reducer);
         let (secrets, key) = (Arc::clone(&reducer.secrets), reducer.key.clone());
         *reducer = Arc::new(Reducer { literals: DeclaredLiterals::collect(desired), secrets, key });
     }
 
-    /// The snapshot as taken so far.
+    /// Takes the recorded snapshot out of the recorder.
     pub fn finish(&self) -> Snapshot {
-        Snapshot { header: self.head.clone(), contents: std::mem::take(&mut *self.contents()) }
+        Snapshot { header: self.header.clone(), contents: std::mem::take(&mut *self.contents()) }
     }
 
-    /// The client that asks the service.
+    /// The client that sends requests to the service.
     pub const fn client(&self) -> &ReadClient {
         &self.client
     }
@@ -92,7 +98,7 @@ impl Recorder {
     }
 
     async fn answer_request(&self, request: WireRequest) -> Result<WireResponse, SendError> {
-        let query = Query::read(&request.target).filter(|_| request.method == Method::Get);
+        let query = Query::parse(&request.target).filter(|_| request.method == Method::Get);
         let Some(query) = query else { return Err(offline_error("a snapshot has no such thing")) };
         if let Err(error) = self.fetch(&query).await {
             if !error.is_unauthorized() {
@@ -102,17 +108,17 @@ impl Recorder {
                     &Cause::from(&error).to_string(),
                 ));
             }
-            // The run is over: the calling client must know, and stop.
-            let failed = ReadFailure::from_message(error.message().unwrap_or_default().to_owned());
-            return Ok(failure_response(401, &failed, &self.head));
+            // The token is not accepted: pass on the 401, so that the calling client stops too.
+            let failure = ReadFailure::from_message(error.message().unwrap_or_default().to_owned());
+            return Ok(failure_response(401, &failure, &self.header));
         }
         let answer = self.contents().answer(&query);
-        build_response(&query, answer, &self.head, |why| {
+        build_response(&query, answer, &self.header, |why| {
             why.unwrap_or("the service did not tell").to_owned()
         })
     }
 
-    /// Asks the service, unless the answer is known.
+    /// Reads the answer from the service, unless the snapshot has it.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too. Any other failure is stored.
@@ -121,10 +127,10 @@ impl Recorder {
         let is_recorded = {
             let contents = self.contents();
             match (contents.answer(query), &subject) {
-                // A list lacks what was renamed; only the service redirects the old path.
+                // A list has only new paths: ask the service, which redirects former ones.
                 (Some(Err(_)), QuerySubject::Object(scope)) => contents
                     .failed_objects
-                    .contains_key(&(*scope, query.container().to_lowercase())),
+                    .contains_key(&(*scope, query.container_key().to_lowercase())),
                 (answer, _) => answer.is_some(),
             }
         };
@@ -138,41 +144,45 @@ impl Recorder {
     }
 
     async fn fetch_request(&self, request: Request<Read>) -> Result<()> {
-        let Some(query) = Query::read(&request.target()) else { return Ok(()) };
+        let Some(query) = Query::parse(&request.target()) else { return Ok(()) };
         self.fetch(&query).await
     }
 
     async fn fetch_object(&self, scope: Scope, query: &Query) -> Result<()> {
         let lookup = catalogue::container_lookup(scope);
-        let request = query.request().keeping(self.reducer().wanted_keys(scope));
-        let at = query.container();
-        match self.client.get_object(request, &["id", lookup.path]).await {
+        let request = query.request().with_key_filter(self.reducer().wanted_keys(scope));
+        let path_or_id = query.container_key();
+        match self.client.get_object(request, &["id", lookup.path_field]).await {
             Ok(answer) => {
-                self.add_object(scope, &answer.object().cloned().unwrap_or_default(), Some(at));
+                self.add_object(
+                    scope,
+                    &answer.object().cloned().unwrap_or_default(),
+                    Some(path_or_id),
+                );
             }
             Err(error) => {
-                let failed = keep_failure(error)?;
-                self.contents().failed_objects.insert((scope, at.to_lowercase()), failed);
+                let failure = reduce_failure(error)?;
+                self.contents().failed_objects.insert((scope, path_or_id.to_lowercase()), failure);
             }
         }
         Ok(())
     }
 
-    /// Adds the object `raw`, which was requested at `path_or_id` or is a row of a list; records
-    /// the reason if it is not kept.
+    /// Adds the object `raw`, which was requested at `path_or_id` or is a row of a list. If it
+    /// cannot be kept, records the reason.
     fn add_object(&self, scope: Scope, raw: &Object, path_or_id: Option<&str>) {
-        let reduced = self.reducer().reduce_object(scope, raw);
+        let reduced_object = self.reducer().reduce_object(scope, raw);
         let mut contents = self.contents();
-        match reduced {
-            Ok(reduced) => {
-                let row = ObjectRow::new(scope, &reduced, path_or_id.is_some());
+        match reduced_object {
+            Ok(object) => {
+                let row = ObjectRow::new(scope, &object, path_or_id.is_some());
                 row.into_iter().for_each(|row| contents.add(row, path_or_id));
             }
             Err(why) => {
-                let at = path_or_id
+                let key = path_or_id
                     .unwrap_or_else(|| catalogue::container_lookup(scope).path_in(raw))
                     .to_lowercase();
-                contents.failed_objects.insert((scope, at), ReadFailure::from_message(why));
+                contents.failed_objects.insert((scope, key), ReadFailure::from_message(why));
             }
         }
     }
@@ -184,13 +194,13 @@ impl Recorder {
             Scope::Group => request,
             Scope::Project => request.query("include_subgroups", true),
         };
-        let request = request.keeping(self.reducer().wanted_keys(scope));
+        let request = request.with_key_filter(self.reducer().wanted_keys(scope));
         let roster = match self.client.list_rows(request, container_kind.scoped_kind.rows).await {
             Ok(rows) => {
                 rows.iter().for_each(|row| self.add_object(scope, row, None));
                 Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
             }
-            Err(error) => Err(keep_failure(error)?),
+            Err(error) => Err(reduce_failure(error)?),
         };
         let mut contents = self.contents();
         let root = contents.roster_key(root);
@@ -207,8 +217,8 @@ impl Recorder {
                 self.contents().users.insert(key, found_user.and_then(|(_, user)| user));
             }
             Err(error) => {
-                let failed = Recorded::Failed(keep_failure(error)?);
-                self.contents().answers.insert(query.key.clone(), failed);
+                let failure = RecordedAnswer::Failed(reduce_failure(error)?);
+                self.contents().answers.insert(query.key.clone(), failure);
             }
         }
         Ok(())
@@ -219,26 +229,28 @@ impl Recorder {
         let reduced = match query.op.row().answer {
             ResponseBody::List => match self.client.list(query.request()).await {
                 Ok(rows) => reducer
-                    .reduce_list(query.op, &path, &rows.map(|row| placed(query, row)))
-                    .map(|rows| Recorded::Entries(rows.iter().map(PackedJson::new).collect())),
-                Err(error) => Ok(Recorded::Failed(keep_failure(error)?)),
+                    .reduce_list(query.op, &path, &rows.map(|row| with_parent_id(query, row)))
+                    .map(|rows| {
+                        RecordedAnswer::Entries(rows.iter().map(PackedJson::new).collect())
+                    }),
+                Err(error) => Ok(RecordedAnswer::Failed(reduce_failure(error)?)),
             },
             _ => match self.client.get_optional(query.request(), &[]).await {
                 Ok(answer) => {
                     let object = answer.as_ref().and_then(|answer| answer.object());
-                    let placed_object = object.map(|raw| placed(query, raw.clone()));
-                    let reduced_object = placed_object
+                    let object_with_parent = object.map(|raw| with_parent_id(query, raw.clone()));
+                    let reduced_object = object_with_parent
                         .map(|raw| reducer.reduce_one(query.op, &path, &raw))
                         .transpose();
-                    reduced_object.map(Recorded::one)
+                    reduced_object.map(RecordedAnswer::from_object)
                 }
-                Err(error) => Ok(Recorded::Failed(keep_failure(error)?)),
+                Err(error) => Ok(RecordedAnswer::Failed(reduce_failure(error)?)),
             },
         };
         let reduced =
-            reduced.unwrap_or_else(|why| Recorded::Failed(ReadFailure::from_message(why)));
+            reduced.unwrap_or_else(|why| RecordedAnswer::Failed(ReadFailure::from_message(why)));
         let mut contents = self.contents();
-        if let Recorded::Entries(entries) = &reduced {
+        if let RecordedAnswer::Entries(entries) = &reduced {
             // Every member is a user.
             for (username, user) in entries.iter().filter_map(|entry| parse_user(&entry.json())) {
                 contents.users.entry(username).or_insert(user);
@@ -249,9 +261,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Sends the requests from [`Self::unread_section_requests`], and calls `on_answer` after each
-    /// answer. A section that is refused here is not declared yet, so the snapshot is still
-    /// complete.
+    /// Sends `requests`, and calls `on_answer` after each answer. Failures are stored.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
@@ -269,23 +279,23 @@ impl Recorder {
         Ok(())
     }
 
-    /// The requests that could not be read, with reasons.
+    /// The failed reads, each with its reason.
     pub fn incomplete(&self) -> Vec<(String, String)> {
-        self.contents().incomplete().map(|(what, why)| (what, why.to_string())).collect()
+        self.contents().failed_reads().map(|(request, why)| (request, why.to_string())).collect()
     }
 }
 
-/// A user as a snapshot holds it, if `raw` is one: the name in lower case, the id and the name.
+/// Returns the name of the user `raw` in lower case, with the id and the name as spelled.
 fn parse_user(raw: &Json) -> Option<(String, Option<(u64, String)>)> {
     let (id, username) = (raw["id"].as_u64()?, raw["username"].as_str()?.to_owned());
     Some((username.to_lowercase(), Some((id, username))))
 }
 
-/// The kept part of a failure.
+/// Returns the stored form of a failure.
 ///
 /// # Errors
 /// The failure itself, if all further requests would fail too.
-fn keep_failure(error: ApiError) -> Result<ReadFailure> {
+fn reduce_failure(error: ApiError) -> Result<ReadFailure> {
     if is_fatal(&error) {
         return Err(error);
     }

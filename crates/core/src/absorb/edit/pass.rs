@@ -1,28 +1,28 @@
-//! Applies many edits to a text and reads it as rarely as possible.
+//! Applies many edits to a text, with as few parses as possible.
 
 use std::{
     collections::{BTreeMap, HashMap},
     mem,
 };
 
-use super::{Changes, NoEdit, Pointer, TextEdit, written_entry};
-use crate::yaml::{self, Parsed};
+use super::{Changes, EditFailure, Pointer, TextEdit, written_entry};
+use crate::yaml::{self, ParsedYaml};
 
-/// Applies all `edits` to `text`, each to the result of those before it. Edits with separate
-/// changes share one pass, which reads the text once. `refuse` is called for an edit that fails,
-/// with the text at that point.
+/// Applies all `edits` to `text`, each to the result of the previous ones. Edits with separate changes
+/// share one pass, which parses the text once. If an edit fails, calls `refuse` with its number and the
+/// text before the edit.
 pub(in crate::absorb) fn apply_all(
     mut text: String,
     edits: Vec<(usize, TextEdit)>,
-    refuse: &mut dyn FnMut(usize, &NoEdit, &str),
+    refuse: &mut dyn FnMut(usize, &EditFailure, &str),
 ) -> String {
     let mut remaining = edits;
     while !remaining.is_empty() {
         let parsed = yaml::parse(&text);
-        let mut pass = Pass::default();
+        let mut pass = EditPass::default();
         let mut postponed: Vec<(usize, TextEdit)> = Vec::new();
         for (number, edit) in mem::take(&mut remaining) {
-            // Positions in lists assume that all earlier edits are made.
+            // Positions in lists count on all earlier edits.
             if !postponed.is_empty() && !matches!(edit, TextEdit::Put { .. }) {
                 postponed.push((number, edit));
                 continue;
@@ -41,22 +41,22 @@ pub(in crate::absorb) fn apply_all(
     text
 }
 
-/// Changes of a text that do not touch each other.
+/// Changes of a text that can be made together: they do not overlap.
 #[derive(Default)]
-pub(super) struct Pass {
+pub(super) struct EditPass {
     /// The replacement texts, by start, end and order of addition.
     changes: BTreeMap<(usize, usize, usize), String>,
-    variant: Option<mem::Discriminant<TextEdit>>,
-    /// How many items each list loses.
+    edit_kind: Option<mem::Discriminant<TextEdit>>,
+    /// The number of items removed from each list, by document and key.
     removed_counts: HashMap<(usize, String), usize>,
-    /// The list that an insertion at a position appends to.
+    /// The list that each insertion appends to, by position in the text.
     appended_lists: HashMap<usize, (Pointer, String)>,
 }
 
-impl Pass {
-    /// True if the `changes` of `edit` can be made in this pass, together with those before.
-    fn accepts(&self, edit: &TextEdit, changes: &Changes, parsed: &Parsed) -> bool {
-        if self.variant.is_some_and(|variant| variant != mem::discriminant(edit)) {
+impl EditPass {
+    /// True if the `changes` of `edit` can be made in this pass, together with the accepted ones.
+    fn accepts(&self, edit: &TextEdit, changes: &Changes, parsed: &ParsedYaml) -> bool {
+        if self.edit_kind.is_some_and(|variant| variant != mem::discriminant(edit)) {
             return false;
         }
         match edit {
@@ -88,13 +88,13 @@ impl Pass {
         })
     }
 
-    pub(super) fn add(&mut self, edit: &TextEdit, changes: Changes, parsed: &Parsed) {
-        self.variant = Some(mem::discriminant(edit));
+    pub(super) fn add(&mut self, edit: &TextEdit, changes: Changes, parsed: &ParsedYaml) {
+        self.edit_kind = Some(mem::discriminant(edit));
         match (edit, &changes[..]) {
             (TextEdit::Remove { at, key, .. }, _) => {
                 *self.removed_counts.entry((at.document, key.clone())).or_default() += 1;
             }
-            // Appends to a list that exists.
+            // It appends to an existing list.
             (TextEdit::Push { at, key, .. }, [(range, _)])
                 if range.is_empty() && item_count(parsed, at, key) > 0 =>
             {
@@ -102,26 +102,30 @@ impl Pass {
             }
             _ => {}
         }
-        for (range, new) in changes {
-            self.changes.insert((range.start, range.end, self.changes.len()), new);
+        for (range, replacement) in changes {
+            self.changes.insert((range.start, range.end, self.changes.len()), replacement);
         }
     }
 
     /// Applies the changes to `text`, with its line endings.
     pub(super) fn apply(self, text: &str) -> String {
         let has_crlf = text.contains("\r\n");
-        let (mut changed, mut copied_end) = (String::with_capacity(text.len()), 0);
-        for ((start, end, _), new) in self.changes {
-            changed.push_str(&text[copied_end..start]);
-            changed.push_str(&if has_crlf { new.replace('\n', "\r\n") } else { new });
+        let (mut result, mut copied_end) = (String::with_capacity(text.len()), 0);
+        for ((start, end, _), replacement) in self.changes {
+            result.push_str(&text[copied_end..start]);
+            result.push_str(&if has_crlf {
+                replacement.replace('\n', "\r\n")
+            } else {
+                replacement
+            });
             copied_end = end;
         }
-        changed + &text[copied_end..]
+        result + &text[copied_end..]
     }
 }
 
 /// The number of items in the list with `key` at `at`.
-fn item_count(parsed: &Parsed, at: &Pointer, key: &str) -> usize {
+fn item_count(parsed: &ParsedYaml, at: &Pointer, key: &str) -> usize {
     let document = parsed.documents.get(at.document).filter(|_| at.steps.is_empty());
     document
         .and_then(|node| written_entry(node, key))

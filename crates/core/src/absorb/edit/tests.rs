@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::{steps, yaml};
 
-fn at(way: &str) -> Pointer {
+fn pointer(way: &str) -> Pointer {
     let step = |word: &str| match word.parse() {
         Ok(item) => PathStep::Item(item),
         Err(_) => PathStep::Key(word.to_owned()),
@@ -25,7 +25,7 @@ fn alphabet() -> Vec<&'static str> {
 fn put(way: &str, to: Json) -> TextEdit {
     let (steps, keys) = way.split_once("//").unwrap_or(("", way));
     TextEdit::Put {
-        at: at(steps),
+        at: pointer(steps),
         keys: keys.split('/').map(str::to_owned).collect(),
         value: New::Value(to),
         order: alphabet(),
@@ -33,17 +33,23 @@ fn put(way: &str, to: Json) -> TextEdit {
 }
 
 fn remove(way: &str, item: usize) -> TextEdit {
-    TextEdit::Remove { at: at(""), key: way.to_owned(), item }
+    TextEdit::Remove { at: pointer(""), key: way.to_owned(), item }
 }
 
 fn push(way: &str, entry: &Json, about: Option<&str>) -> TextEdit {
     let items = entry.as_object().unwrap().iter();
     let entry = items.map(|(key, value)| Item::value(key, value.clone())).collect();
     let about = about.map(str::to_owned);
-    TextEdit::Push { at: at(""), key: way.to_owned(), entry, comment: about, order: alphabet() }
+    TextEdit::Push {
+        at: pointer(""),
+        key: way.to_owned(),
+        entry,
+        comment: about,
+        order: alphabet(),
+    }
 }
 
-fn check(edit: &TextEdit, before: &str, after: &str) {
+fn assert_edit(edit: &TextEdit, before: &str, after: &str) {
     let edited = edit.apply(before).unwrap_or_else(|stuck| panic!("{before}\n{stuck:?}"));
     assert_eq!(edited, after, "\nof:\n{before}");
 }
@@ -72,7 +78,7 @@ fn a_scalar_keeps_its_place_quotes_and_comments() {
         ("b: &x 1\na: *x\n", json!(2), "b: &x 1\na: 2\n"),
         ("a:\n  some long\n  text\nb: 1\n", json!("short"), "a: short\nb: 1\n"),
     ] {
-        check(&put("a", to), before, after);
+        assert_edit(&put("a", to), before, after);
     }
 }
 
@@ -94,7 +100,7 @@ fn a_text_of_many_lines_changes_as_a_whole() {
     ] {
         // A last line without a line feed is the same apart from the line feed.
         if before.ends_with('\n') || to == "short" {
-            check(&put("a", to.into()), before, after);
+            assert_edit(&put("a", to.into()), before, after);
         } else {
             assert_eq!(put("a", to.into()).apply(before).as_deref(), Ok(after));
         }
@@ -120,7 +126,7 @@ fn a_list_changes_item_by_item_where_that_keeps_its_order() {
             "a:\n  - u: 2\n    v: 3\n  - {u: 4}\n",
         ),
     ] {
-        check(&put("a", to), before, after);
+        assert_edit(&put("a", to), before, after);
     }
 }
 
@@ -157,7 +163,7 @@ fn a_key_is_added_in_the_order_of_the_documentation() {
         ("l:\n  - {a: 1}  # x\n", "l/0//b", "l:\n  - {a: 1, b: 9}  # x\n"),
         ("l: [{a: 1}, {a: 2}]\n", "l/1//b", "l: [{a: 1}, {a: 2, b: 9}]\n"),
     ] {
-        check(&put(way, json!(9)), before, after);
+        assert_edit(&put(way, json!(9)), before, after);
     }
 }
 
@@ -174,10 +180,10 @@ fn an_entry_is_added_at_the_end_of_its_list() {
         ("{k: 1}\n", "{k: 1, l: [{k: x, v: 1}]}\n"),
         ("l:\r\n  - {k: a}\r\n", "l:\r\n  - {k: a}\r\n  - {k: x, v: 1}\r\n"),
     ] {
-        check(&push("l", &entry, None), before, after);
+        assert_edit(&push("l", &entry, None), before, after);
     }
     let said = "l:\n  - {k: a}\n  - {k: x, v: 1}  # said\n";
-    check(&push("l", &entry, Some("said")), "l:\n  - {k: a}\n", said);
+    assert_edit(&push("l", &entry, Some("said")), "l:\n  - {k: a}\n", said);
 }
 
 #[test]
@@ -193,7 +199,7 @@ fn an_entry_goes_with_its_lines() {
         ("l: [{k: a}, {k: b}]\n", 1, "l: [{k: a}]\n"),
         ("l:\r\n  - a\r\n  - b\r\n", 0, "l:\r\n  - b\r\n"),
     ] {
-        check(&remove("l", item), before, after);
+        assert_edit(&remove("l", item), before, after);
     }
 }
 
@@ -213,7 +219,7 @@ fn aliases_tags_and_commented_entries_are_not_edited() {
     }
 }
 
-/// A text in one of the usual ways to write a mapping.
+/// A text with a mapping, in various usual styles.
 fn text() -> impl Strategy<Value = String> {
     let value = prop::sample::select(vec![
         "1",
@@ -257,7 +263,7 @@ proptest! {
     ) {
         let read = |text: &str| {
             let parsed = yaml::parse(text);
-            // A comment below a text may only be told of.
+            // A comment below a block text is only a warning.
             let is_error = |fault: &yaml::YamlFault| fault.code != "no-effect";
             assert!(!parsed.faults.iter().any(is_error), "{text}\n{:?}", parsed.faults);
             parsed.documents[0].to_json()
@@ -271,7 +277,7 @@ proptest! {
     }
 }
 
-/// Many edits have the same result as one after the other, without reading the text for each.
+/// Many edits at once have the same result as one after the other, without parsing the text for each.
 #[test]
 fn many_edits_are_made_in_few_passes() {
     let list = || Pointer { document: 0, steps: Vec::new() };
@@ -320,7 +326,7 @@ fn many_edits_are_made_in_few_passes() {
             };
             let one_by_one = edits(40).fold(text(40), |text, (_, edit)| edit.apply(&text).unwrap());
             assert_eq!(apply(40), one_by_one, "{kind}");
-            // Each pass takes steps for each node.
+            // Each pass counts steps for each node.
             steps::grow_in_proportion("edits", |n| drop(apply(n)));
         }
     }

@@ -21,13 +21,13 @@ use crate::{
 };
 
 impl EntryDiff<'_> {
-    /// True if the service has a declared field, so that it can be compared. Asks a question if
-    /// that depends on an unknown release; adds a problem if the service lacks it.
+    /// True if the service supports a declared field, so that it can be compared. Adds a question if the
+    /// release is unknown, and a problem if the service lacks the field.
     pub(super) fn check_support(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
         match release_support(self.section, name, value, self.context.release) {
             Support::Supported => return true,
             Support::LocalOnly => {}
-            Support::UnknownRelease => findings.add_question(ExtraFact::Release),
+            Support::UnknownRelease => findings.add_missing_fact(ExtraFact::Release),
             Support::Unsupported(limit) => {
                 findings.problems.extend(limit.into_problem(&self.address, &self.origin(name)));
             }
@@ -35,8 +35,8 @@ impl EntryDiff<'_> {
         false
     }
 
-    /// True if a field only steers undrift or belongs to the identity, and so is neither compared
-    /// nor shown as a change.
+    /// True if only undrift uses a field, or if it only identifies the entry: it is neither compared nor
+    /// shown as a change.
     pub(super) fn is_local_only(&self, name: &str) -> bool {
         let field = self.field(name);
         let is_identity = self.section.identity.contains(&name);
@@ -44,7 +44,7 @@ impl EntryDiff<'_> {
             || (is_identity && field.names.is_some())
     }
 
-    /// The live entry as changes of groups above in this run will make it, if they replace declared
+    /// The live entry after changes of groups above in this run, if the service thereby replaces declared
     /// values.
     pub(super) fn with_group_changes(
         &self,
@@ -55,18 +55,19 @@ impl EntryDiff<'_> {
         if self.section.shape == Shape::List || !groups.has_setting_above(&target.path) {
             return None;
         }
-        let replaced = self.values.iter().filter_map(|(name, value)| {
+        let find_replacement = self.values.iter().filter_map(|(name, value)| {
             let plain = value.plain().filter(|plain| live.fields.raw().get(name) == Some(plain))?;
-            let replaced = constraints::constraints_over(self.section.section, Some(name))
-                .find_map(|row| {
-                    row.value_below(self.context.changed_setting(row, findings)?)
-                        .filter(|replaced| *replaced != plain)
+            let replacement = constraints::constraints_over(self.section.section, Some(name))
+                .find_map(|constraint| {
+                    constraint
+                        .value_below(self.context.changed_setting(constraint, findings)?)
+                        .filter(|replacement| *replacement != plain)
                 });
-            Some((name.clone(), replaced?.clone()))
+            Some((name.clone(), replacement?.clone()))
         });
-        let replaced: Vec<_> = replaced.collect();
-        let mut live_after_groups = (!replaced.is_empty()).then(|| live.clone())?;
-        live_after_groups.fields.raw_mut().extend(replaced);
+        let replacements: Vec<_> = find_replacement.collect();
+        let mut live_after_groups = (!replacements.is_empty()).then(|| live.clone())?;
+        live_after_groups.fields.raw_mut().extend(replacements);
         Some(live_after_groups)
     }
 
@@ -87,8 +88,8 @@ impl EntryDiff<'_> {
         let problems: Vec<_> = exceeding
             .filter(|(name, _, most, _)| is_changed(most) || is_changed(name))
             .map(|(name, value, most, limit)| {
-                let [value, limit] = [value, limit].map(|of| forms::plain_text(&of));
-                // What the manifest declares stays; the other field has to follow.
+                let [value, limit] = [value, limit].map(|json| forms::plain_text(&json));
+                // The unchanged field must be adapted to the changed one.
                 let (at, other, needed) =
                     if is_changed(most) { (most, name, &limit) } else { (name, most, &value) };
                 self.problem(
@@ -98,9 +99,9 @@ impl EntryDiff<'_> {
                 )
             })
             .collect();
-        let any = !problems.is_empty();
+        let has_problems = !problems.is_empty();
         findings.problems.extend(problems);
-        any
+        has_problems
     }
 
     /// The fields that differ from `live`. Adds notes for fields that are not compared.
@@ -108,29 +109,29 @@ impl EntryDiff<'_> {
         let mut changes = Vec::new();
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
+        let is_resent = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.values {
-            if let Some(why) = self.waits(name, Some(live)) {
+            if let Some(why) = self.wait_reason(name, Some(live)) {
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
             }
-            let compared = self.compare_field(name, value, live);
-            let is_open = !matches!(compared, FieldDiff::Same | FieldDiff::Local);
-            if is_open && !self.check_support(name, value, findings) {
+            let field_diff = self.compare_field(name, value, live);
+            let needs_support = !matches!(field_diff, FieldDiff::Same | FieldDiff::Local);
+            if needs_support && !self.check_support(name, value, findings) {
                 continue;
             }
-            if let FieldDiff::Differs = compared
-                && let Some(bound) = self.context.group_limit(self.section, name, value, findings)
+            if let FieldDiff::Differs = field_diff
+                && let Some(limit) = self.context.group_limit(self.section, name, value, findings)
             {
-                match bound.into_problem(&self.address, &self.origin(name)) {
+                match limit.into_problem(&self.address, &self.origin(name)) {
                     Ok(problem) => findings.problems.push(problem),
                     Err(why) => waiting.entry(why).or_default().push(name.clone()),
                 }
                 continue;
             }
-            match compared {
+            match field_diff {
                 FieldDiff::Same
-                    if resend
+                    if is_resent
                         && (self.section.needs_new_entry(name, value)
                             || self.section.can_send_credential(name, value)) =>
                 {
@@ -141,15 +142,17 @@ impl EntryDiff<'_> {
                 }
                 FieldDiff::Same | FieldDiff::Local | FieldDiff::SecretMissing => {}
                 FieldDiff::Differs => changes.push(self.new_change(name, Some(live))),
-                FieldDiff::NotReadable if resend => changes.push(self.new_change(name, Some(live))),
+                FieldDiff::NotReadable if is_resent => {
+                    changes.push(self.new_change(name, Some(live)));
+                }
                 FieldDiff::NotReadable => unverified.push(name.clone()),
                 FieldDiff::NotReturned => not_returned.push(name.clone()),
             }
         }
         let waiting = waiting.into_iter().map(|(why, fields)| (Reason::Waits { why }, fields));
-        let unseen =
+        let unverified_notes =
             [(Reason::CannotVerify, unverified), (Reason::NotReturned, not_returned)].into_iter();
-        let notes = waiting.chain(unseen.filter(|(_, fields)| !fields.is_empty()));
+        let notes = waiting.chain(unverified_notes.filter(|(_, fields)| !fields.is_empty()));
         findings.notes.extend(notes.map(|(reason, fields)| self.new_note(reason, fields)));
         changes
     }
@@ -161,7 +164,7 @@ impl EntryDiff<'_> {
         if is_used_once || self.is_local_only(name) {
             return FieldDiff::Local;
         }
-        // Nobody knows how the service shows a secret in a field that undrift does not know.
+        // It is unknown how the service shows a secret in a field that undrift does not know.
         let is_secret_extra = self.spec(name).is_none() && matches!(value, Value::Secret(_));
         if !is_readable(field) || forms::is_hidden_in_responses(field, live) || is_secret_extra {
             return FieldDiff::NotReadable;
@@ -188,8 +191,8 @@ impl EntryDiff<'_> {
             None if switch_state == SwitchState::TurnedOn => FieldDiff::Differs,
             None if switch_state == SwitchState::Off => FieldDiff::Same,
             None if field.read == Readback::IfPresent => FieldDiff::NotReadable,
-            // An answer may leave out a null. A missing field means null only if the service shows
-            // fields of that tier.
+            // A response may omit a null. A missing field means null only if the service shows fields of
+            // that tier.
             None if field.nullable
                 && field.available.tier <= live.tier
                 && !live.fields.is_withheld(name) =>
@@ -224,7 +227,7 @@ impl EntryDiff<'_> {
         let after = match (show_declared(field, &self.values[name], &self.values), &before) {
             // Live rows are shown without their defaults, too.
             (Shown::Value(rows), Shown::Value(_)) => Shown::Value(
-                self.spec(name).map_or_else(|| rows.clone(), |of| of.without_defaults(&rows)),
+                self.spec(name).map_or_else(|| rows.clone(), |spec| spec.without_defaults(&rows)),
             ),
             (after, _) => after,
         };
@@ -232,11 +235,11 @@ impl EntryDiff<'_> {
     }
 }
 
-/// How a field compares.
+/// The result of comparing a field.
 enum FieldDiff {
     Same,
     Differs,
-    /// It only steers undrift and is never sent.
+    /// Only undrift uses it; it is never sent.
     Local,
     /// The service never returns it.
     NotReadable,

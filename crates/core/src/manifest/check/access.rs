@@ -8,24 +8,24 @@ use crate::{
     desired::{Container, DeclaredSection, EntryPresence},
     field::{Field, NamedObject, Scope},
     level::{AccessLevel, DEVELOPER, MAINTAINER},
-    manifest::faults::{Faults, NodePosition, Texts, texts, words},
+    manifest::faults::{FaultTexts, Faults, NodePosition, texts, words},
     origin::Origin,
     value::Json,
 };
 
-/// Declared access for which the service refuses a rule that names its holder, now or later.
+/// Declared access that is too low: the service refuses a rule that names its holder, now or later.
 struct LowAccess {
-    texts: Texts,
+    texts: FaultTexts,
     name: String,
-    /// The level of a share that is too low in rows.
+    /// The level, if it is the level that is too low. Then only rows are faults, not lists of names.
     level: Option<&'static str>,
     /// The declaration of the access.
     origin: Origin,
 }
 
-/// Reports rows and lists that name a group with which `container` is declared to be shared at a level that
-/// the service refuses in them, a deploy key that only reads, or someone whose access is declared to
-/// end. Rows of a group must name maintainers and groups below it.
+/// Reports rows and lists of rules that name a grantee with too low access: a group or user with a low
+/// level, a deploy key that can only read, or a grantee whose access is removed. In a group, rows must
+/// also only name groups below it.
 pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     let scope = container.scope;
     let sections = container.sections.iter();
@@ -37,7 +37,7 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     let group_prefix = format!("{}/", container.path.to_lowercase());
     for section in &container.sections {
         for entry in present_entries(section) {
-            for spec in section.section.specs() {
+            for spec in section.kind.specs() {
                 let Some(field) = entry.fields.get(spec.name) else { continue };
                 for (row_key, name, is_row) in grantees(spec.field, field.value.plain()) {
                     let is_group_row = is_row && row_key == "group" && scope == Scope::Group;
@@ -45,16 +45,17 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                         let at = NodePosition::item(&field.origin, name);
                         faults.report(texts::GROUP_OUTSIDE, at, words![name]);
                     }
-                    let Some(low) = low_by_grantee.get(&(row_key, name.to_lowercase())) else {
+                    let Some(low_access) = low_by_grantee.get(&(row_key, name.to_lowercase()))
+                    else {
                         continue;
                     };
                     // A list of names needs no level.
-                    if is_row || low.level.is_none() {
-                        let (noun, level) = (scope.noun(), low.level.unwrap_or_default());
-                        let words = words![noun, name = low.name, level];
+                    if is_row || low_access.level.is_none() {
+                        let (noun, level) = (scope.noun(), low_access.level.unwrap_or_default());
+                        let words = words![noun, name = low_access.name, level];
                         let at = NodePosition::item(&field.origin, name);
-                        let fault = faults.report(low.texts, at, words);
-                        fault.related(NodePosition::value(&low.origin));
+                        let fault = faults.report(low_access.texts, at, words);
+                        fault.related(NodePosition::value(&low_access.origin));
                     }
                 }
             }
@@ -62,8 +63,8 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     }
 }
 
-/// The grantees in a `value` of `field`: the key of the row, or the one that it would have; the name; and
-/// whether it is a row.
+/// The grantees in a `value` of `field`: for each, the key of its row (or of the row it would have), its
+/// name, and whether it is a row.
 fn grantees<'v>(
     field: &Field,
     value: Option<&'v Json>,
@@ -76,7 +77,7 @@ fn grantees<'v>(
     })
 }
 
-/// The key of rows that name such an object.
+/// The key of rows that name an object of this type.
 const fn row_key(names: Option<NamedObject>) -> Option<&'static str> {
     match names {
         Some(NamedObject::User) => Some("user"),
@@ -85,21 +86,20 @@ const fn row_key(names: Option<NamedObject>) -> Option<&'static str> {
     }
 }
 
-/// The entries of `section` with less access than rules need, by the key of the row and the name in lower
-/// case.
+/// The entries of `section` with less access than rules need, by row key and lower-case name.
 fn collect_low_access(
     scope: Scope,
     section: &DeclaredSection,
 ) -> Vec<((&'static str, String), LowAccess)> {
-    let kind = section.section;
+    let kind = section.kind;
     let names = kind.identity.first().and_then(|name| kind.field(name).names);
     let deploy_key = kind.called_by.map(|_| "deploy_key");
     let Some(row_key) = row_key(names).or(deploy_key) else { return Vec::new() };
     let level_field = kind.specs().iter().find(|spec| spec.field.is_level());
     let low_entries = section.entries.iter().filter_map(|entry| {
         let (mut level, mut origin) = (None, entry.origin.clone());
-        let texts = match (entry.state, row_key) {
-            // They may still have access through a group above.
+        let problem_texts = match (entry.state, row_key) {
+            // Warnings only: the access may remain through a group above.
             (EntryPresence::Absent, "group") => texts::LOW_SHARE_REMOVED,
             (EntryPresence::Absent, "user") => texts::LOW_MEMBER_REMOVED,
             (EntryPresence::Present, "group" | "user") => {
@@ -110,9 +110,9 @@ fn collect_low_access(
                     (_, Scope::Project) => return None,
                 };
                 let field = entry.fields.get(level_field?.name)?;
-                let declared = field.value.plain().and_then(AccessLevel::parse);
-                let declared = declared.filter(|level| level.number < min_level)?;
-                (level, origin) = (Some(declared.word), field.origin);
+                let declared_level = field.value.plain().and_then(AccessLevel::parse);
+                let low_level = declared_level.filter(|level| level.number < min_level)?;
+                (level, origin) = (Some(low_level.word), field.origin);
                 texts
             }
             (EntryPresence::Present, "deploy_key") => {
@@ -126,10 +126,14 @@ fn collect_low_access(
             }
             _ => return None,
         };
-        let title = kind.called_by.and_then(|name| entry.fields.get(name));
-        let name = title.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
+        let called_by_field = kind.called_by.and_then(|name| entry.fields.get(name));
+        let name =
+            called_by_field.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
         let name = name.to_owned();
-        Some(((row_key, name.to_lowercase()), LowAccess { texts, name, level, origin }))
+        Some((
+            (row_key, name.to_lowercase()),
+            LowAccess { texts: problem_texts, name, level, origin },
+        ))
     });
     low_entries.collect()
 }

@@ -1,6 +1,6 @@
-//! Checks of acknowledgements: those that have ended, and those that acknowledge nothing.
+//! Checks acknowledgements: reports those that have expired, and those that cannot match any refusal.
 
-use super::{CheckContext, DeclaredPaths};
+use super::{CheckContext, ContainersByPath};
 use crate::{
     address::is_literal,
     desired::{self, Acknowledgement, Guard},
@@ -14,8 +14,9 @@ use crate::{
     text::nearest,
 };
 
-/// An expired acknowledgement must not stop a run. Planning ignores it.
-pub(super) fn check_expiry(
+/// Warns about an expired acknowledgement. Returns it anyway: an expired acknowledgement is no error,
+/// and the planner ignores it.
+pub(super) fn warn_if_expired(
     document: DocumentAcknowledgement,
     context: &CheckContext,
     faults: &mut Faults,
@@ -23,83 +24,84 @@ pub(super) fn check_expiry(
     if let Some(until) = document.until.filter(|until| until.value < context.today) {
         faults.report_value(texts::EXPIRED, &until.origin, &[]);
     }
-    document.content
+    document.acknowledgement
 }
 
 /// Warns about acknowledgements that match no declared object, or no possible refusal.
 pub(super) fn report_unused(
     acknowledgements: &[Acknowledgement],
-    declared: &DeclaredPaths<'_>,
+    declared: &ContainersByPath<'_>,
     rules: &LayerRules,
     faults: &mut Faults,
 ) {
-    let idle_flags = desired::find_idle(acknowledgements, declared.values().copied());
+    let idle_flags =
+        desired::find_idle_acknowledgements(acknowledgements, declared.values().copied());
     for (acknowledgement, is_idle) in acknowledgements.iter().zip(idle_flags) {
         let Some(origin) = &acknowledgement.origin else { continue };
         if is_idle {
-            check_path(acknowledgement, origin, declared, rules, faults);
+            check_declared_path(acknowledgement, origin, declared, rules, faults);
         }
         let path = acknowledgement.selector.pattern().to_lowercase();
         let Some(container) = declared.get(&path) else { continue };
-        let texts = match (acknowledgement.guard, container.lifecycle.is_absent()) {
+        let problem_texts = match (acknowledgement.guard, container.lifecycle.absent_origin()) {
             (Guard::Deletion, None) => texts::NO_DELETION,
             (Guard::Deletion, Some(_)) => continue,
             (_, Some(_)) => texts::ACKNOWLEDGED_DELETION,
-            (Guard::Transfer, None) if container.lifecycle.previously.is_empty() => {
+            (Guard::Transfer, None) if container.lifecycle.former_paths.is_empty() => {
                 texts::NO_TRANSFER
             }
             _ => continue,
         };
         let words = words![noun = container.scope.noun()];
-        faults.report_values(texts, [origin, &container.origin], words);
+        faults.report_values(problem_texts, [origin, &container.origin], words);
     }
 }
 
 /// Warns about an acknowledgement whose path is neither declared nor included by a rule.
-fn check_path(
+fn check_declared_path(
     acknowledgement: &Acknowledgement,
-    at: &Origin,
-    declared: &DeclaredPaths<'_>,
+    origin: &Origin,
+    declared: &ContainersByPath<'_>,
     rules: &LayerRules,
     faults: &mut Faults,
 ) {
     let address = acknowledgement.selector.pattern();
-    let path = acknowledgement.selector.path_pattern().to_lowercase();
+    let path = acknowledgement.selector.path_pattern().to_ascii_lowercase();
     let is_included = if is_literal(&path) {
         Scope::ALL.iter().any(|scope| rules.including_rule(*scope, &path, false).is_some())
     } else {
         rules.iter().any(|rule| rule.includes_undeclared)
     };
-    // A path inside a project has a message of its own.
+    // `check_addresses` reports paths inside a project.
     if is_included || enclosing_project(&path, declared).is_some() {
         return;
     }
     let candidates = declared.values().filter(|container| match acknowledgement.guard {
-        Guard::Deletion => container.lifecycle.is_absent().is_some(),
-        Guard::Transfer => !container.lifecycle.previously.is_empty(),
+        Guard::Deletion => container.lifecycle.absent_origin().is_some(),
+        Guard::Transfer => !container.lifecycle.former_paths.is_empty(),
         _ => true,
     });
     let candidates: Vec<&str> = candidates.map(|container| &*container.path).collect();
     let name = path.rsplit('/').next().unwrap_or_default();
-    let near = nearest(&path, candidates.iter().copied()).or_else(|| {
+    let similar_path = nearest(&path, candidates.iter().copied()).or_else(|| {
         let mut candidates = candidates.into_iter();
         candidates.find(|other| other.to_lowercase().rsplit('/').next() == Some(name))
     });
     let path_length = acknowledgement.selector.path_pattern().len();
-    let rest = address.get(path_length..).unwrap_or_default();
-    let fault = faults.report_value(texts::ACKNOWLEDGES_NOTHING, at, &[]);
-    fault.suggest(near.map(|near| format!("{near}{rest}")));
+    let after_path = address.get(path_length..).unwrap_or_default();
+    let fault = faults.report_value(texts::ACKNOWLEDGES_NOTHING, origin, &[]);
+    fault.suggest(similar_path.map(|near| format!("{near}{after_path}")));
 }
 
-/// Reports acknowledgements for a path inside a project, where a `#` and a section must be.
+/// Reports acknowledgements such as `group/project/section`, which must be `group/project#section`.
 pub(super) fn check_addresses(
     acknowledgements: &[Acknowledgement],
-    declared: &DeclaredPaths<'_>,
+    declared: &ContainersByPath<'_>,
     faults: &mut Faults,
 ) {
     for acknowledgement in acknowledgements {
         let address = acknowledgement.selector.pattern();
-        let path = acknowledgement.selector.path_pattern().to_lowercase();
+        let path = acknowledgement.selector.path_pattern().to_ascii_lowercase();
         let project_length = enclosing_project(&path, declared);
         let (Some(end), Some(origin)) = (project_length, &acknowledgement.origin) else { continue };
         let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
@@ -110,7 +112,7 @@ pub(super) fn check_addresses(
 
 /// The length of the project's path if the lower-case `path` names something inside a declared
 /// project; `None` if `path` is itself a project.
-fn enclosing_project(path: &str, declared: &DeclaredPaths<'_>) -> Option<usize> {
+fn enclosing_project(path: &str, declared: &ContainersByPath<'_>) -> Option<usize> {
     let is_project =
         |path: &str| declared.get(path).is_some_and(|container| container.scope == Scope::Project);
     let mut prefix_lengths = path.match_indices(['/', '.', ':']).map(|(end, _)| end);

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{CheckContext, DeclaredPaths, declared_values, find_repeats, present_entries};
+use super::{CheckContext, ContainersByPath, declared_values, find_repeats, present_entries};
 use crate::{
     address::{group_of, groups_above},
     catalogue::{
@@ -13,18 +13,19 @@ use crate::{
         constraints::{self, Constraint, ConstraintEffect},
         shares,
     },
-    desired::{Container, CreationPolicy, DesiredEntry, EntryPresence},
+    desired::{Container, CreationPolicy, DeclaredEntry, EntryPresence},
     field::{Among, NamedObject, Scope},
     level::AccessLevel,
     manifest::{
         faults::{Faults, NodePosition, texts, words},
-        read::document::identity,
+        read::document::identify_entry,
     },
     origin::{Origin, Sourced},
     value::Value,
 };
 
-/// Marks groups in which projects may be created, and containers below shared groups.
+/// Records in each container the shares of the groups above, and in each group whether projects may be
+/// created in it.
 pub(super) fn mark_namespaces(containers: &mut [Container]) {
     let groups = containers.iter().filter(|container| container.scope == Scope::Group);
     let group_shares = groups.filter_map(|group| {
@@ -37,7 +38,7 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
         let inherited_shares = groups_above(&path).filter_map(|group| shares_by_group.get(group));
         container.lifecycle.shares_above = inherited_shares.flatten().cloned().collect();
     }
-    let groups: HashSet<_> = containers
+    let group_paths: HashSet<_> = containers
         .iter()
         .filter(|container| {
             container.scope == Scope::Project
@@ -46,13 +47,13 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
         .filter_map(|container| Some(group_of(&container.path)?.to_lowercase()))
         .collect();
     for group in containers.iter_mut().filter(|container| container.scope == Scope::Group) {
-        group.lifecycle.may_get_projects = groups.contains(&group.path.to_lowercase());
+        group.lifecycle.may_get_projects = group_paths.contains(&group.path.to_lowercase());
     }
 }
 
 /// Reports values that a declared parent group does not allow, and containers below a project.
 pub(super) fn check_parents(
-    declared: &DeclaredPaths<'_>,
+    declared: &ContainersByPath<'_>,
     context: &CheckContext,
     faults: &mut Faults,
 ) {
@@ -75,19 +76,20 @@ pub(super) fn check_parents(
     }
 }
 
-/// Reports entries of `container` whose names an entry of `group`, above it, has, and those of which a
-/// project can have only one if it gets another one from the group.
+/// Reports entries of `container` that collide with an entry of `group`, a group above it: equal names
+/// that must be unique, or a second entry where only one is allowed.
 fn check_inherited_entries(container: &Container, group: &Container, faults: &mut Faults) {
     for section in &container.sections {
-        let kind = section.section;
-        let Some(inherited) = group.section(kind.section) else { continue };
+        let kind = section.kind;
+        let Some(inherited_section) = group.section(kind.section) else { continue };
         let entries = present_entries(section);
         for entry in entries.filter(|entry| kind.exclusive_key(&entry.key).is_some()) {
-            let first = present_entries(inherited)
+            let first = present_entries(inherited_section)
                 .find(|other| kind.collides_with_parent(&entry.key, &other.key));
             let Some(first) = first else { continue };
-            let is_name = kind.is_name_unique_above();
-            let texts = if is_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
+            let is_unique_name = kind.is_name_unique_above();
+            let texts =
+                if is_unique_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
             let what = kind.exclusive_key(&entry.key).unwrap_or_default();
             let words = words![path = group.path, noun = kind.noun, key = first.key, what];
             faults.report_keys(texts, [&entry.origin, &first.origin], words);
@@ -95,29 +97,30 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
     }
 }
 
-/// Reports members of `container` with a lower level than `group`, above it, gives them. They may have had
-/// it before, and then it stays.
+/// Warns about members of `container` with a lower level than in `group`, a group above it. It is only a
+/// warning: a member who already had this level keeps it.
 fn check_inherited_levels(container: &Container, group: &Container, faults: &mut Faults) {
     if container.is_watched || group.is_watched {
         return;
     }
-    let Some(inherited) = group.section("members") else { return };
+    let Some(inherited_section) = group.section("members") else { return };
     for entry in container.section("members").into_iter().flat_map(present_entries) {
-        let other = inherited.entry(&entry.key);
-        let other =
-            other.filter(|other| other.state == EntryPresence::Present).and_then(access_level);
-        let Some(((level, at), (higher, other_at))) = access_level(entry).zip(other) else {
+        let inherited_entry = inherited_section.entry(&entry.key);
+        let other = inherited_entry
+            .filter(|other| other.state == EntryPresence::Present)
+            .and_then(access_level);
+        let Some(((level, at), (higher, higher_at))) = access_level(entry).zip(other) else {
             continue;
         };
         if level.number < higher.number {
             let words = words![path = group.path, level = higher.word];
-            faults.report_values(texts::INHERITED_ACCESS, [&at, &other_at], words);
+            faults.report_values(texts::INHERITED_ACCESS, [&at, &higher_at], words);
         }
     }
 }
 
-/// The declared level of a member, and its place.
-fn access_level(entry: &DesiredEntry) -> Option<(AccessLevel, Origin)> {
+/// The declared level of a member, with its origin.
+fn access_level(entry: &DeclaredEntry) -> Option<(AccessLevel, Origin)> {
     let field = entry.fields.get("access_level")?;
     Some((AccessLevel::parse(field.value.plain()?)?, field.origin))
 }
@@ -126,32 +129,36 @@ fn access_level(entry: &DesiredEntry) -> Option<(AccessLevel, Origin)> {
 /// group above it.
 fn check_constraints(container: &Container, group: &Container, faults: &mut Faults) {
     let is_above = container.path != group.path;
-    for row in constraints::all_constraints().filter(|row| row.groups || is_above) {
-        let Some(group_field) = group.setting(&row.by.section, &row.by.field) else {
-            check_private_start(row, container, group, faults);
+    for constraint in
+        constraints::all_constraints().filter(|constraint| constraint.groups || is_above)
+    {
+        let Some(group_field) = group.setting(&constraint.by.section, &constraint.by.field) else {
+            check_private_start(constraint, container, group, faults);
             continue;
         };
         let Some(limit) = group_field.value.plain() else { continue };
-        let (setting, path) = (&row.by.field, &group.path);
+        let (setting, path) = (&constraint.by.field, &group.path);
         let related = NodePosition::value(&group_field.origin);
-        let Some(name) = &row.over.field else {
-            let section = container.section(&row.over.section);
+        let Some(name) = &constraint.over.field else {
+            let section = container.section(&constraint.over.section);
             let mut entries = section.into_iter().flat_map(present_entries);
             if let Some(entry) = entries.find(|entry| {
-                row.forbids(limit, container.scope) && row.applies_to(&container.path, &entry.key)
+                constraint.forbids(limit, container.scope)
+                    && constraint.applies_to(&container.path, &entry.key)
             }) {
                 // Existing entries stay, so this is only a warning.
-                let words = words![setting, path, text = row.text];
+                let words = words![setting, path, text = constraint.text];
                 faults.report_key(texts::LOCKED, &entry.origin, words).related(related);
             }
             continue;
         };
-        let Some(field) = container.setting(&row.over.section, name) else { continue };
-        let Some(value) = field.value.plain().filter(|value| row.contradicts(limit, value)) else {
+        let Some(field) = container.setting(&constraint.over.section, name) else { continue };
+        let Some(value) = field.value.plain().filter(|value| constraint.contradicts(limit, value))
+        else {
             continue;
         };
         let words = words![name, setting, path, limit];
-        if row.how == ConstraintEffect::Bounds {
+        if constraint.how == ConstraintEffect::Bounds {
             let most = limit
                 .as_str()
                 .map(|max_value| if value.is_boolean() { "false" } else { max_value });
@@ -165,38 +172,41 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
     }
 }
 
-/// Reports what is more visible than `group` above it, which starts private if this run creates it.
+/// Reports a visibility that is higher than that of `group`, a group above it: a group without a declared
+/// visibility starts private if this run creates it.
 fn check_private_start(
-    row: &Constraint,
+    constraint: &Constraint,
     container: &Container,
     group: &Container,
     faults: &mut Faults,
 ) {
-    let name = row.over.field.as_deref().filter(|name| *name == "visibility");
-    let declared = name.and_then(|name| container.setting(&row.over.section, name));
+    let name = constraint.over.field.as_deref().filter(|name| *name == "visibility");
+    let declared = name.and_then(|name| container.setting(&constraint.over.section, name));
     let Some(field) = declared else { return };
     let is_wider =
-        field.value.plain().is_some_and(|value| row.contradicts(&"private".into(), value));
-    if is_wider && group.create.all_fields().is_some() {
+        field.value.plain().is_some_and(|value| constraint.contradicts(&"private".into(), value));
+    if is_wider && group.create.create_fields().is_some() {
         let at = [&field.origin, &group.origin];
         faults.report_values(texts::STARTS_PRIVATE, at, words![path = group.path]);
     }
 }
 
-/// Reports fields that name a declared group where a project must be, or the other way round.
+/// Reports fields that name a declared group instead of a project, or a project instead of a group.
 pub(super) fn check_named_scopes(
     containers: &[Container],
-    declared: &DeclaredPaths<'_>,
+    declared: &ContainersByPath<'_>,
     faults: &mut Faults,
 ) {
     for section in containers.iter().flat_map(|container| &container.sections) {
-        for spec in section.section.specs() {
+        for spec in section.kind.specs() {
             let Some(scope) = spec.field.names.and_then(NamedObject::scope) else { continue };
             for (_, field) in declared_values(section, spec) {
                 let path = field.value.text().unwrap_or_default();
-                let other = declared.get(&path.to_lowercase());
-                let Some(other) = other.filter(|other| other.scope != scope) else { continue };
-                let texts = match section.section.section {
+                let named_container = declared.get(&path.to_lowercase());
+                let Some(other) = named_container.filter(|other| other.scope != scope) else {
+                    continue;
+                };
+                let problem_texts = match section.kind.section {
                     "job_token_allowlist" => texts::GROUP_IN_ALLOWLIST,
                     "job_token_groups_allowlist" => texts::PROJECT_IN_ALLOWLIST,
                     _ => texts::OTHER_SCOPE,
@@ -207,22 +217,25 @@ pub(super) fn check_named_scopes(
                     path,
                     noun = other.scope.noun()
                 ];
-                faults.report_values(texts, [&field.origin, &other.origin], words);
+                faults.report_values(problem_texts, [&field.origin, &other.origin], words);
             }
         }
     }
 }
 
-/// Reports projects that are to be made from each other: as forks, or with each other's members.
-pub(super) fn check_circular_sources(declared: &DeclaredPaths<'_>, faults: &mut Faults) {
-    for name in [catalogue::fork_of::FORK_OF, catalogue::source::MEMBERS_FROM] {
+/// Reports two projects that are each created from the other: as forks, or with the other's members.
+pub(super) fn check_circular_sources(declared: &ContainersByPath<'_>, faults: &mut Faults) {
+    for name in [catalogue::fork_of::FORK_OF, catalogue::source::MEMBERS_FROM_FIELD] {
         for (path, project) in declared {
             let Some(source) = declared_source(project, name) else { continue };
             let first = source.value.text().unwrap_or_default().to_lowercase();
             let other = declared.get(&first).and_then(|first| declared_source(first, name));
             let Some(other) = other else { continue };
-            let is_mutual = other.value.text().is_some_and(|of| of.eq_ignore_ascii_case(path));
-            // Once, and a project that names itself is another fault.
+            let is_mutual = other
+                .value
+                .text()
+                .is_some_and(|source_path| source_path.eq_ignore_ascii_case(path));
+            // Each pair is reported once. `<` also skips a project that names itself, another fault.
             if is_mutual && first < *path {
                 let at = [&source.origin, &other.origin];
                 faults.report_values(texts::CIRCULAR, at, words![name, first]);
@@ -231,13 +244,13 @@ pub(super) fn check_circular_sources(declared: &DeclaredPaths<'_>, faults: &mut 
     }
 }
 
-/// The project that `project` is made from, by the field `name`.
+/// The declared source of `project`: the value of its field `name`.
 fn declared_source(project: &Container, name: &str) -> Option<Sourced<Value>> {
-    let created_from = project.create.all_fields().and_then(|fields| fields.get(name));
+    let created_from = project.create.create_fields().and_then(|fields| fields.get(name));
     created_from.or_else(|| project.section(name)?.entries.first()?.fields.get(name))
 }
 
-/// Reports groups or projects in one group with the same display name, at both places.
+/// Reports two groups, or two projects, in one group with the same display name.
 pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults) {
     let names = containers.iter().filter_map(|container| {
         let Sourced { value, origin } = container.setting("settings", "name")?;
@@ -253,23 +266,23 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
     }
 }
 
-/// Reports values that differ although they belong to one object of several projects, at both places.
+/// Reports different values for one object that several projects share.
 pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults) {
     let mut first_values = HashMap::new();
     for section in containers.iter().flat_map(|container| &container.sections) {
-        let specs = section.section.specs().iter();
+        let specs = section.kind.specs().iter();
         for spec in specs.filter(|spec| spec.field.among == Among::Shared) {
-            let mut ids = BTreeSet::new();
+            let mut seen_ids = BTreeSet::new();
             for (entry, field) in declared_values(section, spec) {
                 let value = |name: &str| entry.fields.get(name).map(|field| field.value);
-                let id = identity(section.section, &value).keys;
+                let id = identify_entry(section.kind, &value).keys;
                 // Two entries of one project are another fault.
-                if !ids.insert(id.clone()) {
+                if !seen_ids.insert(id.clone()) {
                     continue;
                 }
                 let first = first_values.entry((id, spec.name)).or_insert_with(|| field.clone());
                 if first.value != field.value {
-                    let words = words![name = spec.name, noun = section.section.noun];
+                    let words = words![name = spec.name, noun = section.kind.noun];
                     let at = [&field.origin, &first.origin];
                     faults.report_values(texts::NOT_SHARED, at, words);
                 }

@@ -1,4 +1,4 @@
-//! Checks of an entry, and of the entries of a list together.
+//! Checks single entries, and the entries of a list together.
 
 use std::{
     borrow::Cow,
@@ -8,12 +8,12 @@ use std::{
 use super::{ContainerCheck, find_repeats, place_fault};
 use crate::{
     address::Glob,
-    desired::{self, Declared, DesiredEntry},
+    desired::{self, DeclaredEntry, DeclaredFields},
     field::{Accepted, Among, Compare},
     kind::{AddressKeyIn, FORMER_FIELD, Identity, Section, Shape, Spec, forms},
     manifest::{
-        faults::{KeyPart as Inner, LocatedFault, NodePosition, missing_field, texts, words},
-        read::document::{EntryState, SectionPart, Validity, identity},
+        faults::{KeyPart as Inner, LocatedFault, NodePosition, missing_field_fault, texts, words},
+        read::document::{EntryState, SectionPart, Validity, identify_entry},
     },
     origin::Origin,
     text::{alternatives, plural, with_article},
@@ -21,19 +21,19 @@ use crate::{
 };
 
 impl ContainerCheck<'_> {
-    /// Converts an entry, and returns its identity too. The kind checks the entry only if the schema
-    /// accepts it and no required field is missing.
+    /// Checks and converts an entry. Also returns its identity. The rules of the kind only apply if the
+    /// schema accepts the entry and no required field is missing.
     pub(super) fn convert_entry(
         &mut self,
         section: Section,
         part: SectionPart,
-    ) -> (DesiredEntry, Identity) {
+    ) -> (DeclaredEntry, Identity) {
         self.check_fields(section, &part.fields);
         let is_complete = self.check_required(section, &part);
         let values = part.fields.values();
         let state = match part.state {
             EntryState::Absent | EntryState::Unmanaged => {
-                // If it cannot be absent, that is reported elsewhere.
+                // A section whose entries cannot be absent reports that elsewhere.
                 if !section.keeps_entries() {
                     self.check_identity_only(section, &part, "absent");
                 }
@@ -47,22 +47,22 @@ impl ContainerCheck<'_> {
             }
         };
         let identity = match section.shape {
-            Shape::List => identity(section, &|name| values.get(name).cloned()),
+            Shape::List => identify_entry(section, &|name| values.get(name).cloned()),
             Shape::Container | Shape::Mapping | Shape::Switch => Identity::default(),
         };
         let SectionPart { origin, fields, .. } = part;
         let fields = rename_deprecated_keys(section, fields);
-        (DesiredEntry { key: identity.name.clone(), origin, state, fields }, identity)
+        (DeclaredEntry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
-    /// Reports one entry that a `- ` before each field split into two. Returns true if it found
-    /// one.
+    /// Reports an entry that is split into two, because a `- ` is before each field. Returns true if there
+    /// is one.
     pub(super) fn report_split_entry(&mut self, section: Section, parts: &[SectionPart]) -> bool {
         if section.shape != Shape::List {
             return false;
         }
-        let split_pair = parts.windows(2).find(|pair| {
-            match (only_field(section, &pair[0]), only_field(section, &pair[1])) {
+        let split_parts = parts.windows(2).find(|pair| {
+            match (find_only_field(section, &pair[0]), find_only_field(section, &pair[1])) {
                 (Some(first), Some(second)) => {
                     first != second
                         && (is_in_every_entry(section, first) || is_in_every_entry(section, second))
@@ -70,18 +70,19 @@ impl ContainerCheck<'_> {
                 _ => false,
             }
         });
-        let Some(pair) = split_pair else { return false };
+        let Some(pair) = split_parts else { return false };
         let at = [&pair[1].origin, &pair[0].origin];
         self.faults.report_keys(texts::SPLIT_ENTRY, at, words![noun = section.noun]);
         true
     }
 
-    /// Reports missing fields. Returns true if none is missing. An absent entry only needs its identity.
+    /// Reports missing required fields. Returns true if none is missing. An absent entry only needs its
+    /// identity.
     fn check_required(&mut self, section: Section, part: &SectionPart) -> bool {
         if section.shape != Shape::List && part.state == EntryState::Absent {
             return true;
         }
-        // Its fields belong to another section, which is reported elsewhere.
+        // All its fields belong to another section. This is reported elsewhere.
         if part.validity == Validity::Unchecked
             && part.fields.keys().all(|name| has_default(section, name))
         {
@@ -94,7 +95,7 @@ impl ContainerCheck<'_> {
             .filter(|name| !part.fields.contains_key(name))
             .collect();
         for name in &missing_names {
-            let fault = missing_field(name, schema, NodePosition::key(&part.origin));
+            let fault = missing_field_fault(name, schema, NodePosition::key(&part.origin));
             let fault = self.faults.push(fault);
             if section.shape == Shape::List {
                 fault.label("in this entry");
@@ -103,8 +104,8 @@ impl ContainerCheck<'_> {
         missing_names.is_empty()
     }
 
-    /// Reports the faults that the kind finds. If the schema refuses a value, only faults of a single
-    /// value are certain; others are not reported.
+    /// Reports the faults that the kind finds. If the schema refuses a value, only faults of single
+    /// values are reported: other faults may be its consequences.
     fn check_rules(&mut self, section: Section, part: &SectionPart, values: &Fields) {
         self.check_dots(section, part, values);
         section.check(values, true, &mut |fault| {
@@ -113,7 +114,7 @@ impl ContainerCheck<'_> {
                 return;
             }
             let at = match part.fields.origin(fault.field) {
-                // A value that should not be in the manifest is not marked.
+                // The key is marked, not the value: it should not be in the manifest.
                 Some(field) if fault.code == "literal-secret" => NodePosition::key(&field),
                 Some(field) => match fault.inner_key {
                     Some(name) => NodePosition { origin: field, part: Inner::NestedValue(name) },
@@ -122,7 +123,7 @@ impl ContainerCheck<'_> {
                 None => NodePosition::key(&part.origin),
             };
             let other = fault.other_field.and_then(|name| part.fields.origin(name));
-            // A second label on the same line would add nothing.
+            // A related place on the same line adds no information.
             let other = other
                 .filter(|other| (&other.file, other.line) != (&at.origin.file, at.origin.line));
             let related = other.map(|other| NodePosition::value(&other));
@@ -133,7 +134,7 @@ impl ContainerCheck<'_> {
     /// Reports an entry whose name is `.` or `..`. URL paths cannot contain such a segment, so the
     /// entry could be created but not changed or removed.
     fn check_dots(&mut self, section: Section, part: &SectionPart, values: &Fields) {
-        for address_key in &section.scoped_kind.handle {
+        for address_key in &section.scoped_kind.address_keys {
             if !matches!(address_key.location, AddressKeyIn::Path(_)) {
                 continue;
             }
@@ -151,13 +152,14 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// The glob for the names of unmanaged entries; `None` after a fault.
+    /// Checks an unmanaged entry. Returns the glob for names; `None` after a fault.
     pub(super) fn unmanaged_glob(&mut self, section: Section, part: &SectionPart) -> Option<Glob> {
         self.check_identity_only(section, part, "unmanaged");
         if !self.check_required(section, part) {
             return None;
         }
-        let identity = identity(section, &|name| part.fields.get(name).map(|field| field.value));
+        let identity =
+            identify_entry(section, &|name| part.fields.get(name).map(|field| field.value));
         let glob = Glob::for_names(&identity.name);
         if let Err(why) = &glob {
             self.faults.report_key(texts::IDENTITY_GLOB, &part.origin, words![why]);
@@ -165,11 +167,11 @@ impl ContainerCheck<'_> {
         glob.ok()
     }
 
-    /// Reports fields outside the identity: an entry with this `state` must declare no others.
+    /// Reports fields that do not belong to the identity: an entry with this `state` must not have them.
     fn check_identity_only(&mut self, section: Section, part: &SectionPart, state: &str) {
         for (name, field) in part.fields.iter() {
             let spec = section.spec(name);
-            // Fields that are never sent also belong to the identity, such as former URLs of a hook.
+            // Fields that are never sent, such as former URLs of a hook, also belong to the identity.
             if spec.is_some_and(|spec| {
                 section.identity.contains(&name) || spec.field.accepted == Accepted::Never
             }) {
@@ -182,8 +184,8 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Reports pairs of entries with the same value in a field that must be unique.
-    fn check_unique_values(&mut self, section: Section, entries: &[DesiredEntry]) {
+    /// Reports pairs of entries with equal values in a field that must be unique.
+    fn check_unique_values(&mut self, section: Section, entries: &[DeclaredEntry]) {
         for spec in section.specs().iter().filter(|spec| spec.field.among == Among::Unique) {
             let values = entries.iter().filter_map(|entry| {
                 let field = entry.fields.get(spec.name)?;
@@ -197,15 +199,15 @@ impl ContainerCheck<'_> {
     }
 
     /// Reports pairs of entries that exclude each other, such as two issue trackers.
-    fn check_exclusive(&mut self, section: Section, entries: &[DesiredEntry]) {
-        let exclusive =
+    fn check_exclusive(&mut self, section: Section, entries: &[DeclaredEntry]) {
+        let present_entries =
             entries.iter().filter(|entry| entry.state == desired::EntryPresence::Present);
-        let exclusive = exclusive.filter_map(|entry| {
+        let entries_by_group = present_entries.filter_map(|entry| {
             section
                 .exclusive_group(&entry.key)
                 .map(|exclusive_group| (exclusive_group, (exclusive_group, entry)))
         });
-        for ((what, first), (_, entry)) in find_repeats(exclusive) {
+        for ((what, first), (_, entry)) in find_repeats(entries_by_group) {
             if first.key != entry.key {
                 let words = words![noun = self.scope.noun(), what];
                 let at = [entry, first].map(|member| field_position(member, section.identity[0]));
@@ -218,7 +220,7 @@ impl ContainerCheck<'_> {
     fn check_nearly_equal(
         &mut self,
         section: Section,
-        entries: &[DesiredEntry],
+        entries: &[DeclaredEntry],
         identities: &[Identity],
     ) {
         if section.identity.last().is_none_or(|name| section.field(name).compare != Compare::Url) {
@@ -238,16 +240,19 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Reports a former identity that another entry still has.
+    /// Reports former identities that another entry has now.
     fn check_former_identities(
         &mut self,
         section: Section,
-        entries: &[DesiredEntry],
+        entries: &[DeclaredEntry],
         identities: &[Identity],
     ) {
         let identified_entries = entries.iter().zip(identities);
         self.check_renames(section, identified_entries.clone());
-        if identities.iter().all(|identity| identity.keys.len() < 2 && identity.former.is_empty()) {
+        if identities
+            .iter()
+            .all(|identity| identity.keys.len() < 2 && identity.former_keys.is_empty())
+        {
             return;
         }
         let current_entries: HashMap<_, _> = identified_entries
@@ -255,58 +260,60 @@ impl ContainerCheck<'_> {
             .filter(|(entry, identity)| {
                 entry.state == desired::EntryPresence::Present
                     && identity.keys.len() == 1
-                    && identity.former.is_empty()
+                    && identity.former_keys.is_empty()
             })
             .map(|(entry, identity)| (&identity.keys[0], entry))
             .collect();
         for (entry, identity) in identified_entries {
-            let mut former = identity.keys.iter().skip(1).chain(&identity.former);
-            let Some(other) = former.find_map(|former| current_entries.get(former)) else {
+            let mut former = identity.keys.iter().skip(1).chain(&identity.former_keys);
+            let Some(other_entry) = former.find_map(|former| current_entries.get(former)) else {
                 continue;
             };
             let at = field_position(entry, "previously");
             let words = words![noun = section.noun];
             self.faults.report_pair(
                 texts::FORMER_ENTRY,
-                [at, NodePosition::key(&other.origin)],
+                [at, NodePosition::key(&other_entry.origin)],
                 words,
             );
         }
     }
 
-    /// Reports former names that lead to two entries, or to the entry itself, also by way of others.
+    /// Reports former names that two entries claim, and circles of former names.
     fn check_renames<'e>(
         &mut self,
         section: Section,
-        all: impl Iterator<Item = (&'e DesiredEntry, &'e Identity)>,
+        all: impl Iterator<Item = (&'e DeclaredEntry, &'e Identity)>,
     ) {
         let words = words![noun = section.noun];
-        let mut first_claims: HashMap<&str, &DesiredEntry> = HashMap::new();
-        let mut former: HashMap<&str, (&DesiredEntry, &[String])> = HashMap::new();
-        for (entry, identity) in all.filter(|(_, identity)| !identity.former.is_empty()) {
-            former.insert(identity.current_key(), (entry, &identity.former));
-            for name in &identity.former {
-                let first = *first_claims.entry(name).or_insert(entry);
+        let mut first_by_name: HashMap<&str, &DeclaredEntry> = HashMap::new();
+        let mut former_by_key: HashMap<&str, (&DeclaredEntry, &[String])> = HashMap::new();
+        for (entry, identity) in all.filter(|(_, identity)| !identity.former_keys.is_empty()) {
+            former_by_key.insert(identity.current_key(), (entry, &identity.former_keys));
+            for name in &identity.former_keys {
+                let first = *first_by_name.entry(name).or_insert(entry);
                 if !std::ptr::eq(first, entry) {
                     let places = [entry, first].map(|entry| field_position(entry, FORMER_FIELD));
                     self.faults.report_pair(texts::FORMER_ENTRY_OF_TWO, places, words);
                 }
             }
         }
-        let mut settled = HashMap::new();
-        let mut keys: Vec<_> = former.keys().copied().collect();
+        let mut is_acyclic_by_key = HashMap::new();
+        let mut keys: Vec<_> = former_by_key.keys().copied().collect();
         keys.sort_unstable();
-        if let Some(key) = keys.into_iter().find(|key| is_circular(key, &former, &mut settled)) {
-            let at = field_position(former[key].0, FORMER_FIELD);
+        if let Some(key) =
+            keys.into_iter().find(|key| is_circular(key, &former_by_key, &mut is_acyclic_by_key))
+        {
+            let at = field_position(former_by_key[key].0, FORMER_FIELD);
             self.faults.report(texts::FORMER_ENTRY_CIRCLE, at, words);
         }
     }
 
-    /// Reports pairs of entries that conflict: with the same identity, a unique value, and so on.
+    /// Reports pairs of entries that conflict, for example because of equal identities or unique values.
     pub(super) fn check_duplicates(
         &mut self,
         section: Section,
-        entries: &[DesiredEntry],
+        entries: &[DeclaredEntry],
         identities: Vec<Identity>,
     ) {
         if entries.len() < 2 {
@@ -316,14 +323,13 @@ impl ContainerCheck<'_> {
         self.check_exclusive(section, entries);
         self.check_former_identities(section, entries, &identities);
         self.check_nearly_equal(section, entries, &identities);
-        // The first entry by its name in manifests, and by its identity on the service.
-        let mut first_by_key: [HashMap<Cow<'_, str>, &DesiredEntry>; 2] = Default::default();
+        // The first entries, by their key in manifests and by their key on the service.
+        let mut first_by_key: [HashMap<Cow<'_, str>, &DeclaredEntry>; 2] = Default::default();
         let identified_entries =
             entries.iter().zip(identities).filter(|(entry, _)| !entry.key.is_empty());
         for (entry, identity) in identified_entries {
             let service_key = identity.keys.into_iter().next().unwrap_or_default();
-            // If manifests can choose a name for the entry, the service identifies it by other
-            // fields.
+            // If manifests give the entry a name, the service identifies it by other fields.
             let is_named = service_key != entry.key;
             let keys = [(Cow::Borrowed(&*entry.key), false), (Cow::Owned(service_key), is_named)];
             // Both keys are recorded, also if the first one is a duplicate.
@@ -335,21 +341,21 @@ impl ContainerCheck<'_> {
             );
             if let Some((first, is_on_service)) = duplicates.collect::<Vec<_>>().into_iter().next()
             {
-                let skipped_count =
+                let skipped_fields =
                     if is_on_service { section.identity.len().saturating_sub(1) } else { 0 };
-                let names = &section.identity[skipped_count..];
+                let names = &section.identity[skipped_fields..];
                 self.report_duplicate(section, names, [first, entry], is_named && !is_on_service);
             }
         }
     }
 
-    /// Reports two entries with equal values of `names`, the fields of their identity. With `is_named`,
-    /// the name comes from the manifest, so their URLs may differ.
+    /// Reports two entries with equal values of `names`, fields of their identity. If `is_named`, only
+    /// their names in manifests are equal, and their URLs may differ.
     fn report_duplicate(
         &mut self,
         section: Section,
         names: &[&str],
-        pair: [&DesiredEntry; 2],
+        pair: [&DeclaredEntry; 2],
         is_named: bool,
     ) {
         let [first, entry] = pair;
@@ -359,9 +365,9 @@ impl ContainerCheck<'_> {
             let has_default_value = declared.is_none_or(|field| field.value.text() == Some(value));
             has_default_value.then(|| format!(": without `{name}` it is `{value}`"))
         });
-        let url_of = |entry: &DesiredEntry| entry.fields.get("url").map(|url| url.value);
-        // The identity as written, if the key consists of it.
-        let identity_texts = |entry: &DesiredEntry| {
+        let url_of = |entry: &DeclaredEntry| entry.fields.get("url").map(|url| url.value);
+        // The identity as written, if the key of the entry consists of it.
+        let identity_texts = |entry: &DeclaredEntry| {
             let fields = names.iter().filter_map(|name| entry.fields.get(name));
             let texts = fields.filter_map(|field| field.value.text().map(str::to_owned));
             let texts: Vec<_> = texts.collect();
@@ -377,7 +383,7 @@ impl ContainerCheck<'_> {
         let name = names.first().copied().unwrap_or_default();
         let mut places = [field_position(entry, name), field_position(first, name)];
         if places[0] == places[1] {
-            // A field that a rule merged into both entries has one place, so point at the entries.
+            // A rule sets the field in both entries, so its place is the same: point at the entries.
             places = [entry, first].map(|entry| NodePosition::key(&entry.origin));
         }
         let [at, other] = places;
@@ -391,8 +397,8 @@ impl ContainerCheck<'_> {
     }
 }
 
-/// The field without a default, if the entry has exactly one.
-fn only_field(section: Section, part: &SectionPart) -> Option<&str> {
+/// The name of the field of an entry, if it has exactly one, apart from fields with a default.
+fn find_only_field(section: Section, part: &SectionPart) -> Option<&str> {
     let mut names_without_default = part.fields.keys().filter(|name| !has_default(section, name));
     names_without_default.next().filter(|_| names_without_default.next().is_none())
 }
@@ -401,29 +407,27 @@ fn only_field(section: Section, part: &SectionPart) -> Option<&str> {
 fn is_in_every_entry(section: Section, name: &str) -> bool {
     let required = section.table().schema["required"].as_array();
     section.identity.contains(&name)
-        || required.is_some_and(|required_names| {
-            required_names.iter().any(|required_name| required_name == name)
-        })
+        || required.is_some_and(|names| names.iter().any(|other| other == name))
 }
 
-/// True if the field `name` has a default, so manifests may omit it.
+/// True if the field `name` has a default.
 fn has_default(section: Section, name: &str) -> bool {
     section.spec(name).is_some_and(Spec::has_default)
 }
 
-/// The position of the field `name` of an entry at `start`; of its start if it lacks the field.
-fn value_position(fields: &Declared, name: &str, start: &Origin) -> NodePosition {
+/// The position of the field `name`; if the entry lacks it, the position of the entry at `start`.
+fn value_position(fields: &DeclaredFields, name: &str, start: &Origin) -> NodePosition {
     let field = fields.origin(name);
     field.map_or_else(|| NodePosition::key(start), |field| NodePosition::value(&field))
 }
 
-/// The position of the field `name` of `entry`, or of its start.
-fn field_position(entry: &DesiredEntry, name: &str) -> NodePosition {
+/// The position of the field `name` of `entry`; if it lacks the field, the position of the entry.
+fn field_position(entry: &DeclaredEntry, name: &str) -> NodePosition {
     value_position(&entry.fields, name, &entry.origin)
 }
 
-/// Replaces deprecated names of nested keys. They were reported before.
-fn rename_deprecated_keys(section: Section, fields: Declared) -> Declared {
+/// Replaces deprecated names of nested keys. Another check reports them.
+fn rename_deprecated_keys(section: Section, fields: DeclaredFields) -> DeclaredFields {
     let mapping_spec = |name: &str| section.spec(name).filter(|spec| spec.is_mapping());
     if !fields.keys().any(|name| mapping_spec(name).is_some()) {
         return fields;
@@ -437,19 +441,20 @@ fn rename_deprecated_keys(section: Section, fields: Declared) -> Declared {
     renamed.collect()
 }
 
-/// True if the former names of the entry `key` lead back to it. `settled` are the entries that were
-/// followed already: those that lead to no circle are `true`.
+/// True if the former names of the entry `key` lead to a circle. `is_acyclic_by_key` has the entries that
+/// were followed before: `true` for those that lead to no circle.
 fn is_circular<'k>(
     key: &'k str,
-    former: &HashMap<&'k str, (&'k DesiredEntry, &'k [String])>,
-    settled: &mut HashMap<&'k str, bool>,
+    former_by_key: &HashMap<&'k str, (&'k DeclaredEntry, &'k [String])>,
+    is_acyclic_by_key: &mut HashMap<&'k str, bool>,
 ) -> bool {
-    let Some((_, names)) = former.get(key) else { return false };
-    match settled.get(key) {
-        Some(is_sound) => return !is_sound,
-        None => drop(settled.insert(key, false)),
+    let Some((_, names)) = former_by_key.get(key) else { return false };
+    match is_acyclic_by_key.get(key) {
+        Some(is_acyclic) => return !is_acyclic,
+        None => drop(is_acyclic_by_key.insert(key, false)),
     }
-    let is_any = names.iter().any(|name| is_circular(name, former, settled));
-    settled.insert(key, !is_any);
-    is_any
+    let is_part_of_circle =
+        names.iter().any(|name| is_circular(name, former_by_key, is_acyclic_by_key));
+    is_acyclic_by_key.insert(key, !is_part_of_circle);
+    is_part_of_circle
 }

@@ -1,14 +1,14 @@
-//! Checks of single fields and of pairs of fields.
+//! Checks single fields and pairs of fields.
 
 use std::collections::BTreeSet;
 
 use jiff::civil::Date;
 
-use super::{ContainerCheck, is_below, path};
+use super::{ContainerCheck, is_inside_folder, path};
 use crate::{
-    desired::Declared,
+    desired::DeclaredFields,
     field::{Field, NamedObject, Required, Tier, ValueType, is_on},
-    kind::{Section, Spec, Unsupported, needs, replacement_advice},
+    kind::{Section, Spec, UnsupportedValue, needs, replacement_advice},
     manifest::{
         config,
         faults::{KeyPart, NodePosition, texts, words},
@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl ContainerCheck<'_> {
-    /// Checks the fields that the table of the kind has.
-    pub(super) fn check_fields(&mut self, section: Section, fields: &Declared) {
+    /// Checks the fields of an entry.
+    pub(super) fn check_fields(&mut self, section: Section, fields: &DeclaredFields) {
         for (name, field) in fields.iter() {
             let field = &field;
             for reference in field.value.sources() {
@@ -32,11 +32,11 @@ impl ContainerCheck<'_> {
             self.check_release(section, spec, field);
             let modern = spec.field.replaced_by();
             match modern.and_then(|modern| Some((modern, fields.origin(modern)?))) {
-                Some((modern, twin)) => {
+                Some((modern, modern_origin)) => {
                     let is_opposite = spec.field.is_opposite();
                     let texts = [texts::BOTH_SPELLINGS, texts::BOTH_SPELLINGS_OPPOSITE];
                     let words = words![name, modern];
-                    let at = [&field.origin, &twin];
+                    let at = [&field.origin, &modern_origin];
                     self.faults.report_keys(texts[usize::from(is_opposite)], at, words);
                 }
                 None => self.check_deprecated(section, spec, field),
@@ -44,53 +44,62 @@ impl ContainerCheck<'_> {
             self.check_mapping(spec, field);
             self.check_related_fields(spec, field, fields);
             self.check_ascii(spec, field);
-            self.check_expiry(spec, field);
+            self.check_access_end(spec, field);
             self.check_names(spec, field);
         }
     }
 
-    /// The field must exist in the declared tier.
+    /// Reports a field that the declared tier does not have.
     fn check_tier(&mut self, section: Section, spec: &'static Spec, field: &Sourced<Value>) {
         let value = field.value.plain();
         if spec.has_default() && value.is_some() && value == spec.schema.get("default") {
             return;
         }
-        // A section that the tier lacks is reported once.
+        // If the tier lacks the whole section, that is reported once, for the section.
         if spec.field.available.tier > section.tier() {
             let at = NodePosition::key(&field.origin);
-            return self.require_tier(spec.name, spec.field.available.tier, at);
+            return self.check_required_tier(spec.name, spec.field.available.tier, at);
         }
         for (part, needed) in spec.row_tiers(&field.value) {
             if needed > section.tier() {
-                self.require_tier(part, needed, part_position(field, KeyPart::NestedValue(part)));
+                self.check_required_tier(
+                    part,
+                    needed,
+                    part_position(field, KeyPart::NestedValue(part)),
+                );
             }
         }
     }
 
-    /// `name` must exist in the declared tier.
-    pub(super) fn require_tier(&mut self, name: &str, needed: Tier, at: NodePosition) {
+    /// Reports `name` if the declared tier is lower than `needed`.
+    pub(super) fn check_required_tier(&mut self, name: &str, needed: Tier, at: NodePosition) {
         if let Some(tier) = self.context.tier.filter(|tier| *tier < needed) {
             self.faults.report(texts::TIER, at, words![name, needed, tier]);
         }
     }
 
-    /// The field must exist in the declared release.
+    /// Reports a field or value that the declared release does not have.
     fn check_release(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
         let Some(release) = self.context.release else { return };
-        // A section that the release lacks is reported once.
+        // If the release lacks the whole section, that is reported once, for the section.
         let unsupported = section.table().unsupported_value(spec, &field.value, release);
-        if let Some(Unsupported { message: what, help }) = unsupported
+        if let Some(UnsupportedValue { message: what, help }) = unsupported
             && section.since().is_none_or(|since| since <= release)
         {
             self.faults.report_key(texts::RELEASE, &field.origin, words![what, help, release]);
         }
     }
 
-    /// The field that another one needs must be on, and a level must not exceed its limit.
-    fn check_related_fields(&mut self, spec: &Spec, field: &Sourced<Value>, fields: &Declared) {
+    /// Reports a field whose switch is off, and a level that exceeds its limit.
+    fn check_related_fields(
+        &mut self,
+        spec: &Spec,
+        field: &Sourced<Value>,
+        fields: &DeclaredFields,
+    ) {
         let name = spec.name;
         let Some(value) = field.value.plain() else { return };
-        let switch = spec.field.relations.switch();
+        let switch = spec.field.relations.switch_field();
         if let Some(switch) = switch.filter(|_| !needs::is_off(value))
             && let Some(switch_field) = fields.get(switch)
             && switch_field.value.plain().is_some_and(needs::is_off)
@@ -111,7 +120,7 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Text that later releases only accept as ASCII.
+    /// Reports texts with non-ASCII characters in a field for which newer releases refuse them.
     fn check_ascii(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(from) = spec.field.valid.ascii_from else { return };
         let items = field.value.plain().and_then(Json::as_array).into_iter().flatten();
@@ -119,38 +128,42 @@ impl ContainerCheck<'_> {
             return;
         }
         let is_refused = self.context.release.is_some_and(|release| release >= from);
-        let texts = if is_refused { texts::NO_ASCII } else { texts::NO_ASCII_LATER };
-        self.faults.report_value(texts, &field.origin, words![name = spec.name, from]);
+        let problem_texts = if is_refused { texts::NO_ASCII } else { texts::NO_ASCII_LATER };
+        self.faults.report_value(problem_texts, &field.origin, words![name = spec.name, from]);
     }
 
-    /// The keys of a mapping must not repeat each other, and a switch needs its required limit.
+    /// Reports a mapping with both names of a renamed key, and one whose switch is on without its limit.
     fn check_mapping(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(object) = field.value.plain().and_then(Json::as_object) else { return };
         let at = |key: &str| part_position(field, KeyPart::NestedKey(vec![key.to_owned()]));
-        for part in spec.parts {
+        for part in spec.key_fields {
             let key = part.name;
-            let old = spec.parts.iter().find(|old_part| old_part.replaced_by() == Some(key));
-            let old = old.map(|old| old.name).filter(|old| object.contains_key(*old));
-            if let Some(old) = old.filter(|_| object.contains_key(key)) {
-                let words = words![name = old, modern = key];
-                self.faults.report_pair(texts::BOTH_SPELLINGS_WITHIN, [at(old), at(key)], words);
+            let old = spec.key_fields.iter().find(|old_part| old_part.replaced_by() == Some(key));
+            let old_name = old.map(|old| old.name).filter(|old| object.contains_key(*old));
+            if let Some(old_name) = old_name.filter(|_| object.contains_key(key)) {
+                let words = words![name = old_name, modern = key];
+                self.faults.report_pair(
+                    texts::BOTH_SPELLINGS_WITHIN,
+                    [at(old_name), at(key)],
+                    words,
+                );
             }
             let limits = part.relations.limits;
             let Some(switch) = limits.filter(|_| part.required == Required::WithLimited) else {
                 continue;
             };
-            let limit = object.get(key).or_else(|| object.get(old?));
+            let limit = object.get(key).or_else(|| object.get(old_name?));
             if object.get(switch).is_some_and(is_on) && !limit.is_some_and(is_on) {
                 self.faults.report(texts::UNLIMITED, at(switch), words![name = spec.name, key]);
             }
         }
     }
 
-    /// Warns of a deprecated field, also within a value. The field that replaces it must exist.
+    /// Warns about a deprecated field, also within a value, if the declared release has its replacement.
     fn check_deprecated(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
         let (release, until) = (self.context.release, spec.field.available.until);
         if release.zip(until).is_some_and(|(release, until)| release >= until) {
-            // An error already says so.
+            // `check_release` reports an error.
             return;
         }
         let modern = spec.field.replaced_by().and_then(|name| section.spec(name));
@@ -179,23 +192,26 @@ impl ContainerCheck<'_> {
             &mut Vec::new(),
             &mut deprecated_fields,
         );
-        for (name, modern, inner) in deprecated_fields {
-            let part = if inner.is_empty() { KeyPart::Key } else { KeyPart::NestedKey(inner) };
+        for (name, modern, inner_names) in deprecated_fields {
+            let part =
+                if inner_names.is_empty() { KeyPart::Key } else { KeyPart::NestedKey(inner_names) };
             let at = part_position(field, part);
             self.faults.report(texts::DEPRECATED, at, words![name]).help_if(modern);
         }
     }
 
-    /// Checks of a secret or a file that need no access to it.
+    /// Checks the name of a secret or file, without access to it.
     fn check_reference(&mut self, name: &str, reference: &Reference, at: NodePosition) {
-        let texts = match reference {
-            // Why its name is not filled in is reported where that is tried.
+        let problem_texts = match reference {
+            // The merge reports why the name could not be filled in.
             _ if reference.is_template() => return,
-            Reference::Env(variable) if !is_variable(variable) => match variable.chars().next() {
-                Some('$' | '%') => texts::DOLLAR_VARIABLE,
-                Some(' ') => texts::BLANK_VARIABLE,
-                _ => texts::NO_VARIABLE,
-            },
+            Reference::Env(variable) if !is_variable_name(variable) => {
+                match variable.chars().next() {
+                    Some('$' | '%') => texts::DOLLAR_VARIABLE,
+                    Some(' ') => texts::BLANK_VARIABLE,
+                    _ => texts::NO_VARIABLE,
+                }
+            }
             Reference::Env(variable) if self.context.allowed.refuses(variable) => {
                 let or_allow = match allowable_prefix(variable) {
                     Some(_) => {
@@ -210,15 +226,15 @@ impl ContainerCheck<'_> {
                 return;
             }
             Reference::File(path) if path.contains(char::is_control) => texts::CONTROL_IN_PATH,
-            Reference::File(path) if !is_below(path) => texts::OUTSIDE_FILE,
+            Reference::File(path) if !is_inside_folder(path) => texts::OUTSIDE_FILE,
             Reference::Env(_) | Reference::File(_) | Reference::Text(_) | Reference::Data(_) => {
                 return;
             }
         };
-        self.faults.report(texts, at, words![name]);
+        self.faults.report(problem_texts, at, words![name]);
     }
 
-    /// A group or project must be named by its path.
+    /// Reports names of groups and projects that are not full paths, and names that are listed twice.
     fn check_names(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let (names, value) = (spec.field.names, field.value.plain());
         let words = words![name = spec.name];
@@ -226,34 +242,35 @@ impl ContainerCheck<'_> {
             let fault = self.faults.report_value(texts::NO_FULL_PATH, &field.origin, words);
             fault.help = path::suggest_path_fix(path).or(fault.help.take());
         }
-        let lists_names = matches!(names, Some(NamedObject::User | NamedObject::Group));
-        let items = value.and_then(Json::as_array).filter(|_| lists_names);
-        let mut unique = BTreeSet::new();
+        let is_name_list = matches!(names, Some(NamedObject::User | NamedObject::Group));
+        let items = value.and_then(Json::as_array).filter(|_| is_name_list);
+        let mut seen_names = BTreeSet::new();
         let mut texts = items.into_iter().flatten().filter_map(Json::as_str);
-        if !texts.all(|name| unique.insert(name.to_lowercase())) {
+        if !texts.all(|name| seen_names.insert(name.to_lowercase())) {
             self.faults.report_value(texts::LISTED_TWICE, &field.origin, words);
         }
     }
 
-    /// The end of an access should not be in the past: the service refuses to create such an entry.
-    fn check_expiry(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let is_end = spec.field.value_type == ValueType::Date && spec.name.ends_with("expires_at");
-        let text = field.value.text().filter(|_| is_end);
-        let day = text.and_then(|day| day.parse::<Date>().ok());
-        if day.is_some_and(|day| day < self.context.today) {
-            // A warning only: a date that has passed must not block all other projects.
+    /// Warns if access ends in the past: the service refuses to create such an entry.
+    fn check_access_end(&mut self, spec: &Spec, field: &Sourced<Value>) {
+        let is_access_end =
+            spec.field.value_type == ValueType::Date && spec.name.ends_with("expires_at");
+        let text = field.value.text().filter(|_| is_access_end);
+        let date = text.and_then(|day| day.parse::<Date>().ok());
+        if date.is_some_and(|day| day < self.context.today) {
+            // Only a warning: a date that has passed must not block all other projects.
             let words = words![name = spec.name];
             self.faults.report_key(texts::PAST_EXPIRY, &field.origin, words);
         }
     }
 }
 
-/// The `part` of a field.
+/// The position of `part` of a field.
 fn part_position(field: &Sourced<Value>, part: KeyPart) -> NodePosition {
     NodePosition { origin: field.origin.clone(), part }
 }
 
-/// A deprecated field: its name, what to use instead, and the names that lead to it.
+/// A deprecated field: its name, help, and the path of keys to it.
 type DeprecatedField = (String, Option<String>, Vec<String>);
 
 /// Adds the field `name` of `schema` if it is deprecated, and deprecated fields within `value`.
@@ -279,8 +296,8 @@ fn find_deprecated(
     }
 }
 
-/// The name of a group or project in a `value` of `schema` that is not a full path. The `names` of its
-/// field are passed because it takes long to read them out of a schema.
+/// The first name of a group or project in a `value` of `schema` that is not a full path. `names` is the
+/// type of object that the field names. The caller passes it, because reading it from a schema is slow.
 fn find_wrong_path<'v>(
     names: Option<NamedObject>,
     schema: &Json,
@@ -289,10 +306,10 @@ fn find_wrong_path<'v>(
     let is_path = matches!(names, Some(NamedObject::Group | NamedObject::Project));
     match value {
         Json::String(path) => {
-            let is_wrong = path.contains([' ', ':', '@']) || path.starts_with('/');
+            let has_wrong_form = path.contains([' ', ':', '@']) || path.starts_with('/');
             let has_group =
                 path.is_empty() || path.contains('/') || names != Some(NamedObject::Project);
-            Some(path.as_str()).filter(|_| is_path && (is_wrong || !has_group))
+            Some(path.as_str()).filter(|_| is_path && (has_wrong_form || !has_group))
         }
         Json::Array(items) => {
             let schema = if is_path { schema } else { &schema["items"] };
@@ -308,7 +325,7 @@ fn find_wrong_path<'v>(
 }
 
 /// True if `name` is a valid name of an environment variable.
-fn is_variable(name: &str) -> bool {
+fn is_variable_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

@@ -1,9 +1,8 @@
-//! The third part: makes [`Desired`] from merged groups and projects.
+//! The third part of loading: checks merged groups and projects, and makes [`Desired`] from them.
 //!
-//! Its input are merged containers. Its output are the containers of the run and every fault that
-//! can be found without the service: faults that span fields, entries or documents, and those that
-//! kinds find. A fault has an origin, so it points into the right document. This part reads no
-//! manifest (the texts are gone) and knows no live state.
+//! It finds every fault that can be found without the service: faults that span fields, entries or
+//! documents, and those that kinds find. A fault has an origin, so it points into the right document.
+//! This part reads no manifests (their texts were dropped) and no live state.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, hash_map},
@@ -14,9 +13,9 @@ use std::{
 use jiff::civil::Date;
 
 use super::{
-    config::Manages,
+    config::ManagedPaths,
     faults::{Faults, LocatedFault, NodeFault, NodePosition, texts, words},
-    layer::{Included, LayerRules, Layered},
+    layer::{IncludedContainer, LayerRules, MergeResult},
     parallel::map_parallel,
     read::document::{
         DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity,
@@ -28,8 +27,8 @@ use crate::{
         words::{self, Meaning},
     },
     desired::{
-        self, Container, ContainerLife, CreationPolicy, DeclaredSection, Desired, DesiredEntry,
-        PROJECTS_KEY, Unlisted,
+        self, Container, ContainerLifecycle, CreationPolicy, DeclaredEntry, DeclaredSection,
+        Desired, PROJECTS_KEY, Unlisted,
     },
     field::{Scope, Tier},
     kind::{CollectionTrait, EntryFault, Section, Shape, Spec},
@@ -49,19 +48,19 @@ mod named;
 pub(super) mod path;
 mod within;
 
-pub(super) use named::is_below;
+pub(super) use named::is_inside_folder;
 
-/// Facts for checks apart from the declarations.
+/// Facts for checks, in addition to the declarations.
 #[derive(Debug)]
 pub(super) struct CheckContext {
     /// The tier of the service, if `undrift.yaml` sets it.
     pub(super) tier: Option<Tier>,
-    /// The groups and projects that may be declared; all by default.
-    pub(super) manages: Option<Manages>,
+    /// The groups and projects that may be declared; `None` allows all.
+    pub(super) manages: Option<ManagedPaths>,
     /// The release, if `undrift.yaml` sets it.
     pub(super) release: Option<Release>,
     pub(super) today: Date,
-    /// Access to files that manifests name, unless they are elsewhere.
+    /// Reads files that manifests name; `None` if they are not on this machine.
     pub(super) files: Option<Secrets>,
     /// The environment variables that manifests may name.
     pub(super) allowed: AllowedVariables,
@@ -74,27 +73,27 @@ impl CheckContext {
     }
 }
 
-/// Checks everything. The named containers become [`Desired`].
-pub(super) fn check(
-    layered: Layered,
+/// Checks all declarations. Returns the named containers as [`Desired`].
+pub(super) fn check_declarations(
+    layered: MergeResult,
     rules: &LayerRules,
     context: &CheckContext,
 ) -> (Desired, Faults) {
-    let Layered {
+    let MergeResult {
         containers,
-        invented_containers: invented,
-        acknowledgements: acknowledged,
+        invented_containers,
+        acknowledgements: acknowledgement_documents,
         mut faults,
         ..
     } = layered;
     let mut named_flags =
         containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
-    let checked = map_parallel(containers, |merged| check_container(merged, context));
-    check_invented(invented, context, &mut faults);
-    let mut containers = Vec::with_capacity(checked.len());
-    for (container, found) in checked {
+    let checked_containers = map_parallel(containers, |merged| check_container(merged, context));
+    check_invented(invented_containers, context, &mut faults);
+    let mut containers = Vec::with_capacity(checked_containers.len());
+    for (container, container_faults) in checked_containers {
         containers.push(container);
-        faults.items.extend(found.items);
+        faults.items.extend(container_faults.items);
     }
     between::mark_namespaces(&mut containers);
     let declared =
@@ -104,9 +103,9 @@ pub(super) fn check(
     between::check_named_scopes(&containers, &declared, &mut faults);
     between::check_display_names(&containers, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
-    let acknowledgements: Vec<_> = acknowledged
+    let acknowledgements: Vec<_> = acknowledgement_documents
         .into_iter()
-        .filter_map(|document| acknowledgements::check_expiry(document, context, &mut faults))
+        .filter_map(|document| acknowledgements::warn_if_expired(document, context, &mut faults))
         .collect();
     acknowledgements::check_addresses(&acknowledgements, &declared, &mut faults);
     acknowledgements::report_unused(&acknowledgements, &declared, rules, &mut faults);
@@ -115,32 +114,36 @@ pub(super) fn check(
     (Desired { containers, acknowledgements, moves }, faults)
 }
 
-/// All containers by their paths in lower case.
-type DeclaredPaths<'c> = BTreeMap<String, &'c Container>;
+/// All containers, by their lower-case paths.
+type ContainersByPath<'c> = BTreeMap<String, &'c Container>;
 
-/// Checks the containers that rules would include. A fault at a place is reported once, and not if
-/// a declared container has the same fault.
+/// Checks the containers at invented paths. A fault is reported once for each position, and not if a
+/// declared container has the same fault.
 fn check_invented(
     invented: Vec<(Box<DeclaredContainer>, Faults)>,
     context: &CheckContext,
     faults: &mut Faults,
 ) {
-    let key = |fault: &NodeFault| (fault.position.clone(), fault.code);
-    let mut reported: BTreeSet<_> = faults.items.iter().map(key).collect();
+    let fault_key = |fault: &NodeFault| (fault.position.clone(), fault.code);
+    let mut reported_keys: BTreeSet<_> = faults.items.iter().map(fault_key).collect();
     for (merged, layer_faults) in invented {
         // Rules never include containers outside of `manages`.
         if context.manages(&merged.path.value) {
-            let found = check_container(merged, context).1.items;
-            let found = layer_faults.items.into_iter().chain(found);
-            let new: Vec<_> = found.filter(|fault| !reported.contains(&key(fault))).collect();
-            reported.extend(new.iter().map(key));
-            faults.items.extend(new);
+            let check_faults = check_container(merged, context).1.items;
+            let all_faults = layer_faults.items.into_iter().chain(check_faults);
+            let new_faults: Vec<_> =
+                all_faults.filter(|fault| !reported_keys.contains(&fault_key(fault))).collect();
+            reported_keys.extend(new_faults.iter().map(fault_key));
+            faults.items.extend(new_faults);
         }
     }
 }
 
 /// Checks a container that a rule includes.
-pub(super) fn check_included(included: Included, context: &CheckContext) -> (Container, Faults) {
+pub(super) fn check_included(
+    included: IncludedContainer,
+    context: &CheckContext,
+) -> (Container, Faults) {
     let (container, faults) = check_container(included.merged, context);
     (Container { including_glob: Some(included.rule_glob), ..container }, faults)
 }
@@ -152,7 +155,7 @@ fn check_container(merged: Box<DeclaredContainer>, context: &CheckContext) -> (C
     (container, check.faults)
 }
 
-/// The section of projects that corresponds to `section` of a group.
+/// The name of the section of projects that corresponds to `section` of a group.
 fn project_section(section: Section) -> Option<&'static str> {
     let alias = words::find_alias(&["Project"], section.section).and_then(Meaning::field);
     let mut names = [Some(section.section), alias].into_iter().flatten();
@@ -160,7 +163,7 @@ fn project_section(section: Section) -> Option<&'static str> {
 }
 
 /// The entries that must exist.
-fn present_entries(section: &DeclaredSection) -> impl Iterator<Item = &DesiredEntry> {
+fn present_entries(section: &DeclaredSection) -> impl Iterator<Item = &DeclaredEntry> {
     section.entries.iter().filter(|entry| entry.state == desired::EntryPresence::Present)
 }
 
@@ -168,16 +171,16 @@ fn present_entries(section: &DeclaredSection) -> impl Iterator<Item = &DesiredEn
 fn declared_values<'s>(
     section: &'s DeclaredSection,
     spec: &'static Spec,
-) -> impl Iterator<Item = (&'s DesiredEntry, Sourced<Value>)> {
+) -> impl Iterator<Item = (&'s DeclaredEntry, Sourced<Value>)> {
     section.entries.iter().filter_map(|entry| Some((entry, entry.fields.get(spec.name)?)))
 }
 
-/// Each item with the key of an earlier one, after the first that has this key.
+/// Finds items with equal keys. Returns each further item as a pair with the first one.
 fn find_repeats<K: Eq + Hash, T: Clone>(
     items: impl IntoIterator<Item = (K, T)>,
 ) -> impl Iterator<Item = (T, T)> {
-    let mut firsts = HashMap::new();
-    items.into_iter().filter_map(move |(key, item)| match firsts.entry(key) {
+    let mut first_items = HashMap::new();
+    items.into_iter().filter_map(move |(key, item)| match first_items.entry(key) {
         hash_map::Entry::Occupied(first) => Some((T::clone(first.get()), item)),
         hash_map::Entry::Vacant(first) => {
             first.insert(item);
@@ -186,7 +189,7 @@ fn find_repeats<K: Eq + Hash, T: Clone>(
     })
 }
 
-/// A fault of a kind with its place.
+/// Converts a fault that a kind found to a fault at the position `at`.
 fn place_fault(fault: EntryFault, at: NodePosition) -> NodeFault {
     let EntryFault { severity, code, message, help, .. } = fault;
     let related_label = "the other one";
@@ -207,21 +210,25 @@ struct ContainerCheck<'c> {
 
 impl ContainerCheck<'_> {
     fn convert_container(&mut self, merged: Box<DeclaredContainer>) -> Container {
-        let DeclaredContainer { scope, path, lifecycle: mut life, body, .. } = *merged;
+        let DeclaredContainer { scope, path, mut lifecycle, body, .. } = *merged;
         let LayerBody { mut sections, mut unlisted, watch, .. } = body;
-        self.check_absent(&life, &sections, &unlisted);
-        let projects = unlisted.remove(PROJECTS_KEY);
-        life.unlisted_projects = projects.filter(|policy| policy.value != Unlisted::Ignore);
+        self.check_absent(&lifecycle, &sections, &unlisted);
+        let projects_policy = unlisted.remove(PROJECTS_KEY);
+        lifecycle.unlisted_projects =
+            projects_policy.filter(|policy| policy.value != Unlisted::Ignore);
         let (create_section, _) = catalogue::container(scope);
-        self.check_manages(&path, &life, &sections);
+        self.check_managed_paths(&path, &lifecycle, &sections);
         self.check_creation(create_section, &sections);
         let create = sections
             .extract_if(.., |section| section.kind.section == create_section.section)
             .next();
         let create =
             create.map_or(CreationPolicy::Forbidden, |section| self.convert_creation(section));
-        let is_new = create.all_fields().is_some()
-            || life.previously.iter().any(|former| path::is_renamed(&former.value, &path.value));
+        let is_new = create.create_fields().is_some()
+            || lifecycle
+                .former_paths
+                .iter()
+                .any(|former| path::is_renamed(&former.value, &path.value));
         if let Err(why) = path::check(scope, &path.value, is_new) {
             let fault = self.faults.report_value(texts::PATH, &path.origin, words![why]);
             fault.help_if(path::suggest_path_fix(&path.value));
@@ -247,25 +254,25 @@ impl ContainerCheck<'_> {
             including_glob,
             create,
             is_watched,
-            lifecycle: life,
+            lifecycle,
             sections,
         };
-        within::check(&container, &mut self.faults);
+        within::check_sections(&container, &mut self.faults);
         self.check_files(&container);
         self.add_labels(&container.path);
         container
     }
 
-    /// The declared container must be within `manages`.
-    fn check_manages(
+    /// Reports paths and sections that `manages` does not allow.
+    fn check_managed_paths(
         &mut self,
         path: &Sourced<Arc<str>>,
-        lifecycle: &ContainerLife,
+        lifecycle: &ContainerLifecycle,
         sections: &[DocumentSection],
     ) {
         let Some(manages) = &self.context.manages else { return };
-        // A former path also declares the container that is there.
-        for path in std::iter::once(path).chain(&lifecycle.previously) {
+        // A former path must be allowed too: it selects the live container at that path.
+        for path in std::iter::once(path).chain(&lifecycle.former_paths) {
             if manages.matching_entries(&path.value).is_empty() {
                 let words = words![path = path.value, why = manages.explain_exclusion(&path.value)];
                 self.faults.report_value(texts::OUTSIDE, &path.origin, words);
@@ -281,7 +288,7 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Adds the path of the container: the fault of a rule may only exist in this container.
+    /// Adds the path of the container to faults in rules: they may only exist for this container.
     fn add_labels(&mut self, path: &str) {
         for fault in &mut self.faults.items {
             if fault.position.origin.layer <= Layer::Profile {
@@ -290,49 +297,51 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// An absent container must not declare anything else, and must not be a group.
+    /// Reports an absent group, and other declarations of an absent project.
     fn check_absent(
         &mut self,
-        lifecycle: &ContainerLife,
+        lifecycle: &ContainerLifecycle,
         sections: &[DocumentSection],
         unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
     ) {
-        let Some(absent) = lifecycle.is_absent() else { return };
+        let Some(absent) = lifecycle.absent_origin() else { return };
         if self.scope == Scope::Group {
             self.faults.report_value(texts::ABSENT_GROUP, absent, &[]);
             return;
         }
-        let former = lifecycle.previously.first().map(|former| ("previously", &former.origin));
-        let others = sections.iter().map(|section| (section.kind.section, &section.origin));
+        let former = lifecycle.former_paths.first().map(|former| ("previously", &former.origin));
+        let section_origins =
+            sections.iter().map(|section| (section.kind.section, &section.origin));
         let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
-        for (name, origin) in others.chain(former).chain(policy) {
+        for (name, origin) in section_origins.chain(former).chain(policy) {
             self.faults.report_key(texts::BESIDE_ABSENT, origin, words![name]);
         }
     }
 
-    /// Checks all fields of the create request together.
+    /// Checks the fields of the create request, including those of sections that belong to it.
     fn check_creation(&mut self, create_section: Section, sections: &[DocumentSection]) {
-        let first_part = |kind: Section| {
+        let find_first_part = |kind: Section| {
             let section = sections.iter().find(|section| section.kind.section == kind.section)?;
             Some((section, section.parts.first()?))
         };
-        let create = first_part(create_section).map(|(_, create)| create);
+        let create = find_first_part(create_section).map(|(_, create)| create);
         let Some(create) = create.filter(|create| create.state == EntryState::Present) else {
             return;
         };
         let creation_sections =
-            catalogue::sections(self.scope).filter(|kind| kind.comes_with_container());
-        let creation_parts: Vec<_> = creation_sections.filter_map(first_part).collect();
-        let parts: Vec<_> =
-            std::iter::once(create).chain(creation_parts.iter().map(|of| of.1)).collect();
+            catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
+        let creation_parts: Vec<_> = creation_sections.filter_map(find_first_part).collect();
+        let parts: Vec<_> = std::iter::once(create)
+            .chain(creation_parts.iter().map(|creation_part| creation_part.1))
+            .collect();
         if parts.iter().any(|part| part.validity != Validity::Full) {
             return;
         }
         for (section, part) in creation_parts {
             self.check_create_conflicts(create_section, create, section, part);
         }
-        let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
-        create_section.check(&declared, true, &mut |fault| {
+        let values = parts.iter().flat_map(|part| part.fields.values()).collect();
+        create_section.check(&values, true, &mut |fault| {
             let origin = |name| parts.iter().find_map(|part| part.fields.origin(name));
             let at = origin(fault.field).unwrap_or_else(|| parts[0].origin.clone());
             let related = fault.other_field.and_then(origin).map(|other| NodePosition::key(&other));
@@ -341,7 +350,7 @@ impl ContainerCheck<'_> {
         });
     }
 
-    /// A section that is part of the creation must be equal to the fields of `create`.
+    /// Reports fields of `create` that differ from those of a section that belongs to the create request.
     fn check_create_conflicts(
         &mut self,
         create_section: Section,
@@ -362,11 +371,11 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Drops entries that name the project itself where the service always has one: a rule for many
-    /// projects may name one of them.
+    /// Drops entries that name the project itself, in sections where the service always lists it: a rule
+    /// for many projects may name one of them. Reports such an entry of a document.
     fn drop_self_entry(&mut self, path: &str, sections: &mut [DeclaredSection]) {
         for section in sections {
-            if !section.section.traits.contains(&CollectionTrait::ListsItself) {
+            if !section.kind.traits.contains(&CollectionTrait::ListsItself) {
                 continue;
             }
             let entries = &mut section.entries;
@@ -378,7 +387,7 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Whether the container may be created, and with which fields.
+    /// Converts `create`: whether the container may be created, and with which fields.
     fn convert_creation(&mut self, section: DocumentSection) -> CreationPolicy {
         let part = section.parts.into_iter().next();
         let Some(part) = part.filter(|part| part.state == EntryState::Present) else {
@@ -394,7 +403,7 @@ impl ContainerCheck<'_> {
         policy: Option<Sourced<Unlisted>>,
     ) -> DeclaredSection {
         let DocumentSection { kind, origin, parts } = section;
-        self.require_tier(kind.section, kind.tier(), NodePosition::key(&origin));
+        self.check_required_tier(kind.section, kind.tier(), NodePosition::key(&origin));
         if let (Some(release), Some(since)) = (self.context.release, kind.since())
             && release < since
         {
@@ -403,13 +412,13 @@ impl ContainerCheck<'_> {
             self.faults.report_key(texts::RELEASE, &origin, words);
         }
         let parts = if self.report_split_entry(kind, &parts) { Vec::new() } else { parts };
-        let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());
-        // `unzip` would reserve memory for entries that never come.
+        let (mut identities, mut unmanaged_globs) = (Vec::new(), Vec::new());
+        // Not `unzip`, which would reserve memory for unmanaged entries too.
         let mut entries: Vec<_> = parts
             .into_iter()
             .filter_map(|part| {
                 if part.state == EntryState::Unmanaged {
-                    unmanaged.extend(self.unmanaged_glob(kind, &part));
+                    unmanaged_globs.extend(self.unmanaged_glob(kind, &part));
                     return None;
                 }
                 let (entry, identity) = self.convert_entry(kind, part);
@@ -425,14 +434,7 @@ impl ContainerCheck<'_> {
             if kind.keeps_entries() { Unlisted::Ignore } else { Unlisted::default() };
         let unlisted =
             policy.unwrap_or_else(|| Sourced { value: default_policy, origin: origin.clone() });
-        let also_read = BTreeSet::new();
-        DeclaredSection {
-            section: kind,
-            origin,
-            unlisted,
-            entries,
-            unmanaged,
-            extra_fields: also_read,
-        }
+        let extra_fields = BTreeSet::new();
+        DeclaredSection { kind, origin, unlisted, entries, unmanaged_globs, extra_fields }
     }
 }

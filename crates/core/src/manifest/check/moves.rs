@@ -1,7 +1,7 @@
-//! Checks that all former paths together are possible.
+//! Checks that all former paths together are consistent.
 //!
-//! The container at a path must be known from paths alone, before and after a run, even if the run
-//! was interrupted.
+//! Paths alone must tell which container is at a path: before and after a run, and after an interrupted
+//! run.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -18,15 +18,15 @@ use crate::{
     value::Json,
 };
 
-/// Checks the former paths of `containers`.
+/// Checks the former paths of `containers`, and returns them.
 pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     let moves = Moves::from_containers(containers);
     if moves.is_empty() {
         return moves;
     }
-    let by_path: HashMap<_, _> =
+    let container_by_path: HashMap<_, _> =
         containers.iter().map(|container| (container.path.to_lowercase(), container)).collect();
-    let mut first_claims: HashMap<String, (&Container, &Sourced<Arc<str>>)> = HashMap::new();
+    let mut first_by_path: HashMap<String, (&Container, &Sourced<Arc<str>>)> = HashMap::new();
     let mut is_consistent = true;
     for (container, former) in former_paths(containers) {
         let former_path = former.value.to_lowercase();
@@ -41,27 +41,27 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
             continue;
         }
         // Compared in canonical form: one container may list both forms of a path.
-        let canonical = moves.canonical(&former.value).to_lowercase();
-        let (first_container, first) =
-            *first_claims.entry(canonical).or_insert((container, former));
-        let is_repeated =
-            first_container.path != container.path || first.value.to_lowercase() == former_path;
-        if is_repeated && !std::ptr::eq(first, former) {
-            let at = [&former.origin, &first.origin];
+        let canonical = moves.canonical_path(&former.value).to_lowercase();
+        let (first_container, first_former) =
+            *first_by_path.entry(canonical).or_insert((container, former));
+        let is_repeated = first_container.path != container.path
+            || first_former.value.to_lowercase() == former_path;
+        if is_repeated && !std::ptr::eq(first_former, former) {
+            let at = [&former.origin, &first_former.origin];
             faults.report_values(texts::FORMER_OF_TWO, at, words);
         }
-        // Each path must have one container only.
-        let other = by_path.get(&former_path).filter(|other| {
+        // Another container at this path must have former paths too, or `create`.
+        let other_container = container_by_path.get(&former_path).filter(|other| {
             moves.declared_at(&other.path).is_none()
                 && !matches!(other.create, CreationPolicy::Allowed(_))
         });
-        if let Some(other) = other {
-            let words = words![path = former.value, noun = other.scope.noun()];
-            let at = [&former.origin, &other.origin];
+        if let Some(other_container) = other_container {
+            let words = words![path = former.value, noun = other_container.scope.noun()];
+            let at = [&former.origin, &other_container.origin];
             faults.report_values(texts::FORMER_DECLARED, at, words);
         }
     }
-    // Consequences of an impossible former path are not reported.
+    // Further faults may be consequences of an impossible former path.
     if !is_consistent {
         return moves;
     }
@@ -74,18 +74,18 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     moves
 }
 
-/// True if the path `former` is that of the container itself, or of a group above a group, which is
-/// reported.
+/// Reports a former path that is the path of the container itself, or of a group above it if the container
+/// is a group. Returns true then.
 fn check_self_move(container: &Container, former: &Sourced<Arc<str>>, faults: &mut Faults) -> bool {
     let path = container.path.to_lowercase();
-    let texts = match path.strip_prefix(&former.value.to_lowercase()) {
+    let problem_texts = match path.strip_prefix(&former.value.to_lowercase()) {
         Some("") => texts::FORMER_IS_CURRENT,
         Some(rest) if container.scope == Scope::Group && rest.starts_with('/') => {
             texts::MOVED_BELOW_ITSELF
         }
         _ => return false,
     };
-    faults.report_value(texts, &former.origin, words![noun = container.scope.noun()]);
+    faults.report_value(problem_texts, &former.origin, words![noun = container.scope.noun()]);
     true
 }
 
@@ -94,23 +94,23 @@ fn former_paths(
     containers: &[Container],
 ) -> impl Iterator<Item = (&Container, &Sourced<Arc<str>>)> {
     containers.iter().flat_map(|container| {
-        container.lifecycle.previously.iter().map(move |former| (container, former))
+        container.lifecycle.former_paths.iter().map(move |former| (container, former))
     })
 }
 
-/// Two containers that swap paths look the same before and after.
+/// Reports containers that swap paths: these look the same before and after a run.
 fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let Some(circle) = moves.find_circle() else { return };
     let mut formers = former_paths(containers);
-    let first = formers.find(|(container, _)| circle.contains(&&container.path));
-    let Some((_, former)) = first else { return };
+    let first_in_circle = formers.find(|(container, _)| circle.contains(&&container.path));
+    let Some((_, former)) = first_in_circle else { return };
     let paths: Vec<&str> = circle.iter().map(|path| &***path).collect();
     let words = words![paths = crate::text::list_names(&paths)];
     faults.report_value(texts::SWAPPED_PATHS, &former.origin, words);
 }
 
-/// Reports names of former paths, which become wrong when the path changes: certain in fields that
-/// name groups and projects, probable in other texts.
+/// Reports uses of former paths, which become wrong with the move: names in fields for groups and
+/// projects, and probable paths in other texts.
 fn check_former_names(
     container: &Container,
     moves: &Moves,
@@ -122,7 +122,7 @@ fn check_former_names(
     }
     for section in &container.sections {
         for entry in &section.entries {
-            let references = forms::referenced_names(section.section, &entry.values());
+            let references = forms::referenced_names(section.kind, &entry.values());
             for (field, object_type, name) in &references {
                 if !matches!(object_type, NamedObject::Group | NamedObject::Project) {
                     continue;
@@ -146,8 +146,8 @@ fn check_former_names(
     }
 }
 
-/// Former paths, with an automaton that finds all of them in a text. If the automaton cannot be
-/// built because it is too large, nothing is found: the result is only used for warnings.
+/// Finds former paths in texts. If the automaton is too large to build, nothing is found: this is only
+/// used for warnings.
 struct FormerPaths<'f> {
     paths: Vec<&'f str>,
     automaton: Option<AhoCorasick>,
@@ -169,8 +169,9 @@ impl<'f> FormerPaths<'f> {
             Json::String(text) => {
                 let all_matches = self.automaton.as_ref()?.find_overlapping_iter(text);
                 let counted_matches = all_matches.inspect(|_| steps::step());
-                let path_matches = counted_matches.filter(|found| is_path_at(text, found.range()));
-                path_matches.map(|found| found.pattern().as_usize()).min()
+                let path_matches =
+                    counted_matches.filter(|path_match| is_path_at(text, path_match.range()));
+                path_matches.map(|path_match| path_match.pattern().as_usize()).min()
             }
             Json::Array(items) => items.iter().filter_map(|item| self.find_first(item)).min(),
             Json::Object(fields) => {
@@ -181,15 +182,15 @@ impl<'f> FormerPaths<'f> {
     }
 }
 
-/// True if the match at `span` of `text` is a path. A single word only counts if more of a path
-/// follows.
+/// True if the match at `span` of `text` is a path. A single word only counts between `/` or `@` and
+/// `/`.
 fn is_path_at(text: &str, span: Range<usize>) -> bool {
     let path = &text[span.clone()];
     let before = text[..span.start].chars().next_back();
     let after = text[span.end..].chars().next();
-    let is_part = !continues_word(before) && before != Some('.') && !continues_word(after);
+    let is_delimited = !continues_word(before) && before != Some('.') && !continues_word(after);
     let is_path = path.contains('/') || (matches!(before, Some('/' | '@')) && after == Some('/'));
-    is_part && is_path
+    is_delimited && is_path
 }
 
 /// True if this character continues a name.

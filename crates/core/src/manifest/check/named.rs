@@ -1,4 +1,4 @@
-//! Checks that files which manifests name can be read.
+//! Checks that the files that manifests name can be read.
 
 use std::path::{Component, Path};
 
@@ -12,26 +12,26 @@ use crate::{
 };
 
 impl ContainerCheck<'_> {
-    /// Files to upload are in Git next to the manifests. An unreadable one is an error, so that it
-    /// is not found in the middle of an apply. A secret file may be created later, in the job that
-    /// applies, so a missing one is a warning.
+    /// Reports files that cannot be read. For a file to upload, this is an error: it is in Git next to the
+    /// manifests, and apply must not fail halfway. For a secret file, it is a warning: the job that
+    /// applies may create it.
     pub(super) fn check_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
         for (address, origin, value) in container.secrets_and_files() {
             let is_secret = matches!(value, Value::Secret(_));
             for source in value.sources() {
                 let Reference::File(path) = source else { continue };
-                // A file outside the folder, or with an odd path, is reported as another error.
-                let why = files.read_file(&path).err().filter(|_| is_below(&path));
+                // `check_reference` reports paths outside the folder.
+                let why = files.read_file(&path).err().filter(|_| is_inside_folder(&path));
                 let (Some(why), at) = (why, NodePosition::key(&origin)) else { continue };
                 let sibling_path = Path::new(&*origin.file).with_file_name(&path);
-                let texts = match (is_secret, sibling_path.is_file()) {
+                let problem_texts = match (is_secret, sibling_path.is_file()) {
                     (true, true) => texts::MISPLACED_SECRET_FILE,
                     (true, false) => texts::MISSING_SECRET_FILE,
                     (false, true) => texts::MISPLACED_FILE,
                     (false, false) => texts::MISSING_FILE,
                 };
-                let fault = self.faults.report(texts, at, words![why]);
+                let fault = self.faults.report(problem_texts, at, words![why]);
                 fault.label(address.to_string());
                 if path.contains('\\') {
                     fault.help("write `/` between the folders, also on Windows");
@@ -45,19 +45,24 @@ impl ContainerCheck<'_> {
         self.check_masked_files(container);
     }
 
-    /// Warns of masked variables from files with something that cannot be masked, such as several
-    /// lines. The job that applies may put another file there.
+    /// Warns about masked variables whose files contain a value that cannot be masked, for example several
+    /// lines. It is only a warning: the job that applies may replace the file.
     fn check_masked_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
-        let variables = container.sections.iter().filter(|of| of.section.spec("masked").is_some());
-        for (of, entry) in variables
-            .flat_map(|section| section.entries.iter().map(|entry| (section.section, entry)))
+        let variables = container
+            .sections
+            .iter()
+            .filter(|declared_section| declared_section.kind.spec("masked").is_some());
+        for (kind, entry) in
+            variables.flat_map(|section| section.entries.iter().map(|entry| (section.kind, entry)))
         {
             let is_masked = ["masked", "masked_and_hidden"].iter().any(|name| {
                 entry.fields.get(name).is_some_and(|field| field.value.flag() == Some(true))
             });
-            let Some(value) = entry.fields.get("value").filter(|_| is_masked) else { continue };
-            let Value::Secret(Reference::File(path)) = &value.value else { continue };
+            let Some(value_field) = entry.fields.get("value").filter(|_| is_masked) else {
+                continue;
+            };
+            let Value::Secret(Reference::File(path)) = &value_field.value else { continue };
             let Some(text) =
                 files.read_file(path).ok().and_then(|text| String::from_utf8(text).ok())
             else {
@@ -65,9 +70,9 @@ impl ContainerCheck<'_> {
             };
             let mut values = entry.values();
             values.insert("value".to_owned(), without_newline(&text).into());
-            of.check(&values, false, &mut |fault| {
+            kind.check(&values, false, &mut |fault| {
                 if fault.code == "masked-value" {
-                    let fault = place_fault(fault, NodePosition::key(&value.origin));
+                    let fault = place_fault(fault, NodePosition::key(&value_field.origin));
                     let (severity, code) = (Severity::Warning, "reference");
                     self.faults
                         .push(LocatedFault { severity, code, ..fault })
@@ -78,8 +83,9 @@ impl ContainerCheck<'_> {
     }
 }
 
-/// True if `path` stays inside the folder that it is relative to, and has no odd characters.
-pub(in crate::manifest) fn is_below(path: &str) -> bool {
+/// True if `path` is relative and stays inside its folder, and is neither a URL nor has control
+/// characters.
+pub(in crate::manifest) fn is_inside_folder(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     !path.is_empty()
         && !path.contains("://")

@@ -2,21 +2,21 @@
 
 use crate::field::Scope;
 
-/// Characters that are allowed between letters and digits.
+/// The special characters that are allowed in names.
 const SEPARATORS: [char; 3] = ['.', '-', '_'];
 
-/// Names that the service uses for its own pages below a namespace.
+/// Names below a namespace that the service uses for its own pages.
 const RESERVED_NAMES: &str = "\
     - badges blame blob builds commits create create_dir edit files find_file new preview raw \
     refs tree update wikis";
 
-/// Names that the service uses for its own top-level pages.
+/// Names at the top level that the service uses for its own pages.
 const RESERVED_TOP_LEVEL_NAMES: &str = "\
     - admin api assets dashboard explore files groups health_check help import jwt login oauth \
     profile projects public s search sitemap snippets unsubscribes uploads users v2";
 
-/// True if a move from `former` to `path` gives a new name, or one at another level, where other
-/// names are reserved.
+/// True if a move from `former` to `path` changes the name, or moves it to or from the top level, where
+/// other names are reserved.
 pub(super) fn is_renamed(former: &str, path: &str) -> bool {
     let name_of = |path: &str| {
         let parts = path.rsplit_once('/');
@@ -90,7 +90,7 @@ pub(in crate::manifest) fn check(
     Ok(())
 }
 
-/// The help for an invalid path, if its form shows the intention.
+/// Help for an invalid path, if its form shows the intention.
 pub(super) fn suggest_path_fix(path: &str) -> Option<String> {
     if let Some(path) = path_in_address(path) {
         return Some(format!("write only the path: `{path}`"));
@@ -113,7 +113,7 @@ pub(super) fn suggest_path_fix(path: &str) -> Option<String> {
     Some(help.to_owned())
 }
 
-/// The path in the address of a group or project, or of its repository, without the rest of the address.
+/// The path in the URL of a group, project or repository.
 fn path_in_address(text: &str) -> Option<&str> {
     let path = match (text.split_once("://"), text.split_once('@')) {
         (Some((_, rest)), _) => rest.split_once('/')?.1,

@@ -3,9 +3,9 @@
 use super::{declared_values, project_section};
 use crate::{
     catalogue::{self, approval_rules},
-    desired::{Container, DeclaredSection, DesiredEntry, EntryPresence, Unlisted},
+    desired::{Container, DeclaredEntry, DeclaredSection, EntryPresence, Unlisted},
     field::Scope,
-    kind::refs::overlap,
+    kind::refs::patterns_overlap,
     level::{AccessLevel, MINIMAL},
     manifest::faults::{Faults, NodePosition, texts, words},
     origin::Sourced,
@@ -13,8 +13,8 @@ use crate::{
     value::Json,
 };
 
-/// Checks all sections of `container` together.
-pub(super) fn check(container: &Container, faults: &mut Faults) {
+/// Checks the sections of `container` together.
+pub(super) fn check_sections(container: &Container, faults: &mut Faults) {
     for section in &container.sections {
         check_references(section, container, faults);
         check_path_prefixes(section, container, faults);
@@ -25,64 +25,69 @@ pub(super) fn check(container: &Container, faults: &mut Faults) {
     check_approvals(container, faults);
 }
 
-/// Checks fields that name entries of another section.
+/// Checks the fields of `section` that name entries of another section.
 fn check_references(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
-    let parent = section.section.scoped_kind.parent.map(|parent| (parent.field, parent.section));
-    let specs = section.section.specs().iter();
+    let parent = section.kind.scoped_kind.parent.map(|parent| (parent.field, parent.section));
+    let specs = section.kind.specs().iter();
     let name_fields =
         specs.filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
-    for (field, other) in name_fields.chain(parent) {
-        let Some(other) = container.section(other) else { continue };
+    for (field, other_name) in name_fields.chain(parent) {
+        let Some(other_section) = container.section(other_name) else { continue };
         let is_parent = parent.is_some_and(|(parent_field, _)| parent_field == field);
         for entry in &section.entries {
-            check_named_entries(other, field, is_parent, entry, faults);
+            check_named_entries(other_section, field, is_parent, entry, faults);
         }
     }
 }
 
-/// Reports names in the `field` of `entry` that match no entry of the section `other`. If
-/// `is_parent`, `other` contains the parent of the entry.
+/// Reports names in the `field` of `entry` that refer to an absent or missing entry of the section
+/// `other`. `is_parent`: `field` names the parent of `entry`.
 fn check_named_entries(
-    other: &DeclaredSection,
+    named_section: &DeclaredSection,
     field: &str,
     is_parent: bool,
-    entry: &DesiredEntry,
+    entry: &DeclaredEntry,
     faults: &mut Faults,
 ) {
     let Some(Sourced { value, origin }) = entry.fields.get(field) else { return };
     let is_present = entry.state == EntryPresence::Present;
-    let words = words![field, noun = other.section.noun, section = other.section.section];
+    let words = words![field, noun = named_section.kind.noun, section = named_section.kind.section];
     let names = value.list().into_iter().flatten().filter_map(Json::as_str);
     for name in names.chain(value.text()) {
         let at = NodePosition::item(&origin, name);
-        if let Some(target) = other.entries.iter().find(|entry| &*entry.key == name) {
-            if is_present && target.state == EntryPresence::Absent {
-                let texts = if is_parent { texts::REMOVED_PARENT } else { texts::REMOVED_ENTRY };
-                faults.report_pair(texts, [at, NodePosition::key(&target.origin)], words);
+        if let Some(named_entry) = named_section.entries.iter().find(|entry| &*entry.key == name) {
+            if is_present && named_entry.state == EntryPresence::Absent {
+                let problem_texts =
+                    if is_parent { texts::REMOVED_PARENT } else { texts::REMOVED_ENTRY };
+                faults.report_pair(
+                    problem_texts,
+                    [at, NodePosition::key(&named_entry.origin)],
+                    words,
+                );
             }
             continue;
         }
-        if other.unmanaged.iter().any(|glob| glob.matches(name)) {
+        if named_section.unmanaged_globs.iter().any(|glob| glob.matches(name)) {
             continue;
         }
-        let mut keys = other.entries.iter().map(|entry| &*entry.key);
-        let near = nearest(name, keys.clone())
-            .or_else(|| keys.find(|key| key.contains('*') && overlap(key, name)));
-        if other.unlisted.value == Unlisted::Delete && is_present {
+        let mut keys = named_section.entries.iter().map(|entry| &*entry.key);
+        let similar_name = nearest(name, keys.clone())
+            .or_else(|| keys.find(|key| key.contains('*') && patterns_overlap(key, name)));
+        if named_section.unlisted.value == Unlisted::Delete && is_present {
             let fault = faults.report(texts::DELETED_ENTRY, at, words);
-            fault.related(NodePosition::value(&other.unlisted.origin));
-            if let Some(near) = near {
+            fault.related(NodePosition::value(&named_section.unlisted.origin));
+            if let Some(near) = similar_name {
                 fault.help(format!("write `{near}`, the name as it is declared"));
             }
-        } else if near.is_some() {
-            faults.report(texts::UNDECLARED_ENTRY, at, words).suggest(near);
+        } else if similar_name.is_some() {
+            faults.report(texts::UNDECLARED_ENTRY, at, words).suggest(similar_name);
         }
     }
 }
 
-/// Reports fields that must start with the path and do not.
+/// Reports fields that must start with the path of the container and do not.
 fn check_path_prefixes(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
-    let specs = section.section.specs().iter();
+    let specs = section.kind.specs().iter();
     for spec in specs.filter(|spec| spec.field.valid.starts_with_path) {
         for (_, field) in declared_values(section, spec) {
             let Some(text) = field.value.text() else { continue };
@@ -96,72 +101,76 @@ fn check_path_prefixes(section: &DeclaredSection, container: &Container, faults:
     }
 }
 
-/// Reports fields and levels that only top-level groups have. Of a section that only they have, the first one
-/// of an entry.
+/// Reports fields and levels that only top-level groups have. If only top-level groups have the section,
+/// reports the section, once for each entry, and not its fields.
 fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
     if container.scope == Scope::Group && !container.path.contains('/') {
         return;
     }
-    let kind = section.section;
+    let kind = section.kind;
     let top_level_group = container.path.split('/').next().unwrap_or_default();
     let is_top_level_section = kind.is_only_top_level();
-    let rule = is_top_level_section.then(|| project_section(kind)).flatten();
-    let rule =
-        rule.map(|name| format!(", or `{name}` for the projects below in a `kind: Defaults`"));
+    let project_section_name = is_top_level_section.then(|| project_section(kind)).flatten();
+    let rule = project_section_name
+        .map(|name| format!(", or `{name}` for the projects below in a `kind: Defaults`"));
     for entry in &section.entries {
         let misplaced_fields = entry.fields.iter().filter_map(|(name, field)| {
             let spec = kind.spec(name)?;
             let level = field.value.plain().filter(|_| spec.field.is_level());
             let is_minimal =
                 level.and_then(AccessLevel::parse).is_some_and(|level| level.number == MINIMAL);
-            let texts = if spec.field.available.is_only_top_level() {
+            let problem_texts = if spec.field.available.is_only_top_level() {
                 texts::TOP_LEVEL
             } else if is_minimal {
                 texts::MINIMAL_ACCESS
             } else {
                 return None;
             };
-            Some((name, field.origin, texts))
+            Some((name, field.origin, problem_texts))
         });
         for (name, origin, texts) in
             misplaced_fields.take(if is_top_level_section { 1 } else { usize::MAX })
         {
             let name = if is_top_level_section { kind.section } else { name };
-            let at = if is_top_level_section { &section.origin } else { &origin };
+            let reported_origin = if is_top_level_section { &section.origin } else { &origin };
             let rule = rule.as_deref().unwrap_or_default();
-            faults.report_key(texts, at, words![name, above = top_level_group, rule]);
+            faults.report_key(texts, reported_origin, words![name, above = top_level_group, rule]);
         }
     }
 }
 
 /// Reports job-token allowlists that have no effect because `inbound_enabled` is false.
 fn check_allowlists(container: &Container, faults: &mut Faults) {
-    let scope = container.setting("job_token_scope", "inbound_enabled");
-    let Some(scope) = scope.filter(|field| field.value.flag() == Some(false)) else { return };
+    let inbound_field = container.setting("job_token_scope", "inbound_enabled");
+    let Some(inbound_setting) = inbound_field.filter(|field| field.value.flag() == Some(false))
+    else {
+        return;
+    };
     let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
     for list in lists.iter().filter_map(|name| container.section(name)) {
-        let words = words![section = list.section.section];
+        let words = words![section = list.kind.section];
         let fault = faults.report_key(texts::IDLE_ALLOWLIST, &list.origin, words);
-        fault.related(NodePosition::value(&scope.origin));
+        fault.related(NodePosition::value(&inbound_setting.origin));
     }
 }
 
-/// Reports fields that name the project itself, or a group above it.
+/// Reports fields that name the container itself, and shares of a project with one of its parent groups.
 fn check_self_reference(container: &Container, faults: &mut Faults) {
     let path = container.path.to_lowercase();
     for (section, field) in [("fork_of", "fork_of"), ("shares", "group")] {
         for reference in container.entries(section).filter_map(|entry| entry.fields.get(field)) {
             let other = reference.value.text().unwrap_or_default().to_lowercase();
-            let is_below = path.starts_with(&format!("{other}/"));
+            let is_parent_group = path.starts_with(&format!("{other}/"));
             let checks_parents = section == "shares" && container.scope == Scope::Project;
-            if path == other || checks_parents && is_below {
+            if path == other || checks_parents && is_parent_group {
                 faults.report_value(texts::ITSELF, &reference.origin, words![field]);
             }
         }
     }
 }
 
-/// The service makes a rule from `approvals_before_merge`, so both must not be declared.
+/// Reports `approvals_before_merge` if approval rules conflict with it. The service turns this setting
+/// into an approval rule.
 fn check_approvals(container: &Container, faults: &mut Faults) {
     let name = approval_rules::APPROVALS_SETTING;
     let count = container
@@ -171,13 +180,13 @@ fn check_approvals(container: &Container, faults: &mut Faults) {
     let Some((count, rules)) = count.zip(rules) else { return };
     let any_approver_rule =
         rules.entries.iter().find(|entry| approval_rules::is_any_approver_rule(&entry.values()));
-    let (texts, related) = match any_approver_rule {
-        Some(any) => (texts::APPROVALS_TWICE, &any.origin),
+    let (problem_texts, related) = match any_approver_rule {
+        Some(rule) => (texts::APPROVALS_TWICE, &rule.origin),
         None if rules.unlisted.value == Unlisted::Delete => {
             (texts::APPROVALS_REMOVED, &rules.unlisted.origin)
         }
         None => return,
     };
-    let words = words![name, rules = rules.section.section];
-    faults.report_value(texts, &count.origin, words).related(NodePosition::key(related));
+    let words = words![name, rules = rules.kind.section];
+    faults.report_value(problem_texts, &count.origin, words).related(NodePosition::key(related));
 }

@@ -8,7 +8,7 @@ use crate::{
     yaml::{MappingKey, Node, NodeValue},
 };
 
-/// The position of an error, in the tree and in the schema, and what the error is about.
+/// The position of an error in the tree and in the schema, with facts about the error.
 #[derive(Clone)]
 pub(super) struct SchemaPosition<'d> {
     pub(super) node: &'d Node,
@@ -22,18 +22,18 @@ pub(super) struct SchemaPosition<'d> {
     pub(super) section: String,
     pub(super) schema: &'d Json,
     pub(super) root: &'d Json,
-    /// The types that the field takes.
+    /// The types that the field accepts.
     pub(super) types: &'d [&'d str],
-    /// The words that it takes.
+    /// The words that it accepts.
     pub(super) options: &'d [String],
-    /// A key that is not a field, the pattern that the text does not have, or another keyword of the schema.
+    /// The unknown key, the pattern that the text violates, or the keyword of the schema that it violates.
     pub(super) subject: &'d str,
-    /// The value of the key.
+    /// The value of the unknown key.
     pub(super) value: Option<&'d Node>,
 }
 
 impl<'d> SchemaPosition<'d> {
-    /// A document with `schema`.
+    /// The position of a document, which must fit `schema`.
     pub(super) const fn new(node: &'d Node, schema: &'d Json, root: &'d Json) -> Self {
         Self {
             node,
@@ -53,31 +53,31 @@ impl<'d> SchemaPosition<'d> {
 
     /// Follows a JSON pointer through the tree and the schema. Stops at a secret.
     pub(super) fn follow_pointer(self, pointer: &str) -> Option<Self> {
-        let mut spot = self;
+        let mut position = self;
         for token in pointer.split('/').skip(1) {
             let token = token.replace("~1", "/").replace("~0", "~");
-            spot = match &spot.node.data {
+            position = match &position.node.data {
                 NodeValue::List(items) => SchemaPosition {
                     node: items.get(token.parse::<usize>().ok()?)?,
-                    parent: Some((spot.node, spot.schema)),
-                    schema: &spot.schema["items"],
+                    parent: Some((position.node, position.schema)),
+                    schema: &position.schema["items"],
                     is_list_item: true,
-                    depth: spot.depth + 1,
-                    ..spot
+                    depth: position.depth + 1,
+                    ..position
                 },
                 _ => {
-                    let (key, value) = spot.node.get(&token)?;
-                    spot.child_named(key, value, &token)
+                    let (key, value) = position.node.get(&token)?;
+                    position.child_named(key, value, &token)
                 }
             };
-            if Field::from_schema(spot.schema).secrecy() != Secrecy::Open {
+            if Field::from_schema(position.schema).secrecy() != Secrecy::Open {
                 break;
             }
         }
-        Some(spot)
+        Some(position)
     }
 
-    /// The value `node` of `key`, as if the key was called `name`.
+    /// The position of the value `node` of `key`, as if the key had the name `name`.
     pub(super) fn child_named(&self, key: &'d MappingKey, node: &'d Node, name: &str) -> Self {
         let property = self.schema["properties"].get(name);
         let property = property.or_else(|| self.schema.get("additionalProperties"));
@@ -106,7 +106,7 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// The name of the value.
+    /// The name of the value in messages.
     pub(super) fn name(&self) -> String {
         match (self.key, self.is_list_item) {
             (Some(key), false) => format!("`{}`", key.name),
@@ -115,25 +115,25 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// The name of its key; empty at the top.
+    /// The name of the key; empty at the top.
     pub(super) fn key_name(&self) -> &'d str {
         self.key.map_or("", |key| &key.name)
     }
 
-    /// The properties of its schema.
+    /// The names of the properties of its schema.
     pub(super) fn property_names(&self) -> Vec<&str> {
         let properties = self.schema["properties"].as_object();
         properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The properties that a hint may offer: those that are not deprecated.
+    /// The names that a hint may suggest: properties that are not deprecated.
     pub(super) fn current_names(&self) -> Vec<&str> {
         let mut names = self.property_names();
         names.retain(|name| self.schema["properties"][name]["deprecated"] != true);
         names
     }
 
-    /// The first sentence of the description.
+    /// The first sentence of the description in its schema.
     pub(super) fn description(&self) -> Option<String> {
         first_sentence(self.schema)
     }
@@ -144,7 +144,7 @@ pub(super) fn first_sentence(schema: &Json) -> Option<String> {
     let end = text.find(". ").unwrap_or(text.len());
     let sentence = text[..end].trim_end_matches('.').replace('\n', " ");
     let mut characters = sentence.chars();
-    // Help texts start in lower case, except a word in capitals.
+    // Help texts start in lower case, unless their first word is in capitals.
     let first = characters.next()?;
     let rest = characters.as_str();
     let lowers_first = rest.starts_with(|c: char| c.is_lowercase() || c == ' ');

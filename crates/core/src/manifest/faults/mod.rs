@@ -1,9 +1,9 @@
-//! Faults of manifests before they have a place.
+//! Faults of manifests before they become diagnostics.
 //!
-//! While a file is read, a [`LocatedFault`] has a byte range; the [`Findings`] of a file get their
-//! places while its text is available. Faults that are found later have a [`NodePosition`], from which
-//! [`locate`](super::locate) finds the line again. Messages contain names, never values: the line
-//! of text shows the value unless it is secret.
+//! While a file is read, a [`LocatedFault`] has a byte range. The [`Findings`] of a file become
+//! diagnostics while its text is available. Faults that are found later have a [`NodePosition`], from
+//! which [`locate`](super::locate) finds the line again. Messages contain names, never values: the
+//! quoted line shows the value, unless it is secret.
 
 use std::{collections::BTreeSet, fmt, ops::Range};
 
@@ -20,7 +20,7 @@ use crate::{
     origin::Origin,
     text::{escape, fill},
     value::Json,
-    yaml::{self, Node, Parsed},
+    yaml::{self, Node, ParsedYaml},
 };
 
 mod locate;
@@ -28,43 +28,44 @@ mod sentences;
 mod slips;
 
 use locate::SchemaPosition;
-pub(super) use sentences::missing_field;
+pub(super) use sentences::missing_field_fault;
 pub(super) use slips::Pattern;
-pub(super) use undrift_model::{text::Words, words};
+pub(super) use undrift_model::{text::PlaceholderValues, words};
 
-/// The texts of each fault that is found once its document is read, from `texts.yaml`.
+/// The texts of faults, generated from `texts.yaml`.
 pub(super) mod texts {
     include!(concat!(env!("OUT_DIR"), "/tables/manifest/faults/texts.rs"));
 }
 
-/// The severity, the code, the message and the help of a fault, and the label of its related place.
-pub(super) type Texts = [&'static str; 5];
+/// The severity, code, message and help of a fault, and the label of its related place.
+pub(super) type FaultTexts = [&'static str; 5];
 
-/// The maximum number of faults that are shown of a file. The rest is counted: many are
-/// consequences of the first ones.
+/// The maximum number of faults that are shown for one file. Further ones are only counted: many
+/// are consequences of the first ones.
 pub(super) const MAX_SHOWN_FAULTS: usize = 100;
 
-/// A position that can be found again in the file.
+/// A position that can be found again in the text of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodePosition {
-    /// The position of the key, or of the value if it has no key.
+    /// The origin of the key, or of the value if it has no key.
     pub(super) origin: Origin,
     pub(super) part: KeyPart,
 }
 
-/// The part of a key and its value.
+/// A part of a key and its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum KeyPart {
     /// The key.
     Key,
     /// The value, or the key if the value is not a scalar.
     Value,
-    /// A key within the value: the names that lead to it.
+    /// A key within the value, by the path of names to it.
     NestedKey(Vec<String>),
-    /// The value of such a key, also in a row of a list, or the item that is this text.
+    /// The value of the key with this name within the value or within a row of it; if there is no such key,
+    /// the item with this text.
     NestedValue(&'static str),
-    /// The first item of the value, or the first one in a row of it, that is this text; the key if there
-    /// is none, as in a template.
+    /// The first item with this text, at any depth of the value; the key if there is none, for example
+    /// because a template produced the item.
     ListItem(String),
 }
 
@@ -79,7 +80,7 @@ impl NodePosition {
         Self { origin: origin.clone(), part: KeyPart::Value }
     }
 
-    /// The item `text` of the value of the key at `origin`.
+    /// The item `text` in the value of the key at `origin`.
     pub(super) fn item(origin: &Origin, text: &str) -> Self {
         Self { origin: origin.clone(), part: KeyPart::ListItem(text.to_owned()) }
     }
@@ -103,21 +104,21 @@ pub(super) type NodeFault = LocatedFault<NodePosition>;
 
 impl<A> LocatedFault<A> {
     /// The fault with these texts, filled in with `words`.
-    pub(super) fn new(texts: Texts, at: A, words: Words<'_>) -> Self {
+    pub(super) fn new(texts: FaultTexts, position: A, words: PlaceholderValues<'_>) -> Self {
         let [severity, code, message, help, related_label] = texts;
-        let severity = Severity::of(severity);
+        let severity = Severity::from_word(severity);
         let help = Some(fill(help, words)).filter(|help| !help.is_empty());
-        Self { severity, related_label, help, ..Self::error(code, fill(message, words), at) }
+        Self { severity, related_label, help, ..Self::error(code, fill(message, words), position) }
     }
 
-    pub(super) fn error(code: &'static str, message: impl Into<String>, at: A) -> Self {
+    pub(super) fn error(code: &'static str, message: impl Into<String>, position: A) -> Self {
         let (message, severity) = (message.into(), Severity::Error);
         let (label, related, related_label, help) = (None, None, "", None);
-        Self { severity, code, message, position: at, label, related, related_label, help }
+        Self { severity, code, message, position, label, related, related_label, help }
     }
 
-    pub(super) fn warning(code: &'static str, message: impl Into<String>, at: A) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(code, message, at) }
+    pub(super) fn warning(code: &'static str, message: impl Into<String>, position: A) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message, position) }
     }
 
     pub(super) fn help(&mut self, help: impl Into<String>) -> &mut Self {
@@ -130,9 +131,9 @@ impl<A> LocatedFault<A> {
         self
     }
 
-    /// Asks whether `near` was meant, if something is near.
-    pub(super) fn suggest(&mut self, near: Option<impl fmt::Display>) {
-        if let Some(near) = near {
+    /// Adds the help "did you mean `near`?" if there is a similar name.
+    pub(super) fn suggest(&mut self, similar_name: Option<impl fmt::Display>) {
+        if let Some(near) = similar_name {
             self.help(format!("did you mean `{near}`?"));
         }
     }
@@ -142,35 +143,35 @@ impl<A> LocatedFault<A> {
         self
     }
 
-    pub(super) fn related(&mut self, at: A) -> &mut Self {
-        self.related = Some(at);
+    pub(super) fn related(&mut self, position: A) -> &mut Self {
+        self.related = Some(position);
         self
     }
 
-    /// The fault with its place.
-    pub(super) fn place(self, place: impl Fn(&A) -> SourceLocation) -> Diagnostic {
+    /// Converts the fault to a diagnostic. `find_place` finds the places of its positions.
+    pub(super) fn into_diagnostic(self, find_place: impl Fn(&A) -> SourceLocation) -> Diagnostic {
         let diagnostic = Diagnostic {
             severity: self.severity,
             label: self.label,
             ..Diagnostic::error(self.code, self.message)
-                .at_place(place(&self.position))
+                .at_location(find_place(&self.position))
                 .help_if(self.help)
         };
         match self.related {
-            Some(at) => diagnostic.related(place(&at), self.related_label),
+            Some(at) => diagnostic.related(find_place(&at), self.related_label),
             None => diagnostic,
         }
     }
 }
 
-/// Faults that have spots, or ranges while the text of their file is available.
+/// Faults with positions of type `A`.
 #[derive(Debug)]
 pub(super) struct Faults<A = NodePosition> {
     pub(super) items: Vec<LocatedFault<A>>,
     hidden: HiddenFaults,
 }
 
-/// All faults of one file, while its text is available.
+/// The faults of one file, with byte ranges in its text.
 pub(super) type Findings = Faults<Range<usize>>;
 
 impl<A> Default for Faults<A> {
@@ -185,15 +186,25 @@ impl<A> Faults<A> {
         self.items.is_empty()
     }
 
-    /// Adds the fault with these texts, filled in with `words`.
-    pub(super) fn report(&mut self, texts: Texts, at: A, words: Words<'_>) -> &mut LocatedFault<A> {
-        self.push(LocatedFault::new(texts, at, words))
+    /// Adds a fault with these texts, filled in with `words`.
+    pub(super) fn report(
+        &mut self,
+        texts: FaultTexts,
+        position: A,
+        words: PlaceholderValues<'_>,
+    ) -> &mut LocatedFault<A> {
+        self.push(LocatedFault::new(texts, position, words))
     }
 
-    /// Adds the fault with these texts at the first place, which concerns the other one, too.
-    pub(super) fn report_pair(&mut self, texts: Texts, at: [A; 2], words: Words<'_>) {
-        let [at, related] = at;
-        self.report(texts, at, words).related = Some(related);
+    /// Adds a fault with these texts at the first position. The second one is its related position.
+    pub(super) fn report_pair(
+        &mut self,
+        texts: FaultTexts,
+        positions: [A; 2],
+        words: PlaceholderValues<'_>,
+    ) {
+        let [position, related] = positions;
+        self.report(texts, position, words).related = Some(related);
     }
 
     /// Adds a fault.
@@ -205,38 +216,48 @@ impl<A> Faults<A> {
 }
 
 impl Faults {
-    /// Adds the fault with these texts at the key at `at`.
+    /// Adds a fault with these texts at the key at `at`.
     pub(super) fn report_key(
         &mut self,
-        texts: Texts,
+        texts: FaultTexts,
         at: &Origin,
-        words: Words<'_>,
+        words: PlaceholderValues<'_>,
     ) -> &mut NodeFault {
         self.report(texts, NodePosition::key(at), words)
     }
 
-    /// Adds the fault with these texts at the value of the key at `at`.
+    /// Adds a fault with these texts at the value of the key at `at`.
     pub(super) fn report_value(
         &mut self,
-        texts: Texts,
+        texts: FaultTexts,
         at: &Origin,
-        words: Words<'_>,
+        words: PlaceholderValues<'_>,
     ) -> &mut NodeFault {
         self.report(texts, NodePosition::value(at), words)
     }
 
-    /// Adds the fault with these texts at the first key, which concerns the other one, too.
-    pub(super) fn report_keys(&mut self, texts: Texts, origins: [&Origin; 2], words: Words<'_>) {
+    /// Adds a fault with these texts at the first key. The second key is its related position.
+    pub(super) fn report_keys(
+        &mut self,
+        texts: FaultTexts,
+        origins: [&Origin; 2],
+        words: PlaceholderValues<'_>,
+    ) {
         self.report_pair(texts, origins.map(NodePosition::key), words);
     }
 
-    /// Adds the fault with these texts at the first value, which concerns the other one, too.
-    pub(super) fn report_values(&mut self, texts: Texts, origins: [&Origin; 2], words: Words<'_>) {
+    /// Adds a fault with these texts at the first value. The second value is its related position.
+    pub(super) fn report_values(
+        &mut self,
+        texts: FaultTexts,
+        origins: [&Origin; 2],
+        words: PlaceholderValues<'_>,
+    ) {
         self.report_pair(texts, origins.map(NodePosition::value), words);
     }
 
-    /// Drops faults about missing names that an unreadable rule may declare, unless the help
-    /// suggests a similar name.
+    /// Drops faults about missing names if a rule could not be read: it may declare them. Keeps faults
+    /// whose help suggests a similar name.
     pub(super) fn drop_follow_up_faults(&mut self) {
         let dependent_codes = ["missing", "params", "template", "unlisted"];
         self.items.retain(|fault| {
@@ -253,39 +274,40 @@ impl Faults {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HiddenFaults {
     pub(super) count: usize,
-    /// Whether one of them is an error.
+    /// Whether any of them is an error.
     pub(super) has_errors: bool,
 }
 
 impl HiddenFaults {
-    /// Counts faults. `severity` is the worst of them.
+    /// Adds `count` faults, the worst of which has `severity`.
     pub(super) fn add(&mut self, count: usize, severity: Severity) {
         self.count += count;
         self.has_errors |= count > 0 && severity == Severity::Error;
     }
 
-    /// A diagnostic about the number of faults of `file` that are not shown, if any.
+    /// A diagnostic with the number of hidden faults of `file`, if there are any.
     pub(super) fn diagnostic(self, file: FileName) -> Option<Diagnostic> {
         let message = format!("{} more faults in `{}` are not shown", self.count, escape(&file));
-        let report = if self.has_errors { Diagnostic::error } else { Diagnostic::warning };
-        (self.count > 0)
-            .then(|| report("too-many-faults", message).at_place(SourceLocation::file(file)))
+        let constructor = if self.has_errors { Diagnostic::error } else { Diagnostic::warning };
+        (self.count > 0).then(|| {
+            constructor("too-many-faults", message).at_location(SourceLocation::file(file))
+        })
     }
 }
 
 impl Findings {
     /// The number of faults that can still be shown.
-    const fn remaining_room(&self) -> usize {
+    const fn remaining_count(&self) -> usize {
         MAX_SHOWN_FAULTS.saturating_sub(self.items.len())
     }
 
-    /// Counts errors without a message.
-    fn count_unshown_errors(&mut self, errors: usize) {
+    /// Counts errors that are not shown.
+    fn count_hidden_errors(&mut self, errors: usize) {
         self.hidden.add(errors, Severity::Error);
     }
 
-    /// Drops excess faults and counts them: all between the first ones and the last.
-    fn drop_excess(&mut self) {
+    /// If there are too many faults, keeps the first ones and the last one, and counts the others.
+    fn drop_excess_faults(&mut self) {
         if self.items.len() > MAX_SHOWN_FAULTS {
             let last = self.items.len() - 1;
             let excess = self.items.drain(MAX_SHOWN_FAULTS - 1..last);
@@ -293,8 +315,8 @@ impl Findings {
         }
     }
 
-    /// Reads `node` as a glob over `what` (a noun for the message). Reports a fault with an
-    /// `example` if it is invalid.
+    /// Parses the glob in `node`. If it is invalid, reports a fault: `what` is the noun for the matched
+    /// objects, and `example` a valid glob.
     pub(super) fn check_glob(&mut self, node: &Node, what: &str, example: &str) -> Option<Glob> {
         match Glob::for_paths(node.text()?) {
             Ok(glob) => Some(glob),
@@ -305,40 +327,46 @@ impl Findings {
         }
     }
 
-    /// Adds the faults of the YAML.
-    pub(super) fn add_yaml(&mut self, parsed: &Parsed) {
+    /// Adds the faults of the YAML syntax.
+    pub(super) fn add_yaml_faults(&mut self, parsed: &ParsedYaml) {
         for fault in &parsed.faults {
-            let yaml::YamlFault { code, message, help, span, first_span: first } = fault.clone();
+            let yaml::YamlFault { code, message, help, span, first_span } = fault.clone();
             let constructor =
                 if code == "no-effect" { LocatedFault::warning } else { LocatedFault::error };
             let help = help.map(str::to_owned);
-            let finding = LocatedFault { help, related: first, ..constructor(code, message, span) };
+            let finding =
+                LocatedFault { help, related: first_span, ..constructor(code, message, span) };
             self.push(LocatedFault { related_label: "first written here", ..finding });
         }
-        self.drop_excess();
+        self.drop_excess_faults();
     }
 
-    /// Adds the errors that `checker` finds in `document`. Returns the pointers of the refused values.
-    pub(super) fn add_schema(&mut self, document: &Node, checker: &Checker) -> BTreeSet<String> {
+    /// Adds the errors that `checker` finds in `document`. Returns the JSON pointers of the refused values.
+    pub(super) fn add_schema_faults(
+        &mut self,
+        document: &Node,
+        checker: &Checker,
+    ) -> BTreeSet<String> {
         if checker.is_valid(document) {
             return BTreeSet::new();
         }
-        // Values below a misspelled key or in a wrong form are checked too, so that all faults can
-        // be fixed at once.
+        // A repaired copy is checked too: it shows the faults of values below a misspelled key or in a
+        // wrong form, so that all faults can be fixed at once.
         let repaired = sentences::repair_document(document, &checker.schema);
         let [refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
             let mut refused_pointers = BTreeSet::new();
             let errors = checker.schema_errors(document).take(2 * MAX_SHOWN_FAULTS);
             for (at, error) in errors {
-                // The form of a section is part of the help for its name; its fields are not.
+                // In the repaired copy, only faults below a section count: the help for the name of the section
+                // covers its form.
                 let is_of_name = matches!(error.kind(), Kind::AdditionalProperties { .. });
                 if at.matches('/').count() + usize::from(is_of_name) < depth {
                     continue;
                 }
                 let is_new = refused_pointers.insert(at.clone());
-                let top = SchemaPosition::new(document, &checker.schema, &checker.schema);
-                if let Some(place) = top.follow_pointer(&at) {
-                    place.report_error(&error, is_new, self);
+                let root = SchemaPosition::new(document, &checker.schema, &checker.schema);
+                if let Some(position) = root.follow_pointer(&at) {
+                    position.report_error(&error, is_new, self);
                 }
             }
             refused_pointers
@@ -346,8 +374,8 @@ impl Findings {
         refused
     }
 
-    /// The content of a document. If `is_valid` (the schema accepts it) and it still cannot be
-    /// read, that is reported as a fault: a file that counts as empty would lose its limits.
+    /// Deserializes a document. Reports a fault if this fails although the schema accepts the document
+    /// (`is_valid`): an ignored configuration would have no limits.
     pub(super) fn deserialize<T: DeserializeOwned>(
         &mut self,
         document: &Node,
@@ -363,28 +391,35 @@ impl Findings {
         content.ok()
     }
 
-    /// The result of `read` for a file that holds one document of `schema`, and the faults of the file.
+    /// Parses `text` and calls `read`. Returns its result and the faults of the file. `schema` decides
+    /// which values the quoted lines hide.
     pub(super) fn collect_from_file<T>(
         name: FileName,
         text: &str,
         schema: &Json,
-        read: impl FnOnce(&Parsed, &mut Self) -> T,
+        read: impl FnOnce(&ParsedYaml, &mut Self) -> T,
     ) -> (T, Vec<Diagnostic>) {
         let (parsed, mut findings) = (yaml::parse(text), Self::default());
-        findings.add_yaml(&parsed);
+        findings.add_yaml_faults(&parsed);
         let content = read(&parsed, &mut findings);
         findings.explain_slips(text);
         let mut source = SourceText::new(name.clone(), text);
-        mask::hide_secrets(&mut source, &parsed, TextState::Doubtful, |_| schema, &[schema]);
-        let (mut faults, more) = findings.place(&source);
-        faults.extend(more.diagnostic(name));
-        (content, faults)
+        mask::hide_secrets(&mut source, &parsed, TextState::MayHaveFaults, |_| schema, &[schema]);
+        let (mut diagnostics, hidden) = findings.into_diagnostics(&source);
+        diagnostics.extend(hidden.diagnostic(name));
+        (content, diagnostics)
     }
 
-    /// The faults with their places in `source`, which knows the hidden ranges, and the number of
-    /// others.
-    pub(super) fn place(self, source: &SourceText<'_>) -> (Vec<Diagnostic>, HiddenFaults) {
-        let found = self.items.into_iter();
-        (found.map(|finding| finding.place(|span| source.place(span))).collect(), self.hidden)
+    /// Converts the faults to diagnostics with places in `source`, which hides secrets. Also returns the
+    /// count of hidden faults.
+    pub(super) fn into_diagnostics(
+        self,
+        source: &SourceText<'_>,
+    ) -> (Vec<Diagnostic>, HiddenFaults) {
+        let items = self.items.into_iter();
+        (
+            items.map(|finding| finding.into_diagnostic(|span| source.locate(span))).collect(),
+            self.hidden,
+        )
     }
 }

@@ -1,5 +1,5 @@
-//! Reports rules that match nothing, exceptions from nothing, parameters that no text uses, and
-//! policies for sections that nothing declares.
+//! Reports parts without effect: rules and exceptions that match nothing, parameters that no text
+//! uses, and policies for sections that nothing declares.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use crate::{
     address::{Glob, is_literal},
     diagnostic::Severity,
     field::Scope,
-    kind::refs::overlap,
+    kind::refs::patterns_overlap,
     manifest::{
         config::looks_like_regex,
         faults::{Faults, NodePosition, texts, words},
@@ -25,17 +25,17 @@ use crate::{
 };
 
 impl LayerRules {
-    /// True if `rule` may match what another rule includes.
+    /// True if `rule` may match a container that a rule includes.
     fn may_match_included(&self, rule: &Rule) -> bool {
         let including_rules =
             self.iter().filter(|other| other.includes_undeclared && other.scope == rule.scope);
-        let mut including_globs = including_rules.flat_map(|other| other.paths.iter());
-        including_globs.any(|other| rule.paths.iter().any(|one| can_overlap(one, other)))
+        let mut including_globs = including_rules.flat_map(|other| other.path_globs.iter());
+        including_globs.any(|other| rule.path_globs.iter().any(|glob| can_overlap(glob, other)))
     }
 
-    /// Reports including rules that match neither a declared nor an existing path. All paths are in
-    /// lower case. Missing groups are reported elsewhere.
-    pub(in crate::manifest) fn report_idle_live(
+    /// Reports including rules that match neither a declared nor an existing path. All paths must be in
+    /// lower case. Rules below `missing_groups` are skipped: these are reported elsewhere.
+    pub(in crate::manifest) fn report_idle_including_rules(
         &self,
         declared_paths: &BTreeSet<String>,
         existing_paths: &[(Scope, String)],
@@ -46,29 +46,29 @@ impl LayerRules {
             let mut same_scope = existing_paths.iter().filter(|(scope, _)| *scope == rule.scope);
             let is_idle = !declared_paths.iter().any(|path| rule.best_match(path).is_some())
                 && !same_scope.any(|(_, path)| rule.best_match(path).is_some());
-            // Rules whose globs have only one part were reported when the manifests were loaded.
+            // Rules with single-part globs were reported when the manifests were loaded.
             if is_idle && !has_single_part_globs(rule) && !starts_with_group(rule, missing_groups) {
                 report_idle_rule(rule, "declared or existing", &[], faults);
             }
         }
     }
 
-    /// Reports rules without effect on `containers`, which are in order of their paths.
+    /// Reports rules, and parts of rules, without effect on `containers`, which must be ordered by path.
     pub(super) fn report_idle(&self, containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
         let has_no_errors = faults.items.iter().all(|fault| fault.severity == Severity::Warning);
-        for (index, TrackedRule { rule, is_used, unlisted_counts, params }) in
+        for (index, TrackedRule { rule, is_used, unlisted_counts, param_uses: params }) in
             self.rules.iter().enumerate()
         {
-            // Only the service knows which paths this rule, or another one, includes. Of two
-            // profiles with one name, it is unknown which one is used.
-            let is_second = rule
+            // Not reported: a rule that may match included paths, which only the service knows, and a
+            // profile with the name of another one, because it is unknown which of them is used.
+            let is_duplicate_profile = rule
                 .profile
                 .as_ref()
                 .is_some_and(|name| self.profile_position(rule.scope, name) != Some(index));
             if !is_used.load(Ordering::Relaxed) {
-                let may_be_live = !has_single_part_globs(rule)
+                let may_match_live = !has_single_part_globs(rule)
                     && (rule.includes_undeclared || self.may_match_included(rule));
-                if !is_second && !may_be_live {
+                if !is_duplicate_profile && !may_match_live {
                     report_idle_rule(rule, "declared", containers, faults);
                 }
                 continue;
@@ -76,26 +76,27 @@ impl LayerRules {
             if !rule.includes_undeclared {
                 report_idle_exceptions(rule, containers, faults);
             }
-            let unused = params.iter().filter(|(_, is_used)| !is_used.load(Ordering::Relaxed));
-            for (name, _) in unused.filter(|_| has_no_errors && !rule.includes_undeclared) {
+            let unused_params =
+                params.iter().filter(|(_, is_used)| !is_used.load(Ordering::Relaxed));
+            for (name, _) in unused_params.filter(|_| has_no_errors && !rule.includes_undeclared) {
                 report_idle_param(name, &rule.body.params[name].origin, &[], faults);
             }
             for (name, counts) in unlisted_counts {
                 let [with, without] = counts.each_ref().map(|all| all.load(Ordering::Relaxed));
                 let all = count(with + without, rule.scope.noun());
-                let texts = match (with, without) {
+                let problem_texts = match (with, without) {
                     (0, _) => texts::UNLISTED_NOWHERE,
                     (_, 0) => continue,
                     _ => texts::UNLISTED_WITHOUT,
                 };
                 let origin = &rule.body.unlisted[name].origin;
-                faults.report_key(texts, origin, words![name, without, all]);
+                faults.report_key(problem_texts, origin, words![name, without, all]);
             }
         }
     }
 }
 
-/// Reports a parameter that no text uses. The help suggests a similar one of `used_names`.
+/// Reports a parameter that no text uses. The help suggests a similar name of `used_names`.
 pub(super) fn report_idle_param<'u>(
     name: &str,
     at: &Origin,
@@ -106,7 +107,8 @@ pub(super) fn report_idle_param<'u>(
     fault.suggest(nearest(name, used_names.into_iter().map(|name| &**name)));
 }
 
-/// The first container whose path starts with `prefix`. They are in order of their paths.
+/// The first container whose path starts with `prefix`, ignoring case. `containers` must be ordered by
+/// path.
 fn find_by_prefix<'c>(
     containers: &'c [Box<DeclaredContainer>],
     prefix: &str,
@@ -123,7 +125,8 @@ fn is_declared(rule: &Rule, path: &str, containers: &[Box<DeclaredContainer>]) -
     })
 }
 
-/// True if a path may match both globs. All special characters count as `*`.
+/// True if a path may match both globs. From the first special character other than `*`, any text
+/// counts as a match.
 fn can_overlap(first: &Glob, other: &Glob) -> bool {
     let [one, other] = [first, other].map(|glob| {
         // `**/` also matches nothing.
@@ -133,13 +136,13 @@ fn can_overlap(first: &Glob, other: &Glob) -> bool {
             None => text,
         }
     });
-    overlap(&one, &other)
+    patterns_overlap(&one, &other)
 }
 
-/// True if a glob of `rule` starts with one of the lower-case paths of `groups`. Regular
-/// expressions are skipped.
+/// True if a glob of `rule` starts with the path of one of `groups`, in lower case. Globs that look like
+/// regular expressions are ignored.
 fn starts_with_group(rule: &Rule, groups: &[String]) -> bool {
-    rule.paths.iter().map(Glob::pattern).filter(|glob| !looks_like_regex(glob)).any(|glob| {
+    rule.path_globs.iter().map(Glob::pattern).filter(|glob| !looks_like_regex(glob)).any(|glob| {
         let glob = format!("{}/", glob.to_lowercase());
         groups.iter().any(|group| {
             glob.strip_prefix(group.as_str()).is_some_and(|rest| rest.starts_with('/'))
@@ -147,22 +150,23 @@ fn starts_with_group(rule: &Rule, groups: &[String]) -> bool {
     })
 }
 
-/// True if all globs of a rule for projects have one part, which the path of no project has.
+/// True if the rule is for projects and all its globs have only one part. The path of a project has at
+/// least two.
 fn has_single_part_globs(rule: &Rule) -> bool {
     let is_for_projects = rule.scope == Scope::Project && rule.profile.is_none();
-    let mut globs = rule.paths.iter().map(Glob::pattern);
+    let mut globs = rule.path_globs.iter().map(Glob::pattern);
     is_for_projects && globs.all(|glob| !glob.contains('/') && !glob.contains("**"))
 }
 
-/// Reports a rule without effect on `containers`. `sort` describes them in the message: "declared"
-/// or "declared or existing".
+/// Reports a rule without effect on `containers`. The message calls these `sort`: "declared" or
+/// "declared or existing".
 fn report_idle_rule(
     rule: &Rule,
     sort: &str,
     containers: &[Box<DeclaredContainer>],
     faults: &mut Faults,
 ) {
-    let Rule { paths, except, .. } = rule;
+    let Rule { path_globs: paths, excluded_globs: except, .. } = rule;
     let noun = rule.scope.noun();
     if let Some(name) = &rule.profile {
         faults.report_key(texts::IDLE_PROFILE, &rule.origin, words![noun, name]);
@@ -180,7 +184,7 @@ fn report_idle_rule(
     let has_containers_below = prefixes
         .any(|prefix| prefix.ends_with('/') && find_by_prefix(containers, prefix).is_some());
     let mut bases = paths.iter().filter_map(|glob| glob.pattern().strip_suffix("/**"));
-    let texts = match paths {
+    let problem_texts = match paths {
         _ if paths.iter().any(|glob| looks_like_regex(glob.pattern())) => texts::IDLE_EXPRESSION,
         _ if has_containers_below => texts::IDLE_STAR,
         _ if bases.any(|base| is_declared(rule, base, containers)) => texts::IDLE_BELOW,
@@ -189,18 +193,19 @@ fn report_idle_rule(
         _ => texts::IDLE_MATCH,
     };
     let first_glob = paths.iter().next().map(Glob::pattern).unwrap_or_default();
-    faults.report(texts, NodePosition::item(&rule.origin, first_glob), words![sort, noun]);
+    faults.report(problem_texts, NodePosition::item(&rule.origin, first_glob), words![sort, noun]);
 }
 
-/// Reports literal paths in `except` that are not declared. Globs are skipped: they may match later
-/// containers.
+/// Reports literal paths in `except` that are not declared. Globs are ignored: they may match
+/// containers that are declared later.
 fn report_idle_exceptions(rule: &Rule, containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
-    let Some(except) = &rule.except else { return };
+    let Some(except) = &rule.excluded_globs else { return };
     let paths = except.value.iter().map(Glob::pattern);
     for path in paths.filter(|path| is_literal(path) && !is_declared(rule, path, containers)) {
         let has_below = find_by_prefix(containers, &format!("{path}/")).is_some();
-        let texts = if has_below { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };
+        let problem_texts =
+            if has_below { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };
         let words = words![noun = rule.scope.noun(), path];
-        faults.report(texts, NodePosition::item(&except.origin, path), words);
+        faults.report(problem_texts, NodePosition::item(&except.origin, path), words);
     }
 }

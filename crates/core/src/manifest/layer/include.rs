@@ -1,17 +1,17 @@
-//! The groups and projects that rules with `undeclared: include` include: they exist, and no
-//! document declares them.
+//! Merges the rules for groups and projects that a rule with `undeclared: include` includes: they exist,
+//! and no document declares them.
 //!
-//! Every rule that matches such a path applies, as for a declared container, but there is no
-//! document above the rules. `create` is only for documents, because included containers exist.
-//! Only the service knows the paths, so offline each rule is checked at an invented path.
+//! Every rule that matches such a path applies, as for a declared container, but there is no document
+//! above the rules. `create` is dropped, because included containers exist. Only the service knows
+//! their paths, so offline each rule is checked at an invented path.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{LayerRules, Layered, merge_container, path_key};
+use super::{LayerRules, MergeResult, merge_container, path_key};
 use crate::{
     address::Glob,
     catalogue,
-    desired::ContainerLife,
+    desired::ContainerLifecycle,
     field::Scope,
     manifest::{
         faults::Faults,
@@ -20,35 +20,35 @@ use crate::{
     origin::Sourced,
 };
 
-/// A container that a rule includes.
+/// A container that a rule includes, merged from all matching rules.
 #[derive(Debug)]
-pub(in crate::manifest) struct Included {
+pub(in crate::manifest) struct IncludedContainer {
     pub(in crate::manifest) merged: Box<DeclaredContainer>,
-    /// The glob of the rule.
+    /// The glob of the rule that includes it.
     pub(in crate::manifest) rule_glob: Arc<str>,
 }
 
 impl LayerRules {
-    /// The container at `path`, merged from the rules, if a named rule includes it. It exists and
-    /// no document declares it.
+    /// Merges the rules for the container at `path`; `None` if no named rule includes it. The container
+    /// must exist, and no document may declare it.
     pub(in crate::manifest) fn include_path(
         &self,
         scope: Scope,
         path: &Arc<str>,
-    ) -> Option<(Included, Faults)> {
+    ) -> Option<(IncludedContainer, Faults)> {
         let (rule, glob) = self.including_rule(scope, &path.to_lowercase(), true)?;
         let (merged, faults) = merge_rules(self, scope, path, rule);
-        Some((Included { merged, rule_glob: glob.pattern().into() }, faults))
+        Some((IncludedContainer { merged, rule_glob: glob.pattern().into() }, faults))
     }
 
     /// The globs of named rules that include existing containers.
     pub(in crate::manifest) fn including_globs(&self) -> impl Iterator<Item = (Scope, &Glob)> {
         let including_rules = self.iter().filter(|rule| rule.includes_undeclared && rule.is_named);
-        including_rules.flat_map(|rule| rule.paths.iter().map(|glob| (rule.scope, glob)))
+        including_rules.flat_map(|rule| rule.path_globs.iter().map(|glob| (rule.scope, glob)))
     }
 }
 
-/// The merged rules for the container at `path`, which `rule` includes.
+/// Merges all rules for the container at `path`, which `rule` includes.
 fn merge_rules(
     rules: &LayerRules,
     scope: Scope,
@@ -59,8 +59,8 @@ fn merge_rules(
         scope,
         path: Sourced { value: path.clone(), origin: rule.origin.clone() },
         is_named: true,
-        is_shared: false,
-        lifecycle: ContainerLife::default(),
+        shares_document: false,
+        lifecycle: ContainerLifecycle::default(),
         body: LayerBody::default(),
     };
     let (mut merged, _, faults) = merge_container(Box::new(container), rules, &[]);
@@ -69,30 +69,35 @@ fn merge_rules(
     (merged, faults)
 }
 
-/// Merges the rules at one invented path for each rule, also for rules that only apply to
-/// containers that other rules include. Declared paths are skipped. Stores the merged containers
-/// and their faults in `layered`.
-pub(super) fn check_invented_paths(rules: &LayerRules, layered: &mut Layered) {
-    let declared: BTreeSet<String> =
-        layered.containers.iter().map(|container| path_key(container)).collect();
+/// Invents a path for each rule and merges the rules there, also for rules that only apply to
+/// containers that other rules include. Skips declared paths. Adds the merged containers and their
+/// faults to `result`.
+pub(super) fn merge_at_invented_paths(rules: &LayerRules, result: &mut MergeResult) {
+    let declared_paths: BTreeSet<String> =
+        result.containers.iter().map(|container| path_key(container)).collect();
     let mut tested_paths = BTreeSet::new();
     for rule in rules.iter() {
-        let mut paths = rule.paths.iter().flat_map(|glob| invent_paths(rule.scope, glob));
-        let invented = paths.find_map(|path| {
-            let (including, _) = rules.including_rule(rule.scope, &path, false)?;
-            let is_matched = rule.best_match(&path).is_some() && !declared.contains(&path);
-            is_matched.then_some((path, including))
+        let mut paths = rule.path_globs.iter().flat_map(|glob| invent_paths(rule.scope, glob));
+        let invented_path = paths.find_map(|path| {
+            let (including_rule, _) = rules.including_rule(rule.scope, &path, false)?;
+            let is_matched = rule.best_match(&path).is_some() && !declared_paths.contains(&path);
+            is_matched.then_some((path, including_rule))
         });
-        let Some((path, including)) =
-            invented.filter(|(path, _)| tested_paths.insert(path.clone()))
+        let Some((path, including_rule)) =
+            invented_path.filter(|(path, _)| tested_paths.insert(path.clone()))
         else {
             continue;
         };
-        layered.invented_containers.push(merge_rules(rules, rule.scope, &path.into(), including));
+        result.invented_containers.push(merge_rules(
+            rules,
+            rule.scope,
+            &path.into(),
+            including_rule,
+        ));
     }
 }
 
-/// Lower-case paths that `glob` matches, with invented text for its wildcards.
+/// Invents lower-case paths that `glob` matches, by replacing its wildcards.
 fn invent_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
     let name = format!("some-undeclared-{}", scope.noun());
     let double_star_texts = [name.clone(), format!("some-undeclared-group/{name}"), String::new()];
@@ -116,7 +121,7 @@ fn invent_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
     })
 }
 
-/// The globs without `{a,b}` that `glob` expands to. A [`Glob`] limits their number.
+/// Expands the alternatives `{a,b}` of `glob`. [`Glob`] limits their number.
 fn expand_braces(glob: &str) -> Vec<String> {
     // The first `}` closes an innermost brace.
     let innermost = glob.split_once('}').and_then(|(start, after)| {
@@ -127,7 +132,7 @@ fn expand_braces(glob: &str) -> Vec<String> {
     inner.split(',').flat_map(|choice| expand_braces(&format!("{before}{choice}{after}"))).collect()
 }
 
-/// A short text that a segment of a glob without choices probably matches.
+/// A short text that a segment of a glob without alternatives probably matches.
 fn sample_text(segment: &str) -> String {
     let mut text = String::new();
     let mut chars = segment.chars();

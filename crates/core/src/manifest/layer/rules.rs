@@ -14,7 +14,7 @@ use crate::{
     field::Scope,
     manifest::{
         faults::{Faults, NodePosition, texts, words},
-        read::document::{LayerBody, Rule, Uses},
+        read::document::{LayerBody, Rule, UsedProfiles},
     },
     origin::{Origin, Sourced},
     text::{alternatives, nearest},
@@ -32,26 +32,27 @@ pub(in crate::manifest) struct LayerRules {
     glob_index: GlobIndex,
 }
 
-/// The maximum number of names before and after a misspelled one, in alphabetical order, that are
-/// compared with it.
-const MAX_NEARBY: usize = 100;
+/// The maximum number of names that are compared with a misspelled one: so many before it, and so many
+/// after it in alphabetical order.
+const MAX_NEARBY_NAMES: usize = 100;
 
-/// The maximum number of names that help compares or lists.
-pub(super) const MAX_LISTED: usize = 10;
+/// The maximum number of names that a help text compares or lists.
+pub(super) const MAX_LISTED_NAMES: usize = 10;
 
-/// A rule and its use.
+/// A rule, with records of where it was used.
 #[derive(Debug)]
 pub(super) struct TrackedRule {
     pub(super) rule: Rule,
     pub(super) is_used: AtomicBool,
-    /// For each section of its `unlisted`, the numbers of containers that declare it and that do not.
+    /// For each section of its `unlisted`: the number of containers that declare the section, and of those
+    /// that do not.
     pub(super) unlisted_counts: BTreeMap<&'static str, [AtomicUsize; 2]>,
-    /// For each of its parameters, whether a container uses it.
-    pub(super) params: BTreeMap<Arc<str>, AtomicBool>,
+    /// For each of its parameters: whether a container uses it.
+    pub(super) param_uses: BTreeMap<Arc<str>, AtomicBool>,
 }
 
-/// The precision of a glob: its numbers of literal parts, partly literal parts, and `*`.
-type Rank = (usize, usize, usize);
+/// The precision of a glob: its numbers of literal segments, partly literal segments, and `*`.
+type Precision = (usize, usize, usize);
 
 /// The layers of one group or project.
 #[derive(Debug, Default)]
@@ -69,7 +70,7 @@ impl Layers<'_> {
         self.rules.is_empty()
     }
 
-    /// True if a text of the merged `body` uses the parameter `name`, or a profile needs it.
+    /// True if a template of the merged `body` used the parameter `name`, or a profile needs it.
     pub(super) fn uses_param(&self, name: &Arc<str>, body: &LayerBody) -> bool {
         let mut required_params =
             self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.required_params);
@@ -78,34 +79,34 @@ impl Layers<'_> {
 }
 
 impl LayerRules {
-    /// Adds all rules, and reports faults between them.
+    /// Indexes all rules, and reports faults that span rules.
     pub(super) fn new(mut rules: Vec<Rule>, faults: &mut Faults) -> Self {
         rules.sort_by(|a, b| a.origin.cmp(&b.origin));
         let mut profiles = BTreeMap::new();
         for (index, rule) in rules.iter().enumerate() {
             let Some(name) = &rule.profile else { continue };
-            if let Some(first) = profiles.insert((rule.scope, name.clone()), index) {
-                let at = [&rule.origin, &rules[first].origin];
+            if let Some(first_index) = profiles.insert((rule.scope, name.clone()), index) {
+                let at = [&rule.origin, &rules[first_index].origin];
                 faults.report_values(texts::DUPLICATE_PROFILE, at, words![name]);
             }
         }
         let mut glob_index = GlobIndex::default();
         for (at, rule) in rules.iter().enumerate() {
-            rule.paths.iter().for_each(|glob| glob_index.insert(at, glob.pattern()));
+            rule.path_globs.iter().for_each(|glob| glob_index.insert(at, glob.pattern()));
         }
         let rules = rules.into_iter().map(TrackedRule::new).collect();
         let layer_rules = Self { rules, profiles, glob_index };
         for TrackedRule { rule, .. } in &layer_rules.rules {
             for name in rule.body.uses.iter().flat_map(|uses| &uses.names) {
-                layer_rules.check_profile(rule.scope, name, faults);
+                layer_rules.check_profile_exists(rule.scope, name, faults);
             }
         }
-        layer_rules.report_circles(faults);
+        layer_rules.report_profile_circles(faults);
         layer_rules
     }
 
-    /// Reports that there is no profile `name`.
-    fn check_profile(&self, scope: Scope, name: &Sourced<Arc<str>>, faults: &mut Faults) {
+    /// Reports a missing profile.
+    fn check_profile_exists(&self, scope: Scope, name: &Sourced<Arc<str>>, faults: &mut Faults) {
         if self.profile_position(scope, &name.value).is_some() {
             return;
         }
@@ -116,7 +117,7 @@ impl LayerRules {
         let words = words![
             name = crate::text::escape(&name.value),
             scope = scope.noun(),
-            document = scope.document(),
+            document = scope.document_kind(),
             other = other_scope.map_or("", |(scope, _)| scope.noun()),
             profiles = alternatives(&nearby)
         ];
@@ -124,41 +125,43 @@ impl LayerRules {
             let fault = faults.report_key(texts::PROFILE_OF_OTHER_SCOPE, &name.origin, words);
             fault.related(NodePosition::value(&self.rules[other_index].rule.origin));
         } else {
-            let has_few = (1..=MAX_LISTED).contains(&nearby.len());
-            let texts = if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
-            let fault = faults.report_key(texts, &name.origin, words);
+            let has_few = (1..=MAX_LISTED_NAMES).contains(&nearby.len());
+            let problem_texts =
+                if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
+            let fault = faults.report_key(problem_texts, &name.origin, words);
             fault.suggest(nearest(&name.value, nearby.iter().copied()));
         }
     }
 
-    /// The position of the profile `name`.
+    /// The position of the profile `name` in the rules.
     pub(super) fn profile_position(&self, scope: Scope, name: &Arc<str>) -> Option<usize> {
         self.profiles.get(&(scope, name.clone())).copied()
     }
 
-    /// The names of profiles around `name` in alphabetical order: all of them, unless there are
-    /// very many.
+    /// The names of profiles near `name` in alphabetical order; all names, unless there are very many.
     fn nearby_profiles(&self, scope: Scope, name: &Arc<str>) -> impl Iterator<Item = &str> {
-        let at = (scope, name.clone());
-        let before = self.profiles.range(..at.clone()).rev().take(MAX_NEARBY);
-        let names = before.chain(self.profiles.range(at..).take(MAX_NEARBY));
-        names.filter(move |((of, _), _)| *of == scope).map(|((_, name), _)| &**name)
+        let key = (scope, name.clone());
+        let before = self.profiles.range(..key.clone()).rev().take(MAX_NEARBY_NAMES);
+        let names = before.chain(self.profiles.range(key..).take(MAX_NEARBY_NAMES));
+        names
+            .filter(move |((profile_scope, _), _)| *profile_scope == scope)
+            .map(|((_, name), _)| &**name)
     }
 
     /// Reports profiles that use each other in a circle.
-    fn report_circles(&self, faults: &mut Faults) {
-        let mut finished = BTreeSet::new();
+    fn report_profile_circles(&self, faults: &mut Faults) {
+        let mut finished_profiles = BTreeSet::new();
         for start in self.profiles.values().copied().collect::<BTreeSet<_>>() {
             // The current path, with the profiles still to follow at each step.
             let mut path: Vec<(usize, Vec<usize>)> = vec![(start, self.profiles_used_by(start))];
             while let Some((index, remaining)) = path.last_mut() {
                 let Some(next) = remaining.pop() else {
-                    finished.insert(*index);
+                    finished_profiles.insert(*index);
                     path.pop();
                     continue;
                 };
-                match path.iter().position(|(on_path, _)| *on_path == next) {
-                    _ if finished.contains(&next) => {}
+                match path.iter().position(|(path_index, _)| *path_index == next) {
+                    _ if finished_profiles.contains(&next) => {}
                     Some(first) => self.report_circle(&path[first..], faults),
                     None => path.push((next, self.profiles_used_by(next))),
                 }
@@ -168,8 +171,8 @@ impl LayerRules {
 
     fn report_circle(&self, circle: &[(usize, Vec<usize>)], faults: &mut Faults) {
         let mut circle: Vec<_> = circle.iter().map(|(index, _)| &self.rules[*index].rule).collect();
-        let first = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
-        circle.rotate_left(first.unwrap_or_default());
+        let first_position = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
+        circle.rotate_left(first_position.unwrap_or_default());
         let profiles = circle.iter().chain(circle.first()).filter_map(|rule| rule.profile.as_ref());
         let names: Vec<_> = profiles.map(|name| format!("`{name}`")).collect();
         let Rule { origin, body, .. } = circle[0];
@@ -177,14 +180,14 @@ impl LayerRules {
         faults.report_key(texts::PROFILE_CIRCLE, at, words![names = names.join(" uses ")]);
     }
 
-    /// The positions of profiles that a profile uses.
+    /// The positions of the profiles that a profile uses.
     fn profiles_used_by(&self, index: usize) -> Vec<usize> {
         let rule = &self.rules[index].rule;
         let names = rule.body.uses.iter().flat_map(|uses| &uses.names);
         names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
     }
 
-    /// The layers of the group or project at `path`, which has this `document`.
+    /// Collects the layers of the group or project at `path`, which has this `document`.
     pub(super) fn collect_layers(
         &self,
         scope: Scope,
@@ -192,64 +195,66 @@ impl LayerRules {
         document: &LayerBody,
         faults: &mut Faults,
     ) -> Layers<'_> {
-        let lower = path.value.to_lowercase();
-        let candidates = self.glob_index.candidates(&lower).into_iter();
+        let lower_path = path.value.to_lowercase();
+        let candidates = self.glob_index.candidates(&lower_path).into_iter();
         let candidates = candidates.filter(|index| self.rules[*index].rule.scope == scope);
-        let mut matched: Vec<(Rank, usize)> = candidates
-            .filter_map(|index| Some((self.rules[index].rule.best_match(&lower)?.0, index)))
+        let mut matches: Vec<(Precision, usize)> = candidates
+            .filter_map(|index| Some((self.rules[index].rule.best_match(&lower_path)?.0, index)))
             .collect();
-        matched.sort_unstable();
+        matches.sort_unstable();
         let mut layers = Layers::default();
-        let mut number = 0;
-        for equal_matches in matched.chunk_by(|(a, _), (b, _)| a == b) {
-            layers
-                .rules
-                .extend(equal_matches.iter().map(|(_, index)| (number, &self.rules[*index])));
-            number += 1;
+        let mut rank = 0;
+        for equal_matches in matches.chunk_by(|(a, _), (b, _)| a == b) {
+            layers.rules.extend(equal_matches.iter().map(|(_, index)| (rank, &self.rules[*index])));
+            rank += 1;
         }
         let used_profiles = merge_uses(&layers.rules, document, &path.value, faults);
         for name in document.uses.iter().flat_map(|uses| &uses.names) {
-            self.check_profile(scope, name, faults);
+            self.check_profile_exists(scope, name, faults);
         }
         let profiles = self.flatten_profiles(scope, &used_profiles);
-        layers.rules.extend((number..).zip(profiles.iter().map(|(index, _)| &self.rules[*index])));
+        layers.rules.extend((rank..).zip(profiles.iter().map(|(index, _)| &self.rules[*index])));
         layers.params = merge_params(&layers.rules, document, &path.value, faults);
         for (index, name) in profiles {
-            for required in &self.rules[index].rule.required_params {
-                if layers.params.contains_key(&required.value) {
+            for required_param in &self.rules[index].rule.required_params {
+                if layers.params.contains_key(&required_param.value) {
                     continue;
                 }
-                layers.missing_params.insert(required.value.clone());
-                let param_names = layers.params.keys().take(MAX_LISTED).map(|name| &**name);
-                let near = nearest(&required.value, param_names);
-                let at = near.map_or(&name.origin, |near| &layers.params[near].origin);
-                let words = words![path = path.value, profile = name.value, param = required.value];
+                layers.missing_params.insert(required_param.value.clone());
+                let param_names = layers.params.keys().take(MAX_LISTED_NAMES).map(|name| &**name);
+                let similar_param = nearest(&required_param.value, param_names);
+                let at = similar_param.map_or(&name.origin, |near| &layers.params[near].origin);
+                let words =
+                    words![path = path.value, profile = name.value, param = required_param.value];
                 let fault = faults.report_key(texts::MISSING_PARAM, at, words);
-                fault.related(NodePosition::key(&required.origin));
-                if let Some(near) = near {
-                    fault.help(format!("write `{}` in the place of `{near}`", required.value));
+                fault.related(NodePosition::key(&required_param.origin));
+                if let Some(near) = similar_param {
+                    fault
+                        .help(format!("write `{}` in the place of `{near}`", required_param.value));
                 }
             }
         }
         layers
     }
 
-    /// The profiles `names` and the profiles that they use, lowest first. A profile is above the
-    /// profiles that it uses, and is only listed at its last position.
+    /// The profiles `names` and all profiles that they use, lowest first. A profile is above those that it
+    /// uses, and is listed once, at its last position.
     fn flatten_profiles(
         &self,
         scope: Scope,
         names: &[Sourced<Arc<str>>],
     ) -> Vec<(usize, Sourced<Arc<str>>)> {
-        let mut listed = BTreeSet::new();
+        let mut listed_positions = BTreeSet::new();
         let mut flat = Vec::new();
         // From the end, so that the last position is found first.
         let mut pending: Vec<&Sourced<Arc<str>>> = names.iter().collect();
         while let Some(name) = pending.pop() {
-            let at = self.profile_position(scope, &name.value);
-            if let Some(at) = at.filter(|at| listed.insert(*at)) {
-                flat.push((at, name.clone()));
-                pending.extend(self.rules[at].rule.body.uses.iter().flat_map(|uses| &uses.names));
+            let found_position = self.profile_position(scope, &name.value);
+            if let Some(position) = found_position.filter(|at| listed_positions.insert(*at)) {
+                flat.push((position, name.clone()));
+                pending.extend(
+                    self.rules[position].rule.body.uses.iter().flat_map(|uses| &uses.names),
+                );
             }
         }
         flat.reverse();
@@ -261,8 +266,8 @@ impl LayerRules {
         self.rules.iter().map(|tracked| &tracked.rule)
     }
 
-    /// The rule that includes the undeclared container at the lower-case `path`, and its glob. Of
-    /// several, the one with the highest rank. If `only_named`, only rules of named files count.
+    /// The rule that includes the undeclared container at the lower-case `path`, with its glob; of several,
+    /// the one with the most precise glob. If `only_named`, only rules of named files count.
     pub(in crate::manifest) fn including_rule(
         &self,
         scope: Scope,
@@ -275,20 +280,22 @@ impl LayerRules {
             rule.includes_undeclared && rule.scope == scope && (rule.is_named || !only_named)
         });
         let matched = including_rules.filter_map(|rule| Some((rule.best_match(path)?, rule)));
-        let ((_, glob), rule) = matched.max_by_key(|((rank, _), _)| *rank)?;
+        let ((_, glob), rule) = matched.max_by_key(|((precision, _), _)| *precision)?;
         Some((rule, glob))
     }
 
-    /// Marks the rules that apply to the merged `body` as used. A container that is to be absent has no
+    /// Records the use of `layers` by the merged `body`. A container that is to be absent has no
     /// sections.
     pub(super) fn track_use(layers: &Layers<'_>, body: &LayerBody, is_absent: bool) {
         for (_, tracked) in &layers.rules {
             tracked.is_used.store(true, Ordering::Relaxed);
-            for (name, [with, without]) in tracked.unlisted_counts.iter().filter(|_| !is_absent) {
-                let number = if body.has_section(name) { with } else { without };
-                number.fetch_add(1, Ordering::Relaxed);
+            for (name, [declaring_count, without]) in
+                tracked.unlisted_counts.iter().filter(|_| !is_absent)
+            {
+                let counter = if body.has_section(name) { declaring_count } else { without };
+                counter.fetch_add(1, Ordering::Relaxed);
             }
-            for (name, is_used) in &tracked.params {
+            for (name, is_used) in &tracked.param_uses {
                 if layers.uses_param(name, body) {
                     is_used.store(true, Ordering::Relaxed);
                 }
@@ -305,15 +312,15 @@ impl TrackedRule {
             .filter(|name| *name != PROJECTS_KEY && !rule.body.has_section(name))
             .map(|name| (name, Default::default()));
         let params = rule.body.params.keys().map(|name| (name.clone(), AtomicBool::default()));
-        let (declared, params) = (unlisted_counts.collect(), params.collect());
-        Self { unlisted_counts: declared, params, is_used: AtomicBool::new(false), rule }
+        let (counts, params) = (unlisted_counts.collect(), params.collect());
+        Self { unlisted_counts: counts, param_uses: params, is_used: AtomicBool::new(false), rule }
     }
 }
 
 impl Rule {
-    /// The glob that matches the lower-case `path` best, with its precision.
-    pub(super) fn best_match(&self, path: &str) -> Option<(Rank, &Glob)> {
-        find_best_glob(path, &self.paths, self.except.as_ref())
+    /// The most precise glob that matches the lower-case `path`; `None` if `path` is excluded.
+    pub(super) fn best_match(&self, path: &str) -> Option<(Precision, &Glob)> {
+        find_best_glob(path, &self.path_globs, self.excluded_globs.as_ref())
     }
 }
 
@@ -321,34 +328,34 @@ fn find_best_glob<'g>(
     path: &str,
     paths: &'g Globs,
     except: Option<&Sourced<Globs>>,
-) -> Option<(Rank, &'g Glob)> {
-    let ranked = paths.matching(path).map(|glob| (precision(glob.pattern()), glob));
-    let best = ranked.max_by_key(|(rank, _)| *rank)?;
+) -> Option<(Precision, &'g Glob)> {
+    let matching_globs = paths.matching(path).map(|glob| (precision(glob.pattern()), glob));
+    let best = matching_globs.max_by_key(|(precision, _)| *precision)?;
     (!except.is_some_and(|except| except.value.matches(path))).then_some(best)
 }
 
 /// The precision of a glob.
-fn precision(glob: &str) -> Rank {
-    let mut rank = (0, 0, 0);
+fn precision(glob: &str) -> Precision {
+    let mut precision = (0, 0, 0);
     for segment in glob.split('/') {
         match segment {
             "**" => {}
-            "*" => rank.2 += 1,
-            other if !is_literal(other) => rank.1 += 1,
-            _ => rank.0 += 1,
+            "*" => precision.2 += 1,
+            other if !is_literal(other) => precision.1 += 1,
+            _ => precision.0 += 1,
         }
     }
-    rank
+    precision
 }
 
-/// The names of the profiles that a document and the `rules` for it use.
+/// Merges `uses` of the document and of its `rules`. Returns the names of the profiles.
 fn merge_uses(
     rules: &[(usize, &TrackedRule)],
     document: &LayerBody,
     path: &str,
     faults: &mut Faults,
 ) -> Vec<Sourced<Arc<str>>> {
-    fn comparable_content(uses: &Uses) -> impl PartialEq {
+    fn comparable_content(uses: &UsedProfiles) -> impl PartialEq {
         (uses.adds_to_lower, uses.names.iter().map(|name| &name.value).collect::<Vec<_>>())
     }
     let rule_uses =
@@ -357,16 +364,16 @@ fn merge_uses(
     let all_uses: Vec<_> = rule_uses.chain(document_uses).collect();
     let (mut used_names, mut conflict) = (Vec::new(), None);
     for equal_uses in all_uses.chunk_by(|(a, _), (b, _)| a == b) {
-        let (_, first) = equal_uses[0];
-        if !first.adds_to_lower {
+        let (_, first_uses) = equal_uses[0];
+        if !first_uses.adds_to_lower {
             used_names.clear();
             conflict = None;
         }
-        used_names.extend(first.names.iter().cloned());
+        used_names.extend(first_uses.names.iter().cloned());
         let other = equal_uses
             .iter()
-            .rfind(|(_, other)| comparable_content(other) != comparable_content(first));
-        conflict = other.map(|(_, other)| (first, other)).or(conflict);
+            .rfind(|(_, other)| comparable_content(other) != comparable_content(first_uses));
+        conflict = other.map(|(_, other)| (first_uses, other)).or(conflict);
     }
     if let Some((first, other)) = conflict {
         report_ambiguous("uses", path, &first.origin, Some(&other.origin), faults);
@@ -374,43 +381,44 @@ fn merge_uses(
     used_names
 }
 
-/// The parameters for the templates of a document.
+/// Merges `params` of the document and of its `rules`.
 fn merge_params(
     rules: &[(usize, &TrackedRule)],
     document: &LayerBody,
     path: &str,
     faults: &mut Faults,
 ) -> BTreeMap<Arc<str>, Sourced<Value>> {
-    let mut claims: BTreeMap<&Arc<str>, Claim<Value>> = BTreeMap::new();
+    let mut values_by_name: BTreeMap<&Arc<str>, RankedValue<Value>> = BTreeMap::new();
     let rule_bodies = rules.iter().map(|(rank, tracked)| (*rank, &tracked.rule.body));
     for (rank, body) in rule_bodies.chain([(usize::MAX, document)]) {
         for (name, value) in &body.params {
-            Claim::add(claims.entry(name), rank, value);
+            RankedValue::add(values_by_name.entry(name), rank, value);
         }
     }
-    claims
+    values_by_name
         .into_iter()
-        .map(|(name, claim)| (name.clone(), claim.resolve(name, path, faults)))
+        .map(|(name, ranked_value)| (name.clone(), ranked_value.resolve(name, path, faults)))
         .collect()
 }
 
-/// The value in the highest layers so far.
+/// The value of the highest layer so far, with its rank.
 #[derive(Debug)]
-pub(super) struct Claim<T> {
+pub(super) struct RankedValue<T> {
     rank: usize,
     pub(super) value: Sourced<T>,
     /// The origin of a different value in a layer of the same rank.
     conflict: Option<Origin>,
 }
 
-impl<T: Clone + PartialEq> Claim<T> {
-    /// Adds the value of a layer with `rank`. Ranks must not decrease.
+impl<T: Clone + PartialEq> RankedValue<T> {
+    /// Adds the value of a layer. Its `rank` must not be lower than that of earlier layers.
     pub(super) fn add<K: Ord>(entry: Entry<'_, K, Self>, rank: usize, value: &Sourced<T>) {
-        let claim = entry.or_insert_with(|| Self { rank, value: value.clone(), conflict: None });
-        if claim.rank < rank {
-            *claim = Self { rank, value: value.clone(), conflict: None };
-        } else if claim.value.value != value.value {
-            claim.conflict = Some(value.origin.clone());
+        let ranked_value =
+            entry.or_insert_with(|| Self { rank, value: value.clone(), conflict: None });
+        if ranked_value.rank < rank {
+            *ranked_value = Self { rank, value: value.clone(), conflict: None };
+        } else if ranked_value.value.value != value.value {
+            ranked_value.conflict = Some(value.origin.clone());
         }
     }
 
@@ -421,7 +429,7 @@ impl<T: Clone + PartialEq> Claim<T> {
     }
 }
 
-/// Reports that an `other` layer of equal rank sets `what` differently and no higher one decides.
+/// Reports two values of `what` in layers of equal rank, if there is an `other` one.
 pub(super) fn report_ambiguous(
     what: &str,
     path: &str,

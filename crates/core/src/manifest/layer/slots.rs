@@ -1,13 +1,13 @@
-//! The leaves of fields. The highest layer that sets a leaf decides its value.
+//! Slots: the leaves of fields. The highest layer that sets a slot decides its value.
 //!
-//! A list may change the list of lower layers instead.
+//! A value `{add: [...], remove: [...]}` changes the list of lower layers instead of replacing it.
 
 use std::collections::{BTreeMap, HashSet};
 
 use serde_json::json;
 
 use crate::{
-    desired::Declared,
+    desired::DeclaredFields,
     field::Field,
     kind::{Section, is_list},
     manifest::read::templates::CHANGE_KEYS,
@@ -15,15 +15,15 @@ use crate::{
     value::{self, Json, Value},
 };
 
-/// A leaf of a field.
+/// A leaf of a field, with its value.
 #[derive(Clone)]
 pub(super) struct Slot {
     pub(super) rank: usize,
-    /// The written names that lead to it. The key of the slot has the current names instead of
-    /// deprecated ones, so that both are one slot.
+    /// The path of names to it, as written. The key of the slot has current names instead of deprecated
+    /// ones, so that both names are one slot.
     pub(super) names: Vec<String>,
     pub(super) value: Value,
-    /// The value of lower layers, if this value changes that.
+    /// The value of lower layers, if `value` changes it.
     pub(super) lower_value: Option<Value>,
     pub(super) origin: Origin,
     /// The origin of a different value in a layer of the same rank.
@@ -37,18 +37,18 @@ impl Slot {
     }
 }
 
-/// True if `key` is that of a slot within the mapping with the key `outer`.
+/// True if the slot `key` is within the slot `outer`, a mapping.
 fn is_within(key: &str, outer: &str) -> bool {
     key.strip_prefix(outer).is_some_and(|rest| rest.len() > 1 && rest.starts_with(KEY_SEPARATOR))
 }
 
-/// Separates the names in the key of a slot.
+/// The separator of the names in the key of a slot.
 pub(super) const KEY_SEPARATOR: char = '\0';
 
-/// The leaves of `fields`.
+/// Splits `fields` into slots, by key.
 pub(super) fn split_fields(
     section: Section,
-    fields: &Declared,
+    fields: &DeclaredFields,
     rank: usize,
 ) -> BTreeMap<String, Slot> {
     let mut slots = BTreeMap::new();
@@ -67,7 +67,7 @@ pub(super) fn split_fields(
     slots
 }
 
-/// The slot for `names` in an entry of `section`, as the parts of its key.
+/// The names in the key of the slot at the path `names` in an entry of `section`.
 pub(super) fn slot_path(section: Section, names: &[String]) -> Vec<String> {
     let Some((field, inner_names)) = names.split_first() else { return Vec::new() };
     let mut schema = section.spec(field).map_or(&Json::Null, |spec| &spec.schema);
@@ -84,7 +84,7 @@ fn slot_name(name: &str, schema: &Json) -> String {
     Field::from_schema(schema).replaced_by().unwrap_or(name).to_owned()
 }
 
-/// Adds the leaves of `slot`, whose value has `schema`.
+/// Splits `slot`, whose value has `schema`, into its leaves and adds them.
 fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, Slot>) {
     match &slot.value {
         Value::Plain(Json::Object(object))
@@ -99,7 +99,7 @@ fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<Strin
                 add_leaves(key, schema, slot, slots);
             }
         }
-        // Both forms of a field in one document are an error that is reported later.
+        // A document sets both names of a field. This error is reported later.
         _ if slots.contains_key(&key) => {
             slots.insert(format!("{key}{KEY_SEPARATOR}"), slot);
         }
@@ -109,58 +109,63 @@ fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<Strin
     }
 }
 
-/// Adds the leaf of a layer. Ranks must not decrease.
+/// Adds a slot of a layer. The rank must not be lower than that of earlier layers.
 pub(super) fn add_slot(
     section: Section,
     slots: &mut BTreeMap<String, Slot>,
     key: String,
-    mut added: Slot,
+    mut new_slot: Slot,
 ) {
     // `{}` sets nothing within the mapping.
-    if added.is_empty() && slots.keys().any(|other| is_within(other, &key)) {
+    if new_slot.is_empty() && slots.keys().any(|other_key| is_within(other_key, &key)) {
         return;
     }
     // A whole mapping, such as `null`, and a key within it exclude each other.
-    slots.retain(|other, slot| {
-        let excludes = is_within(other, &key) || is_within(&key, other);
-        if excludes && slot.rank == added.rank && !slot.is_empty() {
-            added.conflict = Some(slot.origin.clone());
+    slots.retain(|other_key, slot| {
+        let is_exclusive = is_within(other_key, &key) || is_within(&key, other_key);
+        if is_exclusive && slot.rank == new_slot.rank && !slot.is_empty() {
+            new_slot.conflict = Some(slot.origin.clone());
         }
-        !excludes
+        !is_exclusive
     });
     let Some(slot) = slots.get_mut(&key) else {
-        slots.insert(key, added);
+        slots.insert(key, new_slot);
         return;
     };
-    let is_change = list_change(section, &added.names[0], &added.value).is_some();
-    let changes_lower = list_change(section, &added.names[0], &slot.value).is_some();
-    if slot.rank < added.rank {
+    let is_change = list_changes(section, &new_slot.names[0], &new_slot.value).is_some();
+    let changes_lower = list_changes(section, &new_slot.names[0], &slot.value).is_some();
+    if slot.rank < new_slot.rank {
         if is_change {
-            let lower = slot.clone();
+            let lower_slot = slot.clone();
             // A condition on live values cannot be changed.
             let is_condition =
-                matches!(&lower.value, Value::Plain(Json::Object(_))) && !changes_lower;
-            added.conflict = lower.conflict.or_else(|| is_condition.then(|| lower.origin.clone()));
-            added.lower_value =
-                Some(apply_change(section, &lower.names[0], lower.value, lower.lower_value));
+                matches!(&lower_slot.value, Value::Plain(Json::Object(_))) && !changes_lower;
+            new_slot.conflict =
+                lower_slot.conflict.or_else(|| is_condition.then(|| lower_slot.origin.clone()));
+            new_slot.lower_value = Some(apply_change(
+                section,
+                &lower_slot.names[0],
+                lower_slot.value,
+                lower_slot.lower_value,
+            ));
         }
-        *slot = added;
-    } else if slot.value == added.value {
-        slot.origin = slot.origin.clone().min(added.origin);
+        *slot = new_slot;
+    } else if slot.value == new_slot.value {
+        slot.origin = slot.origin.clone().min(new_slot.origin);
     } else if is_change
         && changes_lower
-        && let Some(value) = unite_changes(slot.value.plain(), added.value.plain())
+        && let Some(value) = unite_changes(slot.value.plain(), new_slot.value.plain())
     {
         slot.value = value.into();
-        slot.origin = slot.origin.clone().min(added.origin);
+        slot.origin = slot.origin.clone().min(new_slot.origin);
     } else {
-        slot.conflict = Some(added.origin);
+        slot.conflict = Some(new_slot.origin);
     }
 }
 
-/// The `add` and `remove` lists in `value` of the field `name`, if it is `{add: [...], remove:
-/// [...]}`.
-pub(super) fn list_change<'v>(
+/// The lists `add` and `remove` in `value` of the field `name`; `None` if it is not `{add: [...],
+/// remove: [...]}`.
+pub(super) fn list_changes<'v>(
     section: Section,
     name: &str,
     value: &'v Value,
@@ -172,27 +177,27 @@ pub(super) fn list_change<'v>(
     object.keys().all(|key| CHANGE_KEYS.contains(&key.as_str())).then_some(lists)
 }
 
-/// Applies `value` to `lower_value`: the result is `value` itself, unless it changes a list.
+/// Applies `value` to `lower_value`. Returns `value` unchanged if it does not change a list.
 pub(super) fn apply_change(
     section: Section,
     name: &str,
     value: Value,
     lower_value: Option<Value>,
 ) -> Value {
-    let Some([added, removed]) = list_change(section, name, &value) else { return value };
-    let mut list = match lower_value {
+    let Some([added, removed]) = list_changes(section, name, &value) else { return value };
+    let mut items = match lower_value {
         Some(Value::Plain(Json::Array(list))) => list,
         _ => Vec::new(),
     };
     let removed: HashSet<_> = removed.iter().collect();
-    list.retain(|item| !removed.contains(item));
-    let mut known_items: HashSet<_> = list.iter().cloned().collect();
-    list.extend(added.iter().filter(|item| known_items.insert((*item).clone())).cloned());
-    Json::Array(list).into()
+    items.retain(|item| !removed.contains(item));
+    let mut known_items: HashSet<_> = items.iter().cloned().collect();
+    items.extend(added.iter().filter(|item| known_items.insert((*item).clone())).cloned());
+    Json::Array(items).into()
 }
 
-/// Unites two changes of one list. The order of the arguments does not matter. `None` if one change
-/// adds an item that the other removes.
+/// Unites two changes of one list, in any order. `None` if one change adds an item that the other
+/// removes.
 fn unite_changes(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
     let [add, remove] = CHANGE_KEYS.map(|name| {
         let lists = [first, second].map(|change| change?.get(name)?.as_array());
@@ -206,11 +211,13 @@ fn unite_changes(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
     is_consistent.then(|| json!({"add": add, "remove": remove}))
 }
 
-/// Sets `value` in `target` at the path `inner_names`.
+/// Sets the part of `target` at the path `inner_names` to `value`.
 pub(super) fn set_value(target: &mut Value, inner_names: &[String], value: Value) {
     match (target, value) {
         (target, value) if inner_names.is_empty() => *target = value,
-        (Value::Plain(into), Value::Plain(json)) => value::set_below(into, inner_names, json),
+        (Value::Plain(outer_json), Value::Plain(json)) => {
+            value::set_nested(outer_json, inner_names, json);
+        }
         _ => {}
     }
 }

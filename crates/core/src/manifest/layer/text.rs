@@ -1,13 +1,13 @@
 //! Templates: `{text: 'https://{name}.example.org:{port}'}`.
 //!
-//! `{name}` is replaced by a parameter; `{{` and `}}` are braces. There are no functions and no
-//! conditions. If the field does not accept text, the result is read as a number or a boolean.
-//! `{env:NAME}`, `{file:PATH}`, and parameters that are references stay secrets, so they are only
-//! for fields that take a reference.
+//! `{name}` is replaced by a parameter; `{{` and `}}` are literal braces. There are no functions and no
+//! conditions. If the field does not accept text, the result is parsed as a number or a boolean.
+//! `{env:NAME}`, `{file:PATH}`, and parameters that are references stay references, so they are only
+//! allowed in fields that accept a reference.
 //!
-//! The name of a variable or file may depend on the path too: `{env: 'DEPLOY_{name}'}`. That is
-//! only for declared containers: whoever may create one that a rule includes would choose the
-//! secret.
+//! The name of a variable or file may be a template too: `{env: 'DEPLOY_{name}'}`. This is only allowed
+//! for declared containers. Otherwise, a person who can create a container that a rule includes could
+//! choose the secret.
 
 use std::{
     cell::RefCell,
@@ -15,45 +15,47 @@ use std::{
     sync::Arc,
 };
 
-use super::rules::{Layers, MAX_LISTED};
+use super::rules::{Layers, MAX_LISTED_NAMES};
 use crate::{
     catalogue::words::{self, Meaning},
     field::Secrecy,
-    kind::{Section, forms, is_list, takes_type},
+    kind::{Section, allows_type, forms, is_list},
     manifest::{
-        faults::{LocatedFault, NodeFault, NodePosition, Texts, Words, texts, words},
+        faults::{
+            FaultTexts, LocatedFault, NodeFault, NodePosition, PlaceholderValues, texts, words,
+        },
         read::{
             document::{FilledName, LayerBody},
-            layers::BUILT_IN,
+            layers::BUILT_IN_PARAMS,
         },
     },
     origin::{Layer, Origin, Sourced},
     secret::{Reference, TextPiece, ValueWithSecrets, reference_parts},
-    text::{is_name, likely_candidate},
+    text::{likely_candidate, looks_like_name},
     value::{Json, Value},
 };
 
-/// The parameters of one group or project.
+/// Fills in the templates of one group or project.
 #[derive(Debug)]
 pub(super) struct Filler<'w> {
     path: &'w Sourced<Arc<str>>,
     layers: &'w Layers<'w>,
-    /// The secrets whose names it filled in.
+    /// The secrets whose names were filled in so far.
     filled_names: RefCell<BTreeSet<FilledName>>,
-    /// The parameters that texts used.
+    /// The parameters that templates used so far.
     used_params: RefCell<BTreeMap<Arc<str>, Sourced<Value>>>,
 }
 
-/// A template that cannot be filled in.
+/// The error of a template that cannot be filled in.
 #[derive(Debug, PartialEq)]
-pub(super) struct Unfilled {
+pub(super) struct FillError {
     pub(super) fault: Box<NodeFault>,
-    /// The missing parameter, if the fault is a missing parameter.
+    /// The name of the missing parameter, if that is the fault.
     missing_param: Option<String>,
 }
 
-impl Unfilled {
-    fn new(texts: Texts, origin: &Origin, words: Words<'_>) -> Self {
+impl FillError {
+    fn new(texts: FaultTexts, origin: &Origin, words: PlaceholderValues<'_>) -> Self {
         Self {
             fault: Box::new(LocatedFault::new(texts, NodePosition::key(origin), words)),
             missing_param: None,
@@ -66,15 +68,15 @@ impl<'w> Filler<'w> {
         Self { path, layers, filled_names: RefCell::default(), used_params: RefCell::default() }
     }
 
-    /// Adds the parameters that texts used, and the secrets whose names were filled in.
-    pub(super) fn record_uses(self, body: &mut LayerBody) {
+    /// Stores the used parameters, and the secrets whose names were filled in, in `body`.
+    pub(super) fn store_uses(self, body: &mut LayerBody) {
         (body.filled_names, body.params) =
             (self.filled_names.into_inner(), self.used_params.into_inner());
     }
 
-    /// True if a fault of `template` is reported where the parameter would have to be given.
-    pub(super) fn is_reported_as_missing(&self, template: &Unfilled) -> bool {
-        template
+    /// True if the parameter is missing for a profile, which is reported where the profile is used.
+    pub(super) fn is_reported_as_missing(&self, error: &FillError) -> bool {
+        error
             .missing_param
             .as_ref()
             .is_some_and(|name| self.layers.missing_params.contains(&**name))
@@ -94,26 +96,26 @@ impl<'w> Filler<'w> {
             "name" => last_name.to_owned(),
             "group" if group.is_empty() => return None,
             "group" => group.to_owned(),
-            "path_slug" => slug(path),
+            "path_slug" => make_slug(path),
             other => {
-                if let Some(source) = inline_reference(other) {
-                    return Some(TextPiece::Secret(source));
+                if let Some(reference) = inline_reference(other) {
+                    return Some(TextPiece::Secret(reference));
                 }
                 let (name, param) = self.layers.params.get_key_value(other)?;
                 self.used_params.borrow_mut().entry(name.clone()).or_insert_with(|| param.clone());
                 match &param.value {
-                    Value::Secret(source) => return Some(TextPiece::Secret(source.clone())),
+                    Value::Secret(reference) => return Some(TextPiece::Secret(reference.clone())),
                     value => value.text().unwrap_or_default().to_owned(),
                 }
             }
         }))
     }
 
-    /// The text of `template` with its parameters filled in.
+    /// Fills in the parameters of `template`.
     ///
     /// # Errors
     /// If a parameter is missing, or a brace is not part of a parameter.
-    fn fill_template(&self, template: &str, origin: &Origin) -> Result<Value, Unfilled> {
+    fn fill_template(&self, template: &str, origin: &Origin) -> Result<Value, FillError> {
         let mut filled = FilledText::default();
         let mut remaining = template;
         while let Some(at) = remaining.find(['{', '}']) {
@@ -130,17 +132,18 @@ impl<'w> Filler<'w> {
             }
             let name = remaining.split_once('}').filter(|_| brace == "{");
             let Some((name, after)) = name else {
-                let texts = if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
-                return Err(Unfilled::new(texts, origin, &[]));
+                let problem_texts =
+                    if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
+                return Err(FillError::new(problem_texts, origin, &[]));
             };
             filled.push(match self.resolve_param(name) {
                 Some(TextPiece::Secret(reference)) => {
                     TextPiece::Secret(self.fill_name(&reference, origin)?)
                 }
                 Some(shown @ TextPiece::Shown(_)) => shown,
-                None if is_after_percent && is_name(name) => {
-                    let texts = texts::PLACEHOLDER_OF_SERVICE;
-                    return Err(Unfilled::new(texts, origin, words![param = name]));
+                None if is_after_percent && looks_like_name(name) => {
+                    let fault_texts = texts::PLACEHOLDER_OF_SERVICE;
+                    return Err(FillError::new(fault_texts, origin, words![param = name]));
                 }
                 None => return Err(self.unknown_param(name, origin)),
             });
@@ -150,110 +153,113 @@ impl<'w> Filler<'w> {
         Ok(filled.into_value())
     }
 
-    /// Refuses `{{ name }}`, which other tools fill in.
+    /// Refuses `{{ name }}`: other tools fill that in, and here it is literal braces.
     fn refuse_expression(
         &self,
         before: &str,
         brace: &str,
         after: &str,
         origin: &Origin,
-    ) -> Result<(), Unfilled> {
+    ) -> Result<(), FillError> {
         let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
         let name = inner.split(['|', '.']).next().unwrap_or_default().trim();
         let is_expression = inner.starts_with(' ') && !before.ends_with(['{', '$', '%']);
         if brace == "{" && is_expression && self.resolve_param(name).is_some() {
-            return Err(Unfilled::new(texts::DOUBLE_BRACES, origin, words![param = name]));
+            return Err(FillError::new(texts::DOUBLE_BRACES, origin, words![param = name]));
         }
         Ok(())
     }
 
-    fn unknown_param(&self, name: &str, origin: &Origin) -> Unfilled {
+    fn unknown_param(&self, name: &str, origin: &Origin) -> FillError {
         if name == "group" {
-            return Unfilled::new(texts::NO_GROUP, origin, &[]);
+            return FillError::new(texts::NO_GROUP, origin, &[]);
         }
-        let params = self.layers.params.keys().take(MAX_LISTED).map(|name| &**name);
-        let candidates: Vec<_> = BUILT_IN.into_iter().chain(params).collect();
+        let params = self.layers.params.keys().take(MAX_LISTED_NAMES).map(|name| &**name);
+        let candidates: Vec<_> = BUILT_IN_PARAMS.into_iter().chain(params).collect();
         let alias = words::find_alias(&["template"], name).and_then(Meaning::field);
         let near = alias.or_else(|| likely_candidate(name, &candidates));
-        let texts = match near {
+        let problem_texts = match near {
             _ if name.trim_start().starts_with(['"', '\'']) => texts::BRACES_OF_JSON,
             _ if name.contains('{') => texts::BRACE_WITHIN,
             _ if name.starts_with("env") => texts::PARAM_LIKE_ENV,
-            _ if is_upper_case(name) => texts::PARAM_LIKE_VARIABLE,
+            _ if looks_like_variable(name) => texts::PARAM_LIKE_VARIABLE,
             Some(_) if alias.is_some() => texts::PARAM_ALIAS,
             Some(_) => texts::PARAM_NEAR,
-            None if is_name(name) => texts::NO_PARAM,
+            None if looks_like_name(name) => texts::NO_PARAM,
             None => texts::BRACES_OF_TEXT,
         };
         let near = near.unwrap_or_default();
-        let mut unfilled = Unfilled::new(texts, origin, words![param = name, near]);
+        let mut unfilled = FillError::new(problem_texts, origin, words![param = name, near]);
         if name.contains('{') {
             unfilled.fault.message = "`{` is never closed".to_owned();
-        } else if !is_name(name) {
+        } else if !looks_like_name(name) {
             unfilled.fault.message = "the text between `{` and `}` is not a parameter".to_owned();
         }
-        Unfilled { missing_param: Some(name.to_owned()), ..unfilled }
+        FillError { missing_param: Some(name.to_owned()), ..unfilled }
     }
 
-    /// The first parameter in `template` that is a secret.
-    fn find_secret<'t>(&self, template: &'t str) -> Option<&'t str> {
-        let mut inner = template_params(template);
-        inner.find(|name| matches!(self.resolve_param(name), Some(TextPiece::Secret(_))))
+    /// The first parameter in `template` whose value is a secret.
+    fn find_secret_param<'t>(&self, template: &'t str) -> Option<&'t str> {
+        let mut names = template_params(template);
+        names.find(|name| matches!(self.resolve_param(name), Some(TextPiece::Secret(_))))
     }
 
-    /// Fills in the name of `reference`. Each result is recorded, because another container may get
-    /// the same name.
-    fn fill_name(&self, reference: &Reference, origin: &Origin) -> Result<Reference, Unfilled> {
+    /// Fills in the name in `reference`. Records the result: the check for shared secrets needs it.
+    fn fill_name(&self, reference: &Reference, origin: &Origin) -> Result<Reference, FillError> {
         let name = match reference {
             Reference::Env(name) | Reference::File(name) if reference.is_template() => name,
             _ => return Ok(reference.clone()),
         };
-        // Only a rule declares it.
+        // The container has no document: a rule includes it.
         if self.path.origin.layer <= Layer::Profile {
-            return Err(Unfilled::new(texts::SECRET_OF_INCLUDED, origin, &[]));
+            return Err(FillError::new(texts::SECRET_OF_INCLUDED, origin, &[]));
         }
-        // Checked before filling in: two secrets could name each other.
-        if self.find_secret(name).is_some() {
-            return Err(Unfilled::new(texts::SECRET_IN_SECRET, origin, &[]));
+        // Checked first, because two secrets could contain each other.
+        if self.find_secret_param(name).is_some() {
+            return Err(FillError::new(texts::SECRET_IN_SECRET, origin, &[]));
         }
         let text = self.fill_template(name, origin)?.text().unwrap_or_default().to_owned();
         let secret = match reference {
             Reference::Env(_) => Reference::Env(variable_name(&text)),
             _ => Reference::File(text.clone()),
         };
-        // `path`, `name` and `path_slug` identify this container, so they are recorded as its path.
-        let words =
+        // `path`, `name` and `path_slug` depend on this container, so they are recorded as its path.
+        let inserted_texts =
             template_params(name).filter_map(|param| match (param, self.resolve_param(param)?) {
                 ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
                 (_, TextPiece::Shown(text)) => Some(text),
                 (_, TextPiece::Secret(_)) => None,
             });
-        let fillings = [text].into_iter().chain(words).collect();
-        let filled = FilledName { secret: secret.clone(), fillings, origin: origin.clone() };
-        self.filled_names.borrow_mut().insert(filled);
+        let recorded_texts = [text].into_iter().chain(inserted_texts).collect();
+        let filled_name = FilledName {
+            secret: secret.clone(),
+            inserted_texts: recorded_texts,
+            origin: origin.clone(),
+        };
+        self.filled_names.borrow_mut().insert(filled_name);
         Ok(secret)
     }
 
-    /// `json`, as written, with every reference and template filled in.
-    fn fill_data(&self, json: &Json, origin: &Origin) -> Result<ValueWithSecrets, Unfilled> {
+    /// Fills in every reference and template of `json`, a value without a schema.
+    fn fill_json(&self, json: &Json, origin: &Origin) -> Result<ValueWithSecrets, FillError> {
         let value = match reference_parts(json) {
             Some(("text", template)) => self.fill_template(&template, origin)?,
             Some((source_word, name)) => match Reference::parse(source_word, name) {
-                Some(source) => Value::Secret(self.fill_name(&source, origin)?),
+                Some(reference) => Value::Secret(self.fill_name(&reference, origin)?),
                 None => json.clone().into(),
             },
             None => json.clone().into(),
         };
         Ok(match value {
-            Value::Secret(source) => ValueWithSecrets::Secret(Box::new(source)),
+            Value::Secret(reference) => ValueWithSecrets::Secret(Box::new(reference)),
             Value::Plain(Json::Array(items)) => {
-                let items = items.iter().map(|item| self.fill_data(item, origin));
+                let items = items.iter().map(|item| self.fill_json(item, origin));
                 ValueWithSecrets::List(items.collect::<Result<_, _>>()?)
             }
             Value::Plain(Json::Object(object)) => {
                 let entries = object
                     .iter()
-                    .map(|(key, json)| Ok((key.clone(), self.fill_data(json, origin)?)));
+                    .map(|(key, json)| Ok((key.clone(), self.fill_json(json, origin)?)));
                 ValueWithSecrets::Map(entries.collect::<Result<_, _>>()?)
             }
             Value::Plain(json) => ValueWithSecrets::Plain(json.to_string()),
@@ -261,20 +267,20 @@ impl<'w> Filler<'w> {
         })
     }
 
-    /// Fills in every template in the value of `field`, which is called `name` in `section`.
+    /// Fills in every template in the value of `field`, which has the name `name` in `section`.
     ///
     /// # Errors
-    /// As [`fill_template`](Self::fill_template).
+    /// The same as those of [`fill_template`](Self::fill_template).
     pub(super) fn fill_field(
         &self,
         section: Section,
         name: &str,
         field: &mut Sourced<Value>,
-    ) -> Result<(), Unfilled> {
+    ) -> Result<(), FillError> {
         let Sourced { value, origin } = field;
         let json = match &mut *value {
-            Value::Secret(source) => {
-                *source = self.fill_name(source, origin)?;
+            Value::Secret(reference) => {
+                *reference = self.fill_name(reference, origin)?;
                 return Ok(());
             }
             Value::File(path) => {
@@ -288,7 +294,7 @@ impl<'w> Filler<'w> {
             Value::Plain(json) => json,
         };
         let Some(spec) = section.spec(name).filter(|spec| !spec.has_secret_rows()) else {
-            *value = self.fill_data(json, origin)?.into();
+            *value = self.fill_json(json, origin)?.into();
             return Ok(());
         };
         if let Some(template) = template_text(&spec.schema, json)
@@ -297,7 +303,7 @@ impl<'w> Filler<'w> {
             *value = self.fill_template(template, origin)?;
             let is_plain = matches!(value, Value::Plain(_));
             if spec.field.secrecy() == Secrecy::Reference && is_plain {
-                return Err(Unfilled::new(texts::NO_SECRET, origin, &[]));
+                return Err(FillError::new(texts::NO_SECRET, origin, &[]));
             }
             return Ok(());
         }
@@ -306,15 +312,15 @@ impl<'w> Filler<'w> {
         Ok(())
     }
 
-    fn fill_value(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), Unfilled> {
+    fn fill_value(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), FillError> {
         if let Some(template) = template_text(schema, json) {
             let Value::Plain(Json::String(text)) = self.fill_template(template, origin)? else {
-                let secret = self.find_secret(template).filter(|name| is_name(name));
+                let secret = self.find_secret_param(template).filter(|name| looks_like_name(name));
                 let secret =
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
-                return Err(Unfilled::new(texts::SECRET_IN_TEXT, origin, words![secret]));
+                return Err(FillError::new(texts::SECRET_IN_TEXT, origin, words![secret]));
             };
-            *json = parse_as(schema, text);
+            *json = parse_scalar(schema, text);
             return Ok(());
         }
         match json {
@@ -330,24 +336,24 @@ impl<'w> Filler<'w> {
     }
 }
 
-/// True if `name` is written as variables of the environment are.
-fn is_upper_case(name: &str) -> bool {
-    is_name(name) && name.len() > 1 && !name.contains(|c: char| c.is_ascii_lowercase())
+/// True if `name` looks like the name of an environment variable.
+fn looks_like_variable(name: &str) -> bool {
+    looks_like_name(name) && name.len() > 1 && !name.contains(|c: char| c.is_ascii_lowercase())
 }
 
-/// The secret that `env:NAME` or `file:PATH` within braces names.
+/// Parses `env:NAME` or `file:PATH` within braces.
 fn inline_reference(parameter: &str) -> Option<Reference> {
-    let (from, name) = parameter.split_once(':')?;
-    Reference::parse(from, name.to_owned())
+    let (source_word, name) = parameter.split_once(':')?;
+    Reference::parse(source_word, name.to_owned())
 }
 
-/// The secrets that `json` names as written, also in its templates.
+/// The references to secrets in `json`, also in its templates, with unfilled names.
 pub(in crate::manifest) fn find_references(json: &Json) -> Vec<Reference> {
     match (reference_parts(json), json) {
         (Some(("text", template)), _) => {
             template_params(&template).filter_map(inline_reference).collect()
         }
-        (Some((from, name)), _) => Reference::parse(from, name).into_iter().collect(),
+        (Some((source_word, name)), _) => Reference::parse(source_word, name).into_iter().collect(),
         (None, Json::Array(items)) => items.iter().flat_map(find_references).collect(),
         (None, Json::Object(object)) => object.values().flat_map(find_references).collect(),
         (None, _) => Vec::new(),
@@ -371,24 +377,24 @@ impl FilledText {
         match &mut self.0[..] {
             [] => "".into(),
             [TextPiece::Shown(text)] => Json::from(std::mem::take(text)).into(),
-            [TextPiece::Secret(source)] => Value::Secret(source.clone()),
+            [TextPiece::Secret(reference)] => Value::Secret(reference.clone()),
             _ => Value::Secret(Reference::Text(self.0)),
         }
     }
 }
 
-/// The template in place of a value of `schema`.
+/// The text of the template that `json`, a value of `schema`, is; `None` if it is none.
 fn template_text<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
     let object = json.as_object().filter(|object| object.len() == 1)?;
     object.get("text").filter(|_| schema.get("properties").is_none())?.as_str()
 }
 
-/// The names in the braces of `template`.
+/// The texts in the braces of `template`.
 fn template_params(template: &str) -> impl Iterator<Item = &str> {
     template.split('{').skip(1).filter_map(|part| part.split('}').next())
 }
 
-/// The schema of the value of `name` in a mapping that is a value of `schema`, or in the place of a list.
+/// The schema of the value of `name` in a value of `schema`: a mapping, or a list form.
 fn inner_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
     if is_list(schema) { Some(schema) } else { schema["properties"].get(name) }
 }
@@ -407,25 +413,25 @@ pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
     }
 }
 
-/// `text` as a value of `schema`: a number or boolean if the schema does not accept text.
-fn parse_as(schema: &Json, text: String) -> Json {
+/// Parses `text` as a value of `schema`: a number or boolean if the schema does not accept text.
+fn parse_scalar(schema: &Json, text: String) -> Json {
     let choices = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Json::as_array);
     let mut choices = choices.map_or(std::slice::from_ref(schema), Vec::as_slice).iter();
     let takes_text =
-        choices.any(|choice| choice.get("type").is_none() || takes_type(choice, "string"));
+        choices.any(|choice| choice.get("type").is_none() || allows_type(choice, "string"));
     let parsed = text.parse().ok().filter(|_| !takes_text);
     let scalar = parsed.filter(|json: &Json| json.is_number() || json.is_boolean());
     scalar.unwrap_or_else(|| text.into())
 }
 
-/// `text` in the name of a variable: other characters than letters and digits become `_`.
+/// Converts `text` for the name of a variable: all characters except letters and digits become `_`.
 pub(super) fn variable_name(text: &str) -> String {
     text.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
-/// A path as a part of a host name: lower case, at most 63 characters, only letters, digits and
-/// `-`.
-fn slug(path: &str) -> String {
+/// Converts a path to a label of a host name: lower case, at most 63 characters, only letters, digits
+/// and `-`.
+fn make_slug(path: &str) -> String {
     let slug = path.replace(|c: char| !c.is_ascii_alphanumeric(), "-").to_ascii_lowercase();
     let slug: String = slug.chars().take(63).collect();
     slug.trim_matches('-').to_owned()
@@ -533,7 +539,7 @@ mod tests {
 
     #[test]
     fn a_slug_is_a_valid_part_of_a_host_name() {
-        assert_eq!(slug("A/b.C_d"), "a-b-c-d");
-        assert_eq!(slug(&format!("{}/{}", "a".repeat(62), "b")), "a".repeat(62));
+        assert_eq!(make_slug("A/b.C_d"), "a-b-c-d");
+        assert_eq!(make_slug(&format!("{}/{}", "a".repeat(62), "b")), "a".repeat(62));
     }
 }

@@ -1,13 +1,13 @@
 //! Shows which layer each value of a group or project comes from.
 //!
-//! The merge only keeps the deciding values. A [`Trace`] also keeps the values of the other layers, by
-//! the slots of the merge: the highest layer that sets a slot decides. A test compares traces with
-//! the results of the merge.
+//! The merge only keeps the deciding values. A [`Trace`] also keeps the values of the other layers. It
+//! uses the same slots as the merge: the highest layer that sets a slot decides. A test compares traces
+//! with the results of the merge.
 
 use std::{cmp::Reverse, sync::Arc};
 
 use super::{
-    merge,
+    fill,
     rules::{Layers, TrackedRule},
     slots::{self, KEY_SEPARATOR, Slot},
     text::Filler,
@@ -28,7 +28,7 @@ use crate::{
 /// The values of every layer for one group or project, and the result.
 #[derive(Debug)]
 pub struct Trace {
-    /// The layers, lowest first. The last one is the document of the group or project.
+    /// The layers, lowest first. The last one is the document itself.
     pub layers: Vec<TracedLayer>,
     /// The result.
     pub(in crate::manifest) merged: Box<DeclaredContainer>,
@@ -37,7 +37,7 @@ pub struct Trace {
 /// One layer.
 #[derive(Debug)]
 pub struct TracedLayer {
-    /// The precedence; layers may have equal ranks.
+    /// Its rank. Layers may have equal ranks.
     pub rank: usize,
     /// Its name: `Defaults acme/**`, `Profile service`, `Project`.
     pub name: String,
@@ -45,7 +45,7 @@ pub struct TracedLayer {
     pub origin: Origin,
     /// Its values.
     pub values: Vec<TracedValue>,
-    /// Whether it sets `watch`.
+    /// Its value of `watch`, if it sets one.
     pub watch: Option<Sourced<bool>>,
 }
 
@@ -54,11 +54,11 @@ pub struct TracedLayer {
 pub struct TracedValue {
     /// The section.
     pub section: &'static str,
-    /// The key of the entry: empty for a section with a single entry, `None` for a value of the section.
+    /// The key of the entry; empty if the section has a single entry, `None` for the section as a whole.
     pub entry: Option<String>,
-    /// The path of the value as current field names, without deprecated ones.
+    /// The path of field names to the value, with the current name of each deprecated field.
     pub current_names: Vec<String>,
-    /// The path of the value as written.
+    /// The path of field names to the value, as written.
     pub written_names: Vec<String>,
     /// The value.
     pub value: LayerValue,
@@ -66,9 +66,9 @@ pub struct TracedValue {
     pub origin: Origin,
 }
 
-/// The value of one layer for a requested slot, and its effect.
+/// A value in the chain of a slot: its layer and its effect.
 #[derive(Debug)]
-pub struct TracedSlot<'t> {
+pub struct ChainLink<'t> {
     /// The layer.
     pub layer: &'t TracedLayer,
     /// The value.
@@ -99,21 +99,21 @@ pub enum LayerValue {
     Unmanaged,
     /// The policy for unlisted entries.
     Unlisted(Unlisted),
-    /// Lower layers are ignored.
+    /// The layer ignores lower layers (`ignore_layers`).
     Ignores,
     /// The value of a field, with unfilled templates.
     Value(Value),
 }
 
 impl Trace {
-    /// The values of `layers` and of the document, with the result.
+    /// Traces `layers` and the document of the `merged` container.
     pub(super) fn new(
         layers: &Layers<'_>,
         document: &LayerBody,
         merged: Box<DeclaredContainer>,
     ) -> Self {
         let filler = Filler::new(&merged.path, layers);
-        let is_absent = merged.lifecycle.is_absent().is_some();
+        let is_absent = merged.lifecycle.absent_origin().is_some();
         let rules = layers.rules.iter().filter(|_| !is_absent);
         let mut traced_layers: Vec<_> = rules
             .map(|(rank, TrackedRule { rule, .. })| {
@@ -121,7 +121,7 @@ impl Trace {
             })
             .collect();
         let document_rank = traced_layers.last().map_or(0, |layer| layer.rank + 1);
-        let name = merged.scope.document().to_owned();
+        let name = merged.scope.document_kind().to_owned();
         traced_layers.push(TracedLayer::new(
             document_rank,
             name,
@@ -147,38 +147,35 @@ impl Trace {
         self.merged.is_named
     }
 
-    /// The layer at `origin`, unless it is the document itself.
+    /// The rule that has a value at `origin`; `None` if only the document has one.
     pub fn rule_at(&self, origin: &Origin) -> Option<&TracedLayer> {
         let (_, rules) = self.layers.split_last()?;
         rules.iter().find(|layer| layer.contains_origin(origin))
     }
 
-    /// The values of the entry `key` of a section, or of the field `names` in it, highest layer
-    /// first.
-    pub fn value_chain(
-        &self,
-        section: Section,
-        key: &str,
-        names: &[String],
-    ) -> Vec<TracedSlot<'_>> {
+    /// The chain of values for the entry `key` of a section, or for its field at the path `names`, highest
+    /// layer first.
+    pub fn value_chain(&self, section: Section, key: &str, names: &[String]) -> Vec<ChainLink<'_>> {
         let slot = slots::slot_path(section, names);
-        let mut chain: Vec<TracedSlot<'_>> = Vec::new();
+        let mut chain: Vec<ChainLink<'_>> = Vec::new();
         for layer in self.layers.iter().rev() {
-            let settings = layer.values.iter().filter(|setting| match setting.value {
-                _ if !setting.applies_to(section.section, key) => false,
+            let values = layer.values.iter().filter(|traced_value| match traced_value.value {
+                _ if !traced_value.applies_to(section.section, key) => false,
                 LayerValue::Value(_) => {
                     !slot.is_empty()
-                        && (setting.current_names.starts_with(&slot)
-                            || slot.starts_with(&setting.current_names))
+                        && (traced_value.current_names.starts_with(&slot)
+                            || slot.starts_with(&traced_value.current_names))
                 }
                 LayerValue::Declared => slot.is_empty(),
                 LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores => true,
                 LayerValue::Unlisted(_) => false,
             });
-            for setting in settings {
-                let higher = chain.iter().filter(|traced_slot| traced_slot.layer.rank > layer.rank);
-                let mut replacing =
-                    higher.filter(|link| link.traced_value.replaces(setting)).peekable();
+            for traced_value in values {
+                let higher_links =
+                    chain.iter().filter(|traced_slot| traced_slot.layer.rank > layer.rank);
+                let mut replacing = higher_links
+                    .filter(|higher_link| higher_link.traced_value.replaces(traced_value))
+                    .peekable();
                 let effect = if replacing.peek().is_none() {
                     LayerEffect::Decides
                 } else if replacing.all(|link| link.traced_value.changes_list(section)) {
@@ -186,28 +183,28 @@ impl Trace {
                 } else {
                     LayerEffect::Outranked
                 };
-                chain.push(TracedSlot { layer, traced_value: setting, effect });
+                chain.push(ChainLink { layer, traced_value, effect });
             }
         }
         chain
     }
 
-    /// The place of the value that decides the field `names` of an entry.
+    /// The origin of the value that decides the field of an entry at the path `names`.
     pub(in crate::manifest) fn deciding_origin(
         &self,
         section: &str,
         entry: &str,
         names: &[String],
     ) -> Option<&Origin> {
-        let settings = self.layers.iter().flat_map(|layer| {
-            let ranked = layer.values.iter().map(|setting| (layer.rank, setting));
-            ranked.filter(|(_, setting)| {
-                setting.belongs_to(section, entry) && setting.written_names == names
+        let ranked_values = self.layers.iter().flat_map(|layer| {
+            let ranked = layer.values.iter().map(|value| (layer.rank, value));
+            ranked.filter(|(_, value)| {
+                value.belongs_to(section, entry) && value.written_names == names
             })
         });
-        // Among values of equal rank, the one with the first origin decides, as in the merge.
-        let highest = settings.max_by_key(|(rank, setting)| (*rank, Reverse(&setting.origin)));
-        highest.map(|(_, setting)| &setting.origin)
+        // Of equal ranks, the value with the first origin decides, as in the merge.
+        let highest = ranked_values.max_by_key(|(rank, value)| (*rank, Reverse(&value.origin)));
+        highest.map(|(_, value)| &value.origin)
     }
 }
 
@@ -219,67 +216,55 @@ impl TracedLayer {
         body: &LayerBody,
         filler: &Filler<'_>,
     ) -> Self {
-        let ignored = body.ignored_sections.iter();
-        let mut settings: Vec<_> = ignored
+        let ignored_sections = body.ignored_sections.iter();
+        let mut values: Vec<_> = ignored_sections
             .map(|section| TracedValue::new(section, None, LayerValue::Ignores, origin))
             .collect();
         for section in &body.sections {
             let (kind, name, origin) = (section.kind, section.kind.section, &section.origin);
-            settings.push(TracedValue::new(name, None, LayerValue::Declared, origin));
+            values.push(TracedValue::new(name, None, LayerValue::Declared, origin));
             for part in &section.parts {
-                // Unfillable templates are reported elsewhere.
+                // Templates that cannot be filled in are reported elsewhere.
                 let Some((key, fields)) =
-                    merge::fill_identity(kind, part, filler, &mut Faults::default())
+                    fill::fill_identity(kind, part, filler, &mut Faults::default())
                 else {
                     continue;
                 };
-                let content = match part.state {
+                let entry_value = match part.state {
                     EntryState::Present => LayerValue::Declared,
                     EntryState::Absent => LayerValue::Absent,
                     EntryState::Unmanaged => LayerValue::Unmanaged,
                 };
                 let leaves = slots::split_fields(kind, &fields, rank).into_iter();
-                settings.extend(leaves.map(|(slot, Slot { names, value, origin, .. })| {
-                    let slot = slot.split(KEY_SEPARATOR).map(str::to_owned).collect();
+                values.extend(leaves.map(|(slot, Slot { names, value, origin, .. })| {
+                    let current_names = slot.split(KEY_SEPARATOR).map(str::to_owned).collect();
                     let value = LayerValue::Value(value);
                     TracedValue {
-                        current_names: slot,
+                        current_names,
                         written_names: names,
                         ..TracedValue::new(name, Some(&key), value, &origin)
                     }
                 }));
-                settings.push(TracedValue::new(name, Some(&key), content, &part.origin));
+                values.push(TracedValue::new(name, Some(&key), entry_value, &part.origin));
             }
         }
-        settings.extend(body.unlisted.iter().map(|(section, policy)| {
+        values.extend(body.unlisted.iter().map(|(section, policy)| {
             TracedValue::new(section, None, LayerValue::Unlisted(policy.value), &policy.origin)
         }));
-        Self { rank, name, origin: origin.clone(), values: settings, watch: body.watch.clone() }
+        Self { rank, name, origin: origin.clone(), values, watch: body.watch.clone() }
     }
 
     fn contains_origin(&self, origin: &Origin) -> bool {
-        self.values.iter().any(|setting| setting.origin == *origin)
+        self.values.iter().any(|value| value.origin == *origin)
             || self.watch.as_ref().is_some_and(|watch| watch.origin == *origin)
     }
 }
 
 impl TracedValue {
-    /// A value for a whole section, or for an entry as a whole.
-    fn new(
-        section: &'static str,
-        entry: Option<&str>,
-        content: LayerValue,
-        origin: &Origin,
-    ) -> Self {
+    /// A value for a section or an entry as a whole.
+    fn new(section: &'static str, entry: Option<&str>, value: LayerValue, origin: &Origin) -> Self {
         let (entry, origin) = (entry.map(str::to_owned), origin.clone());
-        Self {
-            section,
-            entry,
-            current_names: Vec::new(),
-            written_names: Vec::new(),
-            value: content,
-            origin,
-        }
+        Self { section, entry, current_names: Vec::new(), written_names: Vec::new(), value, origin }
     }
 
     /// True if it is a value of the entry `key` of `section`.
@@ -287,7 +272,7 @@ impl TracedValue {
         self.section == section && self.entry.as_deref() == Some(key)
     }
 
-    /// True if it affects the entry `key` of `section`; it may also affect others.
+    /// True if it affects the entry `key` of `section`, and maybe other entries.
     fn applies_to(&self, section: &str, key: &str) -> bool {
         self.section == section
             && match (&self.value, self.entry.as_deref()) {
@@ -303,13 +288,13 @@ impl TracedValue {
     fn changes_list(&self, section: Section) -> bool {
         match &self.value {
             LayerValue::Value(value) => {
-                slots::list_change(section, &self.written_names[0], value).is_some()
+                slots::list_changes(section, &self.written_names[0], value).is_some()
             }
             _ => false,
         }
     }
 
-    /// True if it is an empty mapping, which sets nothing.
+    /// True if it is an empty mapping, which sets no slot.
     fn is_empty(&self) -> bool {
         self.value == LayerValue::Value(serde_json::json!({}).into())
     }
@@ -333,7 +318,7 @@ impl TracedValue {
 
 /// The name of a rule.
 fn rule_name(rule: &Rule) -> String {
-    let globs: Vec<_> = rule.paths.iter().map(Glob::pattern).collect();
+    let globs: Vec<_> = rule.path_globs.iter().map(Glob::pattern).collect();
     match &rule.profile {
         Some(name) => format!("Profile {name}"),
         None => format!("Defaults {}", globs.join(", ")),

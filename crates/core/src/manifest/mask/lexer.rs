@@ -1,70 +1,71 @@
-//! Finds the parts of a file with broken syntax that must be masked: line by line, without a tree.
+//! Finds secrets in a text with broken syntax, line by line, without a tree.
 
 use std::{collections::BTreeSet, ops::Range};
 
-/// The parts of a text with broken syntax that must not be shown. The values of the keys in
-/// `open_names` may be shown.
+/// The parts of a text with broken syntax that must not be shown. The values of `shown_names` may be
+/// shown.
 pub(super) fn find_secrets_in_lines(
     text: &str,
-    shown_keys: &BTreeSet<String>,
+    shown_names: &BTreeSet<String>,
 ) -> Vec<Range<usize>> {
-    let mut lexer = Lexer { shown_keys, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
+    let mut masker =
+        LineMasker { shown_names, parents: Vec::new(), may_be_open: false, hidden: Vec::new() };
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        lexer.read_line(line.trim_end(), at);
+        masker.mask_line(line.trim_end(), at);
         at += line.len();
     }
-    lexer.hidden
+    masker.hidden
 }
 
-/// Reads lines one by one, and hides everything that is uncertain.
-struct Lexer<'o> {
-    shown_keys: &'o BTreeSet<String>,
-    /// The parent keys of the line: their columns, and whether values below them are shown.
+/// Masks a text line by line. Everything uncertain is hidden.
+struct LineMasker<'o> {
+    shown_names: &'o BTreeSet<String>,
+    /// The keys that contain the line: for each, its column, and whether values below it are shown.
     parents: Vec<(usize, bool)>,
-    /// Whether a bracket or quote may still be open. Then everything up to the next document is hidden.
-    is_lost: bool,
+    /// Whether a bracket or quote may be open. Then everything up to the next document is hidden.
+    may_be_open: bool,
     hidden: Vec<Range<usize>>,
 }
 
-impl Lexer<'_> {
+impl LineMasker<'_> {
     fn hide(&mut self, range: Range<usize>) {
         if !range.is_empty() {
             self.hidden.push(range);
         }
     }
 
-    /// Reads a line that begins at the byte `start`.
-    fn read_line(&mut self, line: &str, start: usize) {
+    /// Masks a line that begins at the byte `start`.
+    fn mask_line(&mut self, line: &str, start: usize) {
         let (line, start) = line
             .strip_prefix('\u{feff}')
             .map_or((line, start), |rest| (rest, start + line.len() - rest.len()));
         if line == "---" || line.starts_with("--- ") {
             self.parents.clear();
-            self.is_lost = false;
+            self.may_be_open = false;
         }
         let content_column = line.len() - line.trim_start_matches([' ', '\t', '-']).len();
         self.parents.retain(|(column, _)| *column < content_column);
-        if self.is_lost || self.parents.iter().any(|(_, is_shown)| !is_shown) {
-            // The markers `-` may be part of a value, so hide them too.
+        if self.may_be_open || self.parents.iter().any(|(_, is_shown)| !is_shown) {
+            // `-` may be part of a value, so it is hidden too.
             self.hide(start + (line.len() - line.trim_start().len())..start + line.len());
             return;
         }
         let content = &line[content_column..];
         if let Some((key, rest)) = split_key(content) {
             let is_block = rest.trim_start().starts_with(['|', '>']);
-            self.parents.push((content_column, self.shown_keys.contains(key) && !is_block));
+            self.parents.push((content_column, self.shown_names.contains(key) && !is_block));
         }
-        let (uncertain, depth) = self.read_flow(content, start + content_column);
+        let (uncertain, depth) = self.mask_content(content, start + content_column);
         if let Some(uncertain_start) = uncertain {
             self.hide(uncertain_start..start + line.len());
         }
-        self.is_lost |= depth > 0;
+        self.may_be_open |= depth > 0;
     }
 
-    /// Reads brackets, keys and words. Returns the byte from which on the content is uncertain, and
-    /// the number of open brackets.
-    fn read_flow(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
+    /// Masks the brackets, keys and words of a line. Returns the byte from which the rest is uncertain,
+    /// and the number of open brackets.
+    fn mask_content(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
         let (mut at, mut depth) = (0, 0_usize);
         while let Some(c) = content[at..].chars().next() {
             let rest = &content[at..];
@@ -80,7 +81,7 @@ impl Lexer<'_> {
                     let value = &content[value_start..];
                     let length =
                         value.find([',', '}', ']']).filter(|_| depth > 0).unwrap_or(value.len());
-                    match (self.shown_keys.contains(key), value.starts_with(['{', '['])) {
+                    match (self.shown_names.contains(key), value.starts_with(['{', '['])) {
                         (true, true) => at = value_start,
                         (true, false) if has_only_words(&value[..length]) => {
                             at = value_start + length;
@@ -90,7 +91,7 @@ impl Lexer<'_> {
                             at = value_start + length;
                         }
                         _ => {
-                            self.is_lost |= is_unclosed(value);
+                            self.may_be_open |= is_unclosed(value);
                             return (Some(start + value_start), depth);
                         }
                     }
@@ -103,7 +104,7 @@ impl Lexer<'_> {
     }
 }
 
-/// A key before a colon, and the rest of the line.
+/// Splits a line into a key and the text after its colon.
 fn split_key(content: &str) -> Option<(&str, &str)> {
     let length =
         content.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))?;
@@ -117,7 +118,7 @@ fn has_only_words(value: &str) -> bool {
     value.chars().all(|c| c.is_ascii_alphanumeric() || " _-./*".contains(c))
 }
 
-/// True if a quote or bracket at the start of `value` may end on another line.
+/// True if the quote or bracket at the start of `value` may end on another line.
 fn is_unclosed(value: &str) -> bool {
     match value.chars().next() {
         Some(quote @ ('"' | '\'')) => {

@@ -8,15 +8,15 @@ use crate::{
     address::Selector,
     catalogue,
     desired::{Acknowledgement, Guard},
-    manifest::faults::{Words, texts, words},
+    manifest::faults::{PlaceholderValues, texts, words},
     origin::Sourced,
-    text::{did_you_mean, is_name},
+    text::{did_you_mean, looks_like_name},
     yaml::Node,
 };
 
-/// The parts without a format of their own.
+/// The fields that need no parser.
 #[derive(Deserialize)]
-struct PlainParts {
+struct PlainFields {
     guard: Guard,
     at_most: Option<usize>,
     #[expect(dead_code, reason = "its fault is reported with a place; here it must be text")]
@@ -25,43 +25,51 @@ struct PlainParts {
 }
 
 impl DocumentReader<'_, '_> {
-    /// The content of `document`.
+    /// Reads an acknowledgement.
     pub(super) fn read_acknowledge(&mut self, document: &Node) -> Document {
         let is_valid = self.refused_pointers.is_empty();
-        let parts: Option<PlainParts> = self.findings.deserialize(document, is_valid);
-        let (at, until) = (self.read_address(document), self.read_until(document));
+        let plain_fields: Option<PlainFields> = self.findings.deserialize(document, is_valid);
+        let (selector, until) = (self.read_selector(document), self.read_until(document));
         let [origin, until_origin] = ["at", "until"].map(|name| {
             let (key, _) = document.get(name)?;
             Some(self.origin(key.span.start))
         });
-        let content = parts.zip(at).map(|(PlainParts { guard, at_most, reason, .. }, at)| {
-            Acknowledgement { guard, selector: at, max_objects: at_most, until, reason, origin }
-        });
+        let content = plain_fields.zip(selector).map(
+            |(PlainFields { guard, at_most, reason, .. }, selector)| Acknowledgement {
+                guard,
+                selector,
+                max_objects: at_most,
+                until,
+                reason,
+                origin,
+            },
+        );
         let until = until.zip(until_origin).map(|(value, origin)| Sourced { value, origin });
-        Document::Acknowledge(Box::new(DocumentAcknowledgement { content, until }))
+        Document::Acknowledge(Box::new(DocumentAcknowledgement { acknowledgement: content, until }))
     }
 
-    fn read_address(&mut self, document: &Node) -> Option<Selector> {
+    fn read_selector(&mut self, document: &Node) -> Option<Selector> {
         let (_, node) = document.get("at")?;
         let text = node.text().filter(|text| !text.is_empty())?;
         let guard = text.split_once(':').map_or("", |(guard, _)| guard);
         let (path, section_and_entry) = text.split_once('#').unwrap_or((text, ""));
         let section = section_and_entry.split('/').next().unwrap_or(section_and_entry);
         let sections: Vec<_> = catalogue::all_sections().map(|kind| kind.section).collect();
-        let parts = section.split_once(['.', ':']).filter(|(name, _)| sections.contains(name));
-        let mut report = |texts, words: Words<'_>| {
+        let wrongly_separated =
+            section.split_once(['.', ':']).filter(|(name, _)| sections.contains(name));
+        let mut report = |texts, words: PlaceholderValues<'_>| {
             self.findings.report(texts, node.span.clone(), words);
         };
         if Guard::ALL.iter().any(|other| other.to_string() == guard) {
             report(texts::GUARD_IN_ADDRESS, words![guard]);
-        } else if let Some((section, entry)) = parts {
+        } else if let Some((section, entry)) = wrongly_separated {
             report(texts::ADDRESS_WITHOUT_SLASH, words![path, section, entry]);
-        } else if is_name(section) && !sections.contains(&section) {
+        } else if looks_like_name(section) && !sections.contains(&section) {
             let near = did_you_mean(section, sections).unwrap_or_default();
             report(texts::NO_SECTION, words![section, near]);
         } else {
             match Selector::parse(text) {
-                Ok(at) => return Some(at),
+                Ok(selector) => return Some(selector),
                 Err(why) => report(texts::ADDRESS_GLOB, words![why]),
             }
         }
@@ -70,12 +78,12 @@ impl DocumentReader<'_, '_> {
 
     fn read_until(&mut self, document: &Node) -> Option<Date> {
         let (_, node) = document.get("until")?;
-        let day = node.text()?;
-        let parsed = day.parse();
-        if parsed.is_err() && has_date_form(day) {
+        let text = node.text()?;
+        let date = text.parse();
+        if date.is_err() && has_date_form(text) {
             self.findings.report(texts::NO_DAY, node.span.clone(), &[]);
         }
-        parsed.ok()
+        date.ok()
     }
 }
 

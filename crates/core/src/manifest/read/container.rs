@@ -3,17 +3,17 @@
 use std::{borrow::Cow, sync::OnceLock};
 
 use super::{
-    super::schema::OLD_UNLISTED,
+    super::schema::OLD_UNLISTED_KEY,
     Document, DocumentReader,
     document::{DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity},
     extra,
-    paths::{DocumentPath, PATHS},
+    paths::{DocumentPath, PATHS_KEY},
     templates,
     unfilled::{TextPlace, is_masked_expression},
 };
 use crate::{
     catalogue::{self, words},
-    desired::{ContainerLife, Declared, EntryPresence, PROJECTS_KEY, Unlisted},
+    desired::{ContainerLifecycle, DeclaredFields, EntryPresence, PROJECTS_KEY, Unlisted},
     field::Scope,
     kind::{self, FieldTable, Shape, Spec, forms},
     manifest::faults::texts,
@@ -38,22 +38,22 @@ impl ParsedFields<'_> {
 }
 
 impl DocumentReader<'_, '_> {
-    /// The content of `document`, which is about a group or project, or about several.
+    /// Reads the document of a group or project, or of several.
     pub(super) fn read_containers(&mut self, document: &Node) -> Vec<Document> {
         let paths = self.read_paths(document);
         if paths.is_empty() {
             return Vec::new();
         }
         let (scope, is_named) = (self.scope, self.is_named);
-        let is_shared = document.get(PATHS).is_some();
+        let shares_document = document.get(PATHS_KEY).is_some();
         let (body, state) = (self.read_body(document), self.read_state(document));
         let bodies = std::iter::repeat_n(body, paths.len());
-        let containers = paths.into_iter().zip(bodies).map(|(at_path, mut body)| {
-            let DocumentPath { path, previously, params } = at_path;
+        let containers = paths.into_iter().zip(bodies).map(|(document_path, mut body)| {
+            let DocumentPath { path, former_paths, params } = document_path;
             body.params.extend(params);
             let lifecycle =
-                ContainerLife { previously, state: state.clone(), ..Default::default() };
-            DeclaredContainer { scope, path, is_named, is_shared, lifecycle, body }
+                ContainerLifecycle { former_paths, state: state.clone(), ..Default::default() };
+            DeclaredContainer { scope, path, is_named, shares_document, lifecycle, body }
         });
         containers.map(|container| Document::Container(Box::new(container))).collect()
     }
@@ -62,7 +62,7 @@ impl DocumentReader<'_, '_> {
     pub(super) fn read_body(&mut self, document: &Node) -> LayerBody {
         let mut body = self.read_layering_keys(document);
         for kind in catalogue::sections(self.scope) {
-            // If the value is not a list, validation reports it; here it adds no entries.
+            // Skip a list section whose value is not a list: validation reports it.
             if let Some((key, node)) = document.get(kind.section)
                 && (kind.shape != Shape::List || matches!(node.data, NodeValue::List(_)))
             {
@@ -73,13 +73,13 @@ impl DocumentReader<'_, '_> {
         for (key, node) in document["unlisted"].entries() {
             let section =
                 catalogue::section(self.scope, &key.name).filter(|kind| kind.allows_unlisted());
-            let is_projects = self.scope == Scope::Group && key.name == PROJECTS_KEY;
-            let projects = is_projects.then_some(PROJECTS_KEY);
-            if let Some(policy_name) = section.map(|kind| kind.section).or(projects) {
+            let is_projects_policy = self.scope == Scope::Group && key.name == PROJECTS_KEY;
+            let projects_key = is_projects_policy.then_some(PROJECTS_KEY);
+            if let Some(policy_name) = section.map(|kind| kind.section).or(projects_key) {
                 body.unlisted.insert(policy_name, self.with_key_origin(key, parse_policy(node)));
             }
         }
-        if let Some((key, node)) = document.get(OLD_UNLISTED) {
+        if let Some((key, node)) = document.get(OLD_UNLISTED_KEY) {
             self.findings.report(texts::OLD_UNLISTED, key.span.clone(), &[]);
             body.unlisted
                 .entry(PROJECTS_KEY)
@@ -88,7 +88,7 @@ impl DocumentReader<'_, '_> {
         body
     }
 
-    /// Whether the group or project must exist.
+    /// Reads `state`: whether the group or project must exist.
     fn read_state(&self, document: &Node) -> Option<Sourced<EntryPresence>> {
         let (key, state) = document.get("state")?;
         let is_absent = state.text() == Some("absent");
@@ -98,45 +98,38 @@ impl DocumentReader<'_, '_> {
 
     fn read_section(
         &mut self,
-        kind: kind::Section,
+        section: kind::Section,
         key: &MappingKey,
         node: &Node,
     ) -> DocumentSection {
         let origin = self.origin(key.span.start);
-        if kind.shape == Shape::List {
+        if section.shape == Shape::List {
             let mut parts = Vec::with_capacity(node.items().len());
             for (index, entry) in node.items().iter().enumerate() {
                 if matches!(entry.data, NodeValue::Map(_)) {
-                    parts.push(self.read_entry(kind, index, entry));
+                    parts.push(self.read_entry(section, index, entry));
                 }
             }
-            return DocumentSection { kind, origin, parts };
+            return DocumentSection { kind: section, origin, parts };
         }
-        let validity = self.validity_of(kind, || format!("/{}", kind.section));
-        let (state, fields, has_forms) = match (kind.shape, &node.data) {
+        let validity = self.find_validity(section, || format!("/{}", section.section));
+        let (state, fields, has_forms) = match (section.shape, &node.data) {
             (Shape::Mapping | Shape::Switch, NodeValue::Null)
             | (Shape::Container, NodeValue::Bool(false)) => {
-                (EntryState::Absent, Declared::default(), false)
+                (EntryState::Absent, DeclaredFields::default(), false)
             }
             (Shape::Switch, _) => {
-                let field = (kind.section, self.with_key_origin(key, node.to_json().into()));
-                (EntryState::Present, Declared::from_iter([field]), false)
+                let field = (section.section, self.with_key_origin(key, node.to_json().into()));
+                (EntryState::Present, DeclaredFields::from_iter([field]), false)
             }
             _ => {
-                let ParsedFields { fields, has_forms } = self.read_fields(kind, node);
+                let ParsedFields { fields, has_forms } = self.read_fields(section, node);
                 (EntryState::Present, fields.into_iter().collect(), has_forms)
             }
         };
         let key = OnceLock::from(String::new());
-        let part = SectionPart {
-            origin: origin.clone(),
-            state,
-            validity,
-            has_templates_or_changes: has_forms,
-            fields,
-            key,
-        };
-        DocumentSection { kind, origin, parts: vec![part] }
+        let part = SectionPart { origin: origin.clone(), state, validity, has_forms, fields, key };
+        DocumentSection { kind: section, origin, parts: vec![part] }
     }
 
     /// Reads the entry at `index` of a list section.
@@ -146,91 +139,85 @@ impl DocumentReader<'_, '_> {
             Some("unmanaged") => EntryState::Unmanaged,
             _ => EntryState::Present,
         };
-        let origin = self.origin(node.beginning());
-        let mut found = self.read_fields(section, node);
-        let validity = self.validity_of(section, || format!("/{}/{index}", section.section));
+        let origin = self.origin(node.start_offset());
+        let mut parsed = self.read_fields(section, node);
+        let validity = self.find_validity(section, || format!("/{}/{index}", section.section));
         if validity != Validity::Full {
-            self.add_misspelled_fields(section, node, &mut found);
+            self.add_misspelled_fields(section, node, &mut parsed);
         }
         for name in section.identity {
             let default = section.table().get(name).and_then(|spec| spec.schema.get("default"));
-            if let Some(default) = default.filter(|_| !found.has_field(name)) {
+            if let Some(default) = default.filter(|_| !parsed.has_field(name)) {
                 let value = default.clone().into();
-                found.fields.push((name, Sourced { value, origin: origin.clone() }));
+                parsed.fields.push((name, Sourced { value, origin: origin.clone() }));
             }
         }
-        let ParsedFields { fields, has_forms } = found;
+        let ParsedFields { fields, has_forms } = parsed;
         let fields = fields.into_iter().collect();
-        SectionPart {
-            origin,
-            state,
-            validity,
-            has_templates_or_changes: has_forms,
-            fields,
-            key: OnceLock::new(),
-        }
+        SectionPart { origin, state, validity, has_forms, fields, key: OnceLock::new() }
     }
 
-    /// Adds identifying and required fields of an invalid entry whose names are misspelled, so that one
-    /// mistake is reported only once.
+    /// Adds the misspelled identifying and required fields of an invalid entry under their right names,
+    /// so that such a field is not also reported as missing.
     fn add_misspelled_fields<'n>(
         &self,
         section: kind::Section,
         node: &'n Node,
-        found: &mut ParsedFields<'n>,
+        parsed: &mut ParsedFields<'n>,
     ) {
         let schema = &section.table().schema;
-        let names: Vec<_> = section.table().specs().iter().map(|spec| spec.name).collect();
+        let field_names: Vec<_> = section.table().specs().iter().map(|spec| spec.name).collect();
         let required_names: Vec<_> =
             texts(&schema["required"]).chain(section.identity.iter().copied()).collect();
         let entries = node.entries();
-        for (key, value) in entries.iter().filter(|(key, _)| !names.contains(&&*key.name)) {
-            let field = words::suggest_field(schema, section.section, &key.name, &names);
-            let name = field
-                .or_else(|| section.identity.iter().copied().find(|name| !found.has_field(name)));
-            let name = name.filter(|name| required_names.contains(name) && !found.has_field(name));
+        for (key, value) in entries.iter().filter(|(key, _)| !field_names.contains(&&*key.name)) {
+            let suggested_name =
+                words::suggest_field(schema, section.section, &key.name, &field_names);
+            let name = suggested_name
+                .or_else(|| section.identity.iter().copied().find(|name| !parsed.has_field(name)));
+            let name = name.filter(|name| required_names.contains(name) && !parsed.has_field(name));
             let Some(name) = name else { continue };
             // As in `- LOG_LEVEL: debug`.
             let is_alias = words::find_alias_in(schema, &[section.section], &key.name).is_some();
-            let is_pair = field.is_none() && !is_alias && entries.len() == 1;
-            let value = if is_pair { key.name.as_str().into() } else { value.to_json() };
-            found.fields.push((name, self.with_key_origin(key, value.into())));
+            let is_name_and_value = suggested_name.is_none() && !is_alias && entries.len() == 1;
+            let value = if is_name_and_value { key.name.as_str().into() } else { value.to_json() };
+            parsed.fields.push((name, self.with_key_origin(key, value.into())));
         }
     }
 
-    /// Reads the fields of a mapping, including those below `extra:`, and normalises their values.
+    /// Reads and normalises the fields of a mapping, including those below `extra:`.
     fn read_fields<'n>(&mut self, section: kind::Section, node: &'n Node) -> ParsedFields<'n> {
-        let mut found = ParsedFields::default();
-        self.add_fields(section.table(), "", node, &mut found);
+        let mut parsed = ParsedFields::default();
+        self.add_fields(section.table(), "", node, &mut parsed);
         for (key, value) in node.entries() {
             if let Some(spec) = section.spec(&key.name)
                 && !(key.name == "value" && is_masked_expression(node, value))
             {
-                self.check_filled(TextPlace::for_field(spec), key, value, &spec.schema);
+                self.check_placeholders(TextPlace::for_field(spec), key, value, &spec.schema);
             }
         }
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
         for (key, value) in extra.into_iter().flatten() {
-            let key_fault = extra::check_extra_key(section, &key.name, key.span.clone()).err();
-            if let Some(fault) = key_fault.or_else(|| extra::find_malformed(value)) {
+            let name_fault = extra::check_extra_key(section, &key.name, key.span.clone()).err();
+            if let Some(fault) = name_fault.or_else(|| extra::find_malformed_form(value)) {
                 self.findings.push(fault);
                 continue;
             }
-            self.check_other_value(TextPlace::Extra, key, value);
+            self.check_untyped_value(TextPlace::Extra, key, value);
             let value = value.to_json();
-            found.has_forms |= has_reference(&value);
-            found.fields.push((&key.name, self.with_key_origin(key, value.into())));
+            parsed.has_forms |= has_reference(&value);
+            parsed.fields.push((&key.name, self.with_key_origin(key, value.into())));
         }
-        found
+        parsed
     }
 
-    /// Adds the known fields of a mapping. The table has them under `prefix` and their name.
+    /// Adds the known fields of a mapping. Their names in `table` start with `prefix`.
     fn add_fields<'n>(
         &self,
         table: &'static FieldTable,
         prefix: &str,
         node: &Node,
-        found: &mut ParsedFields<'n>,
+        parsed: &mut ParsedFields<'n>,
     ) {
         for (key, value) in node.entries() {
             let name = match prefix {
@@ -238,14 +225,14 @@ impl DocumentReader<'_, '_> {
                 _ => Cow::Owned(format!("{prefix}{}", key.name)),
             };
             if let Some(spec) = table.get(&name) {
-                found.has_forms |= templates::contains_form(&spec.schema, value);
+                parsed.has_forms |= templates::contains_form(&spec.schema, value);
                 let mut value = read_value(spec, value);
-                found.has_forms |= value.sources().iter().any(Reference::is_template)
+                parsed.has_forms |= value.sources().iter().any(Reference::is_template)
                     || (spec.has_secret_rows() && value.plain().is_some_and(has_reference));
                 forms::normalise(spec, &mut value);
-                found.fields.push((spec.name, self.with_key_origin(key, value)));
+                parsed.fields.push((spec.name, self.with_key_origin(key, value)));
             } else if table.is_spread(&name) {
-                self.add_fields(table, &format!("{name}."), value, found);
+                self.add_fields(table, &format!("{name}."), value, parsed);
             }
         }
     }
@@ -259,7 +246,7 @@ fn parse_policy(node: &Node) -> Unlisted {
 
 /// The value of a field, which may be a reference to a secret or to a file.
 fn read_value(spec: &Spec, node: &Node) -> Value {
-    match parse_reference(node).filter(|_| spec.field.takes_reference()) {
+    match parse_reference(node).filter(|_| spec.field.accepts_reference()) {
         Some(Reference::File(path)) if spec.field.is_upload() => Value::File(path),
         Some(reference) => Value::Secret(reference),
         None => node.to_json().into(),

@@ -1,6 +1,6 @@
-//! The content of a document without its text. Every part has its origin.
+//! The content of a document without its text. Every part has an origin.
 //!
-//! It is small, because all documents are in memory at once: a large organisation writes millions
+//! It must be small, because all documents are in memory at once: a large organisation writes millions
 //! of fields.
 
 use std::{
@@ -13,7 +13,7 @@ use jiff::civil::Date;
 
 use crate::{
     address::Globs,
-    desired::{Acknowledgement, ContainerLife, Declared, Unlisted},
+    desired::{Acknowledgement, ContainerLifecycle, DeclaredFields, Unlisted},
     field::Scope,
     kind,
     origin::{Origin, Sourced},
@@ -24,9 +24,9 @@ use crate::{
 /// One document.
 #[derive(Debug)]
 pub(in crate::manifest) enum Document {
-    /// About a group or project.
+    /// A group or project.
     Container(Box<DeclaredContainer>),
-    /// About many of them.
+    /// A rule for many groups or projects.
     Rule(Box<Rule>),
     /// An acknowledgement.
     Acknowledge(Box<DocumentAcknowledgement>),
@@ -36,34 +36,34 @@ pub(in crate::manifest) enum Document {
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct DeclaredContainer {
     pub(in crate::manifest) scope: Scope,
-    /// The full path as written, and the position of its key.
+    /// The full path as written, with the origin of its key.
     pub(in crate::manifest) path: Sourced<Arc<str>>,
     /// Whether the file was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
-    /// Whether its document declares others, too.
-    pub(in crate::manifest) is_shared: bool,
-    /// The changes of the whole container.
-    pub(in crate::manifest) lifecycle: ContainerLife,
+    /// Whether its document declares several paths.
+    pub(in crate::manifest) shares_document: bool,
+    /// The former paths and the state of the container.
+    pub(in crate::manifest) lifecycle: ContainerLifecycle,
     pub(in crate::manifest) body: LayerBody,
 }
 
-/// A document about many groups or many projects: `Defaults` apply to matching paths, a `Profile` to
-/// the documents that use it.
+/// A rule for many groups or many projects: `Defaults` apply to matching paths, a `Profile` to the
+/// documents and rules that use it.
 #[derive(Debug)]
 pub(in crate::manifest) struct Rule {
     pub(in crate::manifest) scope: Scope,
-    /// The globs for paths that it applies to; none for a profile.
-    pub(in crate::manifest) paths: Globs,
-    pub(in crate::manifest) except: Option<Sourced<Globs>>,
-    /// The name of a profile.
+    /// The globs of the paths that it applies to; empty for a profile.
+    pub(in crate::manifest) path_globs: Globs,
+    pub(in crate::manifest) excluded_globs: Option<Sourced<Globs>>,
+    /// Its name, if it is a profile.
     pub(in crate::manifest) profile: Option<Arc<str>>,
-    /// The parameters that each user of the profile must set.
+    /// The parameters that each document with the profile must set.
     pub(in crate::manifest) required_params: Vec<Sourced<Arc<str>>>,
-    /// The position of its `match` or name.
+    /// The origin of its key `match` or `name`.
     pub(in crate::manifest) origin: Origin,
     /// Whether the file was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
-    /// Whether it includes existing containers that are not declared.
+    /// Whether it includes existing containers that no document declares.
     pub(in crate::manifest) includes_undeclared: bool,
     pub(in crate::manifest) body: LayerBody,
 }
@@ -77,14 +77,14 @@ pub(in crate::manifest) struct LayerBody {
     /// The policies for unlisted live entries, by section.
     pub(in crate::manifest) unlisted: BTreeMap<&'static str, Sourced<Unlisted>>,
     /// The profiles that it uses.
-    pub(in crate::manifest) uses: Option<Uses>,
-    /// The parameters for templates, by name; once merged, only used ones.
+    pub(in crate::manifest) uses: Option<UsedProfiles>,
+    /// The parameters for templates, by name; after merging, only the used ones.
     pub(in crate::manifest) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The sections for which lower layers are ignored.
     pub(in crate::manifest) ignored_sections: Vec<&'static str>,
-    /// Whether the container is only compared and reported.
+    /// If true, the container is only compared and reported.
     pub(in crate::manifest) watch: Option<Sourced<bool>>,
-    /// Once merged: the secrets whose names were filled in.
+    /// After merging: the secrets whose names were filled in.
     pub(in crate::manifest) filled_names: BTreeSet<FilledName>,
 }
 
@@ -92,28 +92,29 @@ pub(in crate::manifest) struct LayerBody {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) struct FilledName {
     pub(in crate::manifest) secret: Reference,
-    /// The inserted texts. Two containers may share a secret only if these are equal.
-    pub(in crate::manifest) fillings: Vec<String>,
-    /// The place of the field.
+    /// The filled-in name and the inserted texts. Two containers may share a secret only if these are
+    /// equal.
+    pub(in crate::manifest) inserted_texts: Vec<String>,
+    /// The origin of the field.
     pub(in crate::manifest) origin: Origin,
 }
 
 /// The profiles that a layer uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::manifest) struct Uses {
-    /// The position.
+pub(in crate::manifest) struct UsedProfiles {
+    /// The origin of the key `uses`.
     pub(in crate::manifest) origin: Origin,
     /// Whether they are added to the profiles of lower layers.
     pub(in crate::manifest) adds_to_lower: bool,
-    /// Their names; a later one outranks an earlier one.
+    /// Their names. Later ones outrank earlier ones.
     pub(in crate::manifest) names: Vec<Sourced<Arc<str>>>,
 }
 
-/// A section.
+/// A section of a layer.
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct DocumentSection {
     pub(in crate::manifest) kind: kind::Section,
-    /// The position of its key.
+    /// The origin of its key.
     pub(in crate::manifest) origin: Origin,
     /// Its content as written. A section that is not a list has exactly one part.
     pub(in crate::manifest) parts: Vec<SectionPart>,
@@ -122,28 +123,28 @@ pub(in crate::manifest) struct DocumentSection {
 /// An entry, or the whole content of a section that is not a list.
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct SectionPart {
-    /// Its start: its first key, or the key of the section.
+    /// The origin of its first key, or of the key of the section.
     pub(in crate::manifest) origin: Origin,
     /// Its state. `create: false` and `push_rule: null` are absent parts.
     pub(in crate::manifest) state: EntryState,
-    /// The extent to which its schema accepts it.
+    /// How far the schema accepts it.
     pub(in crate::manifest) validity: Validity,
-    /// Whether a field contains a template or a change of a list: see [`templates`](super::templates).
-    pub(in crate::manifest) has_templates_or_changes: bool,
+    /// Whether a field contains a form that replaces a value: see [`templates`](super::templates).
+    pub(in crate::manifest) has_forms: bool,
     /// The fields, including keys below `extra:`.
-    pub(in crate::manifest) fields: Declared,
+    pub(in crate::manifest) fields: DeclaredFields,
     /// See [`SectionPart::key`].
     pub(in crate::manifest) key: OnceLock<String>,
 }
 
-/// The extent to which a schema accepts a part.
+/// How far the schema accepts a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) enum Validity {
-    /// Its kind does not check it.
+    /// The schema refuses the part, so its kind does not check it.
     Unchecked,
-    /// All but values of known fields.
+    /// The schema only refuses values of known fields that are not in the identity.
     NamesOnly,
-    /// All of it.
+    /// The schema accepts the whole part.
     Full,
 }
 
@@ -154,7 +155,7 @@ pub(in crate::manifest) enum EntryState {
     Present,
     /// It must not exist.
     Absent,
-    /// Others manage it.
+    /// It is managed elsewhere.
     Unmanaged,
 }
 
@@ -162,18 +163,18 @@ impl SectionPart {
     /// Its key within the section.
     pub(in crate::manifest) fn key(&self, section: kind::Section) -> &str {
         self.key.get_or_init(|| {
-            identity(section, &|name| self.fields.get(name).map(|field| field.value)).name
+            identify_entry(section, &|name| self.fields.get(name).map(|field| field.value)).name
         })
     }
 }
 
 /// The identity of an entry with these fields.
-pub(in crate::manifest) fn identity(
+pub(in crate::manifest) fn identify_entry(
     section: kind::Section,
-    field: &dyn Fn(&str) -> Option<Value>,
+    field_value: &dyn Fn(&str) -> Option<Value>,
 ) -> kind::Identity {
     section.rules().identify(section, &|name| {
-        Some(Cow::Owned(match field(name)? {
+        Some(Cow::Owned(match field_value(name)? {
             Value::Plain(json) => json,
             // A reference to a secret is the text of the reference.
             Value::Secret(reference) => Json::from(reference.to_string()),
@@ -185,8 +186,8 @@ pub(in crate::manifest) fn identity(
 /// An acknowledgement.
 #[derive(Debug)]
 pub(in crate::manifest) struct DocumentAcknowledgement {
-    /// The acknowledgement, unless a part is refused.
-    pub(in crate::manifest) content: Option<Acknowledgement>,
+    /// The acknowledgement; `None` if a part is invalid.
+    pub(in crate::manifest) acknowledgement: Option<Acknowledgement>,
     /// Its last day.
     pub(in crate::manifest) until: Option<Sourced<Date>>,
 }

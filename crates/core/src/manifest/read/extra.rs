@@ -1,9 +1,9 @@
-//! Checks the keys below `extra:`, which are fields of an object that undrift does not know yet.
+//! Checks the keys below `extra:`: fields of an object that undrift does not know yet.
 //!
-//! They are sent unchanged, in one body with the parameters that address the object. So a key must
-//! not be one that the service reads as something else: the object, its namespace, another user to
-//! act as, or a visibility that no guard checks. Names are compared as the service parses a form:
-//! the part before `[`, here in any case.
+//! They are sent unchanged, in one body with the parameters that address the object. So some keys are
+//! refused: they would select another object or namespace, act as another user, or set a visibility
+//! that no guard checks. Names are compared as the service parses a form: only the part before `[`,
+//! here ignoring case.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,35 +23,35 @@ use crate::{
     yaml::{Node, NodeValue},
 };
 
-/// Names that address, select, impersonate or force in any operation.
+/// Names of parameters that address or select objects, impersonate users, or force any operation.
 const RESERVED_NAMES: &str = "access_token filter force id job_token namespace namespace_id path \
     private_token sudo user_id username";
 
-/// Names of the visibility in older releases of the service.
+/// Names of visibility parameters in older releases of the service.
 const OLD_VISIBILITY_NAMES: [&str; 2] = ["public", "visibility_level"];
 
-/// The parameters of the operations that write a section.
-static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
+/// The parameters of the operations that write each section, by scope and name of the section.
+static WRITE_PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
     LazyLock::new(|| {
-        let names = catalogue::all_sections().map(|section| {
+        let parameters_by_section = catalogue::all_sections().map(|section| {
             let parameters = writing_operations(section).flat_map(parameters);
             let names = parameters.map(|parameter| parameter.name).collect();
             ((section.scoped_kind.scope, section.section), names)
         });
-        names.collect()
+        parameters_by_section.collect()
     });
 
 /// The operations that write `section`.
 fn writing_operations(section: Section) -> impl Iterator<Item = &'static Operation> {
     let scoped_kind = section.scoped_kind;
     let Operations { create, edit, delete, .. } = scoped_kind.operations;
-    let home_rows: Vec<_> = [create, edit, delete].into_iter().flatten().map(Op::row).collect();
+    let kind_rows: Vec<_> = [create, edit, delete].into_iter().flatten().map(Op::row).collect();
     let write_rows = operations::all_operations()
         .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
     write_rows.filter(move |row| {
         row.fields
             .is_some_and(|(section_key, _)| section_key == (scoped_kind.scope, section.section))
-            || home_rows.contains(row)
+            || kind_rows.contains(row)
     })
 }
 
@@ -59,24 +59,29 @@ fn writing_operations(section: Section) -> impl Iterator<Item = &'static Operati
 ///
 /// # Errors
 /// The fault at `at`. It quotes only names of undrift and the service.
-pub(super) fn check_extra_key<A>(kind: Section, key: &str, at: A) -> Result<(), LocatedFault<A>> {
-    let (name, section, scope) = (parameter_name(key), kind.section, kind.scoped_kind.scope);
+pub(super) fn check_extra_key<A>(
+    section: Section,
+    key: &str,
+    at: A,
+) -> Result<(), LocatedFault<A>> {
+    let (name, section_name, scope) =
+        (parameter_name(key), section.section, section.scoped_kind.scope);
     let (container, _) = catalogue::container(scope);
-    // A state of the service is another one than that of an entry.
-    let instead = match catalogue::words::find_alias(&[section], "state") {
+    // `state` on the service has another meaning than `state` of an entry.
+    let instead = match catalogue::words::find_alias(&[section_name], "state") {
         Some(catalogue::words::Meaning::Leave(why)) => format!(": {why}"),
         _ => "; to remove an entry, write `state: absent` next to `extra`".to_owned(),
     };
     let mut words: [(&str, &dyn Display); 4] =
-        [("name", &name), ("section", &section), ("field", &""), ("instead", &instead)];
-    let texts = match find_spec(kind.table().specs(), &name) {
+        [("name", &name), ("section", &section_name), ("field", &""), ("instead", &instead)];
+    let fault_texts = match find_spec(section.table().specs(), &name) {
         Some(spec) if spec.name != name => {
             words[2].1 = &spec.name;
             texts::EXTRA_OTHER_NAME
         }
         Some(_) => texts::EXTRA_KNOWN,
         None if name == "state" => texts::EXTRA_STATE,
-        None if kind.comes_with_container()
+        None if section.is_created_with_container()
             && find_spec(container.table().specs(), &name).is_some() =>
         {
             words[1].1 = &container.section;
@@ -86,20 +91,22 @@ pub(super) fn check_extra_key<A>(kind: Section, key: &str, at: A) -> Result<(), 
         None if name.starts_with('_') => texts::EXTRA_UNDERSCORE,
         None if name == "path" => texts::EXTRA_PATH,
         None if RESERVED_NAMES.split(' ').any(|reserved| reserved == name)
-            || PARAMETERS.get(&(scope, section)).is_some_and(|all| all.contains(&*name)) =>
+            || WRITE_PARAMETERS
+                .get(&(scope, section_name))
+                .is_some_and(|names| names.contains(&*name)) =>
         {
             texts::EXTRA_RESERVED
         }
         None => return Ok(()),
     };
-    Err(LocatedFault::new(texts, at, &words))
+    Err(LocatedFault::new(fault_texts, at, &words))
 }
 
-/// The fault of a reference or a template in `value` which is not well-formed. Below `extra`, `env` and
-/// `file` mean nothing else, nor does `text` with braces in it.
-pub(super) fn find_malformed(value: &Node) -> Option<LocatedFault> {
+/// The fault of the first malformed reference or template in `value`. Below `extra`, `env`, `file`, and
+/// `text` with braces always count as references and templates.
+pub(super) fn find_malformed_form(value: &Node) -> Option<LocatedFault> {
     let entries = value.entries();
-    let found = entries.iter().find_map(|(key, value)| {
+    let malformed = entries.iter().find_map(|(key, value)| {
         let form = match &*key.name {
             "env" => ("reference", "{env: NAME}"),
             "file" => ("reference", "{file: PATH}"),
@@ -110,8 +117,8 @@ pub(super) fn find_malformed(value: &Node) -> Option<LocatedFault> {
             entries.len() == 1 && !matches!(value.data, NodeValue::List(_) | NodeValue::Map(_));
         (!is_well_formed).then_some((key, form))
     });
-    let Some((key, (what, form))) = found else {
-        return value.children().find_map(find_malformed);
+    let Some((key, (what, form))) = malformed else {
+        return value.children().find_map(find_malformed_form);
     };
     Some(LocatedFault::new(
         texts::EXTRA_MALFORMED,
@@ -125,8 +132,8 @@ fn has_braces(value: &Node) -> bool {
     value.text().is_some_and(|text| text.contains('{')) || value.children().any(has_braces)
 }
 
-/// The name as the service reads it: brackets are nested keys, and surrounding white space may be
-/// ignored.
+/// The name as the service parses it: without nested keys in brackets, and without white space around
+/// it.
 fn parameter_name(key: &str) -> String {
     key.trim_start_matches(|c: char| c == '[' || c == ']' || c.is_whitespace())
         .split(['[', ']'])
@@ -167,7 +174,9 @@ mod tests {
             | "job_token_allowlist"
             | "job_token_groups_allowlist"
             | "package_protection_rules"
-            | "registry_protection_rules" => row.fields.is_some_and(|((_, of), _)| of == section),
+            | "registry_protection_rules" => {
+                row.fields.is_some_and(|((_, section_name), _)| section_name == section)
+            }
             section => {
                 let below = format!("/projects/:id/{section}");
                 let is_below = ["_schedule_id/variables", "/custom_headers/", "/url_variables/"];

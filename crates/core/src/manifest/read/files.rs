@@ -1,7 +1,7 @@
 //! Finds manifests and reads them, within limits.
 //!
-//! All manifests below the root belong together. The named folder or file only selects the manifests
-//! of the run; outside of it, files of other tools are skipped.
+//! All manifests below the root belong together. The named folder or file only selects the groups and
+//! projects of the run. Files of other tools outside of it are skipped.
 
 use std::{
     collections::BTreeMap,
@@ -29,18 +29,18 @@ pub const MAX_TOTAL_BYTES: u64 = 256 << 20;
 /// The maximum depth of nested folders.
 const MAX_FOLDER_DEPTH: usize = 64;
 
-/// Files at the root, and at the top of the named folder, that are not manifests.
+/// Files that are not manifests, at the root and directly in the named folder.
 pub const RESERVED_FILES: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox.yml"];
 
 /// A manifest.
 #[derive(Debug)]
 pub(in crate::manifest) struct ManifestFile {
-    /// Its path relative to the working directory, with `/` between its parts.
+    /// Its name in messages: the path relative to the working directory, with `/`.
     pub(in crate::manifest) name: FileName,
     pub(in crate::manifest) path: PathBuf,
     /// Whether it was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
-    /// A text to use instead of its content.
+    /// A text that replaces its content.
     pub(in crate::manifest) replacement: Option<String>,
 }
 
@@ -51,14 +51,14 @@ impl ManifestFile {
     }
 
     /// Its text.
-    pub(in crate::manifest) fn read(&self) -> Result<String, Box<Diagnostic>> {
+    pub(in crate::manifest) fn read_text_file(&self) -> Result<String, Box<Diagnostic>> {
         match &self.replacement {
             Some(text) => check_size(text.len(), &self.name).map(|()| text.clone()),
             None => read(&self.path, &self.name),
         }
     }
 
-    /// True if a file that cannot be read may be a manifest.
+    /// True if the file may be a manifest although it cannot be read as text.
     pub(in crate::manifest) fn may_be_manifest(&self) -> bool {
         let bytes = std::fs::read(&self.path);
         bytes.map_or(true, |bytes| super::is_manifest(&String::from_utf8_lossy(&bytes)))
@@ -70,19 +70,19 @@ pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, 
     let fault = |code, message: String, help: Option<&str>| {
         Box::new(
             Diagnostic::error(code, message)
-                .at_place(SourceLocation::file(name.clone()))
+                .at_location(SourceLocation::file(name.clone()))
                 .help_if(help),
         )
     };
     let mut bytes = Vec::new();
-    let read_count = std::fs::File::open(path)
+    let read_result = std::fs::File::open(path)
         .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
-    read_count
+    read_result
         .map_err(|error| fault("unreadable", format!("cannot read the file: {error}"), None))?;
     check_size(bytes.len(), name)?;
     String::from_utf8(bytes).map_err(|error| {
-        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let valid_bytes = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid_bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
         fault("not-utf-8", format!("line {line} is not UTF-8 text"), Some("save the file as UTF-8"))
     })
 }
@@ -94,17 +94,17 @@ fn check_size(bytes: usize, name: &FileName) -> Result<(), Box<Diagnostic>> {
     }
     let fault = Diagnostic::error("too-large", "the file is larger than 1 MiB");
     let fault = fault.help("split it: documents may stand in any file");
-    Err(Box::new(fault.at_place(SourceLocation::file(name.clone()))))
+    Err(Box::new(fault.at_location(SourceLocation::file(name.clone()))))
 }
 
-/// The type of the file at `path` if it is not a regular file. Reading a pipe could wait for ever,
-/// and links could lead anywhere.
+/// The type of the file at `path`, if it is not a regular file. Such files are refused: reading a pipe
+/// could wait for ever, and a link could lead anywhere.
 ///
 /// # Errors
 /// The error of the system, for example that the file does not exist.
 pub(in crate::manifest) fn special_file_type(path: &Path) -> std::io::Result<Option<&'static str>> {
-    let kind = std::fs::symlink_metadata(path)?.file_type();
-    Ok(match kind {
+    let file_type = std::fs::symlink_metadata(path)?.file_type();
+    Ok(match file_type {
         kind if kind.is_file() => None,
         kind if kind.is_symlink() => Some("a symbolic link"),
         kind if kind.is_dir() => Some("a folder"),
@@ -128,7 +128,7 @@ pub fn folder_of(path: &Path) -> &Path {
 
 /// Every manifest of `root`, ordered by name. Without an `undrift.yaml`, a named file is the only
 /// one.
-pub(in crate::manifest) fn find(
+pub(in crate::manifest) fn find_manifests(
     named_path: &Path,
     root: &Root,
     environment: &LoadEnvironment,
@@ -149,7 +149,7 @@ pub(in crate::manifest) fn find(
     };
     search.search_folder(&root.folder, &RESERVED_FILES, 0);
     if !search.files.iter().any(|file| file.is_named) {
-        // A hidden file or a file with another extension only counts if it is named.
+        // A hidden file, or one with another extension, is only read if it is named.
         if named_path.is_file() {
             search.files.push(named_file);
         } else if root.folder != named_path {
@@ -159,22 +159,23 @@ pub(in crate::manifest) fn find(
     }
     let ManifestSearch { mut files, total_bytes: bytes, .. } = search;
     files.sort_by(|a, b| a.name.cmp(&b.name));
-    let has_too_many = files.len() > MAX_FILES;
-    if has_too_many || bytes > MAX_TOTAL_BYTES {
-        let limit = if has_too_many { MAX_FILES.to_string() } else { "256 MiB of".to_owned() };
+    let has_too_many_files = files.len() > MAX_FILES;
+    if has_too_many_files || bytes > MAX_TOTAL_BYTES {
+        let limit =
+            if has_too_many_files { MAX_FILES.to_string() } else { "256 MiB of".to_owned() };
         let message = format!("more than {limit} manifests");
         let too_large = Diagnostic::error("too-large", message);
         diagnostics.push(too_large.help("name a folder that contains only the manifests"));
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
         let no_manifests = Diagnostic::error("no-manifests", "this folder has no manifests")
-            .at_place(SourceLocation::file(environment.display_path(named_path)));
+            .at_location(SourceLocation::file(environment.display_path(named_path)));
         diagnostics.push(no_manifests.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
     }
     files
 }
 
-/// The files with the texts of `replacements`. A name without a file adds one.
+/// Replaces the texts of `files` by those of `replacements`. Adds a file for each new name.
 pub(in crate::manifest) fn replace_texts(
     mut files: Vec<ManifestFile>,
     replacements: &BTreeMap<FileName, String>,
@@ -193,7 +194,7 @@ pub(in crate::manifest) fn replace_texts(
     files
 }
 
-/// The canonical path of the folder or file. If the file itself is a link, it is not followed.
+/// The canonical path of a folder or file. A link at the end is not followed if it leads to a file.
 fn canonical_path(path: &Path) -> PathBuf {
     match path.file_name() {
         Some(name) if path.is_file() => canonical_path(folder_of(path)).join(name),
@@ -221,7 +222,7 @@ impl ManifestSearch<'_> {
             };
             let unreadable = Diagnostic::error("unreadable", message);
             self.diagnostics
-                .push(unreadable.at_place(SourceLocation::file(self.root.name(folder))));
+                .push(unreadable.at_location(SourceLocation::file(self.root.name(folder))));
         }
     }
 
@@ -238,12 +239,12 @@ impl ManifestSearch<'_> {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let file_name = entry.file_name().to_string_lossy().into_owned();
-            let kind = entry.file_type()?;
+            let file_type = entry.file_type()?;
             if file_name.starts_with('.') || self.files.len() > MAX_FILES {
                 continue;
-            } else if kind.is_dir() {
+            } else if file_type.is_dir() {
                 self.search_folder(&entry.path(), &[], depth + 1);
-            } else if kind.is_file()
+            } else if file_type.is_file()
                 && is_manifest_name(file_name.as_ref())
                 && !reserved.contains(&file_name.as_str())
                 && !(real_folder == self.named_path && RESERVED_FILES.contains(&file_name.as_str()))

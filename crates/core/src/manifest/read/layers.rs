@@ -1,47 +1,46 @@
-//! Reads documents about many groups or projects, and the keys of any document that concern other
-//! layers.
+//! Reads rules, and the keys of any document that concern other layers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Document, DocumentReader,
     container::parse_reference,
-    document::{LayerBody, Rule, Uses},
+    document::{LayerBody, Rule, UsedProfiles},
     unfilled::TextPlace,
 };
 use crate::{
     address::Globs,
     catalogue,
     field::Scope,
-    manifest::{faults::texts, schema::INCLUDE},
+    manifest::{faults::texts, schema::INCLUDE_VALUE},
     origin::Sourced,
-    text::is_name,
+    text::looks_like_name,
     value::Value,
     yaml::{MappingKey, Node, NodeValue},
 };
 
-/// The built-in parameters of templates.
-pub(in crate::manifest) const BUILT_IN: [&str; 4] = ["path", "name", "group", "path_slug"];
+/// The names of the built-in parameters of templates.
+pub(in crate::manifest) const BUILT_IN_PARAMS: [&str; 4] = ["path", "name", "group", "path_slug"];
 
 impl DocumentReader<'_, '_> {
-    /// The content of a `Defaults` document.
+    /// Reads a `Defaults` document.
     pub(super) fn read_defaults(&mut self, document: &Node) -> Option<Document> {
-        let (key, matches) = document.get("match")?;
-        let except = matches.get("except").map(|(key, node)| {
+        let (key, match_node) = document.get("match")?;
+        let excluded_globs = match_node.get("except").map(|(key, node)| {
             let globs = self.read_globs(node);
             self.with_key_origin(key, globs)
         });
-        let paths = self.read_globs(matches.get("path")?.1);
-        let includes_undeclared = document["undeclared"].text() == Some(INCLUDE);
+        let path_globs = self.read_globs(match_node.get("path")?.1);
+        let includes_undeclared = document["undeclared"].text() == Some(INCLUDE_VALUE);
         Some(Document::Rule(Box::new(Rule {
-            paths,
-            except,
+            path_globs,
+            excluded_globs,
             includes_undeclared,
             ..self.read_rule(key, document)
         })))
     }
 
-    /// The content of a `Profile` document.
+    /// Reads a `Profile` document.
     pub(super) fn read_profile(&mut self, document: &Node) -> Option<Document> {
         let (key, name) = document.get("name")?;
         let profile = Some(name.text()?.into());
@@ -53,12 +52,12 @@ impl DocumentReader<'_, '_> {
         })))
     }
 
-    /// A rule that `key` identifies.
+    /// Reads the parts of a rule that both kinds have. Its origin is that of `key`.
     fn read_rule(&mut self, key: &MappingKey, document: &Node) -> Rule {
         Rule {
             scope: self.scope,
-            paths: Globs::default(),
-            except: None,
+            path_globs: Globs::default(),
+            excluded_globs: None,
             profile: None,
             required_params: Vec::new(),
             origin: self.origin(key.span.start),
@@ -68,7 +67,7 @@ impl DocumentReader<'_, '_> {
         }
     }
 
-    /// The keys of `document` that concern other layers.
+    /// Reads the keys of `document` that concern other layers.
     pub(super) fn read_layering_keys(&mut self, document: &Node) -> LayerBody {
         let watch = document.get("watch").and_then(|(key, node)| match node.data {
             NodeValue::Bool(value) => Some(self.with_key_origin(key, value)),
@@ -76,20 +75,24 @@ impl DocumentReader<'_, '_> {
         });
         LayerBody {
             watch,
-            ignored_sections: read_ignored_layers(self.scope, &document["ignore_layers"]),
+            ignored_sections: read_ignored_sections(self.scope, &document["ignore_layers"]),
             uses: document.get("uses").map(|(key, node)| self.read_uses(key, node)),
             params: self.read_params(&document["params"]),
             ..LayerBody::default()
         }
     }
 
-    fn read_uses(&mut self, key: &MappingKey, node: &Node) -> Uses {
+    fn read_uses(&mut self, key: &MappingKey, node: &Node) -> UsedProfiles {
         let added_names = node.get("add").map(|(_, names)| names);
         if let Some((key, _)) = node.get("remove").or_else(|| node.get("none_of")) {
             self.findings.report(texts::USES_CHANGED, key.span.clone(), &[]);
         }
         let names = self.read_names(added_names.unwrap_or(node));
-        Uses { origin: self.origin(key.span.start), adds_to_lower: added_names.is_some(), names }
+        UsedProfiles {
+            origin: self.origin(key.span.start),
+            adds_to_lower: added_names.is_some(),
+            names,
+        }
     }
 
     pub(super) fn read_params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
@@ -109,17 +112,17 @@ impl DocumentReader<'_, '_> {
                     _,
                 ) => continue,
             };
-            if BUILT_IN.contains(&key.name.as_str()) || !is_name(&key.name) {
+            if BUILT_IN_PARAMS.contains(&key.name.as_str()) || !looks_like_name(&key.name) {
                 self.findings.report(texts::PARAM_NAME, key.span.clone(), &[]);
                 continue;
             }
-            self.check_other_value(TextPlace::Param, key, node);
+            self.check_untyped_value(TextPlace::Param, key, node);
             params.insert(key.name.as_str().into(), self.with_key_origin(key, value));
         }
         params
     }
 
-    /// A list of names, each with its place.
+    /// Reads a list of names, each with its origin.
     pub(super) fn read_names(&self, list: &Node) -> Vec<Sourced<Arc<str>>> {
         let names = list.items().iter().filter_map(|node| {
             Some(Sourced { value: node.text()?.into(), origin: self.origin(node.span.start) })
@@ -127,7 +130,7 @@ impl DocumentReader<'_, '_> {
         names.collect()
     }
 
-    /// A glob for paths, or a list of them.
+    /// Reads a glob for paths, or a list of globs.
     fn read_globs(&mut self, node: &Node) -> Globs {
         let single_glob = node.text().map(|_| node);
         let mut globs = Vec::new();
@@ -143,11 +146,11 @@ impl DocumentReader<'_, '_> {
     }
 }
 
-/// The sections for which lower layers are ignored.
-fn read_ignored_layers(scope: Scope, node: &Node) -> Vec<&'static str> {
-    let names = catalogue::sections(scope).map(|kind| kind.section);
-    let is_all = node.data == NodeValue::Bool(true);
+/// Reads the sections for which lower layers are ignored.
+fn read_ignored_sections(scope: Scope, node: &Node) -> Vec<&'static str> {
+    let names = catalogue::sections(scope).map(|section| section.section);
+    let ignores_all = node.data == NodeValue::Bool(true);
     names
-        .filter(|name| is_all || node.items().iter().any(|item| item.text() == Some(name)))
+        .filter(|name| ignores_all || node.items().iter().any(|item| item.text() == Some(name)))
         .collect()
 }

@@ -28,7 +28,7 @@ use crate::{
     origin::{Layer, Origin, Sourced},
     steps,
     text::{alternatives, nearest, snake_case},
-    yaml::{self, MappingKey, Node, NodeValue, Parsed},
+    yaml::{self, MappingKey, Node, NodeValue, ParsedYaml},
 };
 
 mod acknowledge;
@@ -46,48 +46,49 @@ pub(super) use files::ManifestFile;
 
 /// The content of a file and its faults.
 #[derive(Debug, Default)]
-pub(super) struct ReadFile {
+pub(super) struct FileContent {
     pub(super) documents: Vec<Document>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// The number of faults that are not in the diagnostics.
+    /// The count of faults that are not in the diagnostics.
     pub(super) hidden_faults: HiddenFaults,
-    /// Whether a document is missing among them that may be a rule.
+    /// Whether a document could not be read that may be a rule.
     pub(super) is_partial: bool,
-    /// The sections of kind descriptions among the documents.
-    pub(super) described: Vec<String>,
+    /// The section names of kind descriptions in the file.
+    pub(super) described_sections: Vec<String>,
 }
 
-/// Reads a file. A file without a manifest is only a fault if it was named, or is in a named folder.
-pub(super) fn read_file(file: &ManifestFile) -> ReadFile {
-    let text = file.read();
+/// Reads a file. A file without a manifest is skipped, unless it was named or is in the named folder.
+pub(super) fn read_file(file: &ManifestFile) -> FileContent {
+    let text = file.read_text_file();
     if !file.is_named && !text.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
-        return ReadFile::default();
+        return FileContent::default();
     }
     match text {
         Ok(text) => read_text(file, &text),
         Err(fault) => {
-            ReadFile { diagnostics: vec![*fault], is_partial: true, ..ReadFile::default() }
+            FileContent { diagnostics: vec![*fault], is_partial: true, ..FileContent::default() }
         }
     }
 }
 
 /// Reads the text of `file`.
-pub(super) fn read_text(file: &ManifestFile, text: &str) -> ReadFile {
+pub(super) fn read_text(file: &ManifestFile, text: &str) -> FileContent {
     let parsed = yaml::parse(text);
     let mut source = SourceText::new(file.name.clone(), text);
     let mut findings = Findings::default();
-    findings.add_yaml(&parsed);
+    findings.add_yaml_faults(&parsed);
     let nodes: Vec<_> =
         parsed.documents.iter().filter(|document| document.data != NodeValue::Null).collect();
     let documents: Vec<_> = nodes
         .iter()
         .flat_map(|node| read_documents(node, &source, file.is_named, &mut findings))
         .collect();
-    let described = nodes.iter().filter(|node| node.get("homes").is_some());
-    let described = described.filter_map(|node| Some(node["section"].text()?.to_owned()));
-    let described = described.collect();
+    let description_nodes = nodes.iter().filter(|node| node.get("homes").is_some());
+    let names_of_described =
+        description_nodes.filter_map(|node| Some(node["section"].text()?.to_owned()));
+    let described_sections = names_of_described.collect();
     let rules = documents.iter().filter(|document| matches!(document, Document::Rule(_)));
-    // Without a fault, each document was read.
+    // Without a fault, every document was read.
     let is_partial = !findings.is_empty()
         && (rules.count() < count_rules(text)
             || nodes.iter().any(|node| {
@@ -95,17 +96,17 @@ pub(super) fn read_text(file: &ManifestFile, text: &str) -> ReadFile {
             }));
     findings.explain_slips(text);
     if !findings.is_empty() {
-        hide_manifest_secrets(&mut source, &parsed, TextState::Doubtful);
+        hide_manifest_secrets(&mut source, &parsed, TextState::MayHaveFaults);
     }
-    let (diagnostics, more) = findings.place(&source);
-    ReadFile { documents, diagnostics, hidden_faults: more, is_partial, described }
+    let (diagnostics, hidden_faults) = findings.into_diagnostics(&source);
+    FileContent { documents, diagnostics, hidden_faults, is_partial, described_sections }
 }
 
-/// True if a text, valid or not, has a document of undrift, also if its kind is misspelt.
+/// True if a text, valid or not, contains a document of undrift, even with a misspelled kind.
 pub(super) fn is_manifest(text: &str) -> bool {
     let is_json = text.trim_start().starts_with(['{', '[']);
     text.lines().any(|line| {
-        // In YAML a kind at the top of a document is at the beginning of its line.
+        // In YAML, the key `kind` of a document is at the start of a line.
         let line = if is_json { line.trim_start() } else { line };
         let mut words =
             line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -119,25 +120,25 @@ pub(super) fn is_manifest(text: &str) -> bool {
     })
 }
 
-/// The number of rules that a text begins, also where its syntax is broken.
+/// The number of lines of a text that start a rule, also where its syntax is broken.
 fn count_rules(text: &str) -> usize {
     let kinds = text.lines().filter_map(|line| line.strip_prefix("kind:"));
     let kinds = kinds.map(|kind| kind.trim_start().trim_start_matches(['"', '\'']));
-    kinds.filter(|kind| Layer::RULES.iter().any(|rule| kind.starts_with(rule))).count()
+    kinds.filter(|kind| Layer::RULE_KINDS.iter().any(|rule| kind.starts_with(rule))).count()
 }
 
-/// Marks the parts of a manifest that must not be shown.
+/// Hides the secrets in the text of a manifest.
 pub(super) fn hide_manifest_secrets(
     source: &mut SourceText<'_>,
-    parsed: &Parsed,
-    quality: TextState,
+    parsed: &ParsedYaml,
+    text_state: TextState,
 ) {
     let project = DocumentKind::Container(Scope::Project);
     let schemas = Scope::ALL.map(|scope| &*DocumentKind::Container(scope).checker().schema);
     let schema_of = |document: &Node| {
         &*DocumentKind::from_document(document).unwrap_or(project).checker().schema
     };
-    mask::hide_secrets(source, parsed, quality, schema_of, &schemas);
+    mask::hide_secrets(source, parsed, text_state, schema_of, &schemas);
 }
 
 /// Reads one document of a file.
@@ -151,7 +152,7 @@ struct DocumentReader<'r, 's> {
     findings: &'r mut Findings,
 }
 
-/// The content of the document `node`: several documents if it has several paths.
+/// Reads the document `node`: one document for each of its paths.
 fn read_documents(
     node: &Node,
     source: &SourceText<'_>,
@@ -159,15 +160,15 @@ fn read_documents(
     findings: &mut Findings,
 ) -> Vec<Document> {
     if !matches!(node.data, NodeValue::Map(_)) {
-        report_no_mapping(node, findings);
+        report_not_a_mapping(node, findings);
         return Vec::new();
     }
     let Some(kind) = read_kind(node, source, findings) else { return Vec::new() };
     let is_profile = matches!(kind, DocumentKind::Profile(_));
     let document_without_forms =
         kind.scope().and_then(|scope| templates::remove_forms(node, scope, !is_profile));
-    let refused =
-        findings.add_schema(document_without_forms.as_ref().unwrap_or(node), kind.checker());
+    let refused_pointers =
+        findings.add_schema_faults(document_without_forms.as_ref().unwrap_or(node), kind.checker());
     let scope = kind.scope().unwrap_or(Scope::Project);
     let layer = match kind {
         DocumentKind::Container(Scope::Group) => Layer::Group,
@@ -175,8 +176,7 @@ fn read_documents(
         DocumentKind::Defaults(_) => Layer::Defaults,
         DocumentKind::Profile(_) => Layer::Profile,
     };
-    let mut reader =
-        DocumentReader { source, is_named, scope, layer, refused_pointers: refused, findings };
+    let mut reader = DocumentReader { source, is_named, scope, layer, refused_pointers, findings };
     let document = match kind {
         DocumentKind::Container(_) => return reader.read_containers(node),
         DocumentKind::Defaults(_) => reader.read_defaults(node),
@@ -186,22 +186,23 @@ fn read_documents(
     document.into_iter().collect()
 }
 
-/// Reports a document that is no mapping.
-fn report_no_mapping(document: &Node, findings: &mut Findings) {
+/// Reports a document that is not a mapping.
+fn report_not_a_mapping(document: &Node, findings: &mut Findings) {
     let first = document.items().first();
     let at = document.span.clone();
-    let is_several = first.is_some_and(|first| first.get("kind").is_some());
-    let foreign = first.and_then(|first| recognise_document("foreign", first, ""));
-    if let Some(DocumentSign { what, help, .. }) = foreign {
-        let help = if is_several { texts::SEVERAL_DOCUMENTS[3] } else { help };
+    let is_document_list = first.is_some_and(|first| first.get("kind").is_some());
+    let foreign_sign = first.and_then(|first| recognise_document("foreign", first, ""));
+    if let Some(DocumentSign { what, help, .. }) = foreign_sign {
+        let help = if is_document_list { texts::SEVERAL_DOCUMENTS[3] } else { help };
         findings.report(texts::FOREIGN, at, words![what, help]);
     } else {
-        let texts = if is_several { texts::SEVERAL_DOCUMENTS } else { texts::NO_MAPPING };
-        findings.report(texts, at, &[]);
+        let problem_texts =
+            if is_document_list { texts::SEVERAL_DOCUMENTS } else { texts::NO_MAPPING };
+        findings.report(problem_texts, at, &[]);
     }
 }
 
-/// The kind of the document, if it can be read; otherwise reports why not.
+/// Reads the kind of a document. Reports a fault if it is missing or unknown.
 fn read_kind(
     document: &Node,
     source: &SourceText<'_>,
@@ -210,12 +211,12 @@ fn read_kind(
     let Some((key, node)) = document.get("kind") else {
         let first = document.entries().first();
         let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
-        let foreign = recognise_document("foreign", document, &source.name);
-        if let Some(DocumentSign { what, help, .. }) = foreign {
+        let foreign_sign = recognise_document("foreign", document, &source.name);
+        if let Some(DocumentSign { what, help, .. }) = foreign_sign {
             findings.report(texts::FOREIGN, at, words![what, help]);
         } else {
             let (at, help) =
-                find_other_key(document).unwrap_or_else(|| (at, suggest_first_line(document)));
+                find_misnamed_kind(document).unwrap_or_else(|| (at, suggest_first_line(document)));
             findings.report(texts::MISSING_KIND, at, words![help]);
         }
         return None;
@@ -245,8 +246,8 @@ fn read_kind(
     kind
 }
 
-/// The key in the place of `kind` in a document without one, and help.
-fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
+/// The key that was probably meant as `kind`, with help.
+fn find_misnamed_kind(document: &Node) -> Option<(Range<usize>, String)> {
     document.entries().iter().find_map(|(key, value)| {
         let help = match &*key.name {
             "type" | "kinds" | "resource_type" | "object" => {
@@ -259,13 +260,13 @@ fn find_other_key(document: &Node) -> Option<(Range<usize>, String)> {
     })
 }
 
-/// Help for a document without a kind.
+/// Help for a document without a kind: how to start it.
 fn suggest_first_line(document: &Node) -> String {
     let entries = document.entries();
     if !entries.is_empty() && entries.iter().all(|(key, _)| key.name.starts_with('.')) {
         return "share it as a `kind: Profile` and `uses: [NAME]`: an anchor holds within one document, and no key is hidden".to_owned();
     }
-    let has_section = catalogue::all_sections().any(|of| document.get(of.section).is_some());
+    let has_section = catalogue::all_sections().any(|kind| document.get(kind.section).is_some());
     match recognise_document("unnamed", document, "") {
         Some(sign) => format!("start the document with `kind: {}`", sign.what),
         None if has_section => "start the document with `kind: Project`".to_owned(),
@@ -273,24 +274,25 @@ fn suggest_first_line(document: &Node) -> String {
     }
 }
 
-/// The kind of documents that a word probably means.
+/// The kind of document that a word probably means.
 fn nearest_kind(text: &str) -> Option<&'static str> {
     let kinds = DocumentKind::names();
     nearest(text, kinds.iter().copied()).or_else(|| words::find_option(text, kinds))
 }
 
-/// The section that a kind, in any spelling, is called after.
+/// The section whose name or noun is the word `kind`, in any spelling.
 fn find_section_named(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
     let mut sections = catalogue::all_sections();
-    let named_section = sections.find(|of| word == of.section || word == snake_case(of.noun));
-    named_section.map(|of| of.section)
+    let named_section =
+        sections.find(|section| word == section.section || word == snake_case(section.noun));
+    named_section.map(|section| section.section)
 }
 
 /// The help for a document of another tool.
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
-/// How a document without a kind is recognised, what it is, and what to do.
+/// How to recognise a document without a kind, what it is, and help.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct DocumentSign {
@@ -302,13 +304,17 @@ struct DocumentSign {
     help: &'static str,
 }
 
-static SIGNS: LazyLock<BTreeMap<&str, Vec<DocumentSign>>> =
+static DOCUMENT_SIGNS: LazyLock<BTreeMap<&str, Vec<DocumentSign>>> =
     LazyLock::new(|| yaml::built_in!("manifest/read/foreign"));
 
-/// The first row of `list` that recognises `document` in the file `name`.
-fn recognise_document(list: &str, document: &Node, name: &str) -> Option<&'static DocumentSign> {
+/// The first sign of the list `list_name` that recognises `document` in the file `name`.
+fn recognise_document(
+    list_name: &str,
+    document: &Node,
+    name: &str,
+) -> Option<&'static DocumentSign> {
     let file = name.rsplit('/').next().unwrap_or(name);
-    SIGNS[list].iter().find(|sign| {
+    DOCUMENT_SIGNS[list_name].iter().find(|sign| {
         (sign.files.is_empty() || sign.files.contains(&file))
             && sign.all.iter().all(|key| document.get(key).is_some())
             && (sign.lists.is_empty()
@@ -318,8 +324,8 @@ fn recognise_document(list: &str, document: &Node, name: &str) -> Option<&'stati
 }
 
 impl DocumentReader<'_, '_> {
-    /// How much of the part of `of` at `pointer` the schema does not refuse.
-    fn validity_of(&self, section: Section, pointer: impl FnOnce() -> String) -> Validity {
+    /// How far the schema accepts the part of `section` at `pointer`.
+    fn find_validity(&self, section: Section, pointer: impl FnOnce() -> String) -> Validity {
         if self.refused_pointers.is_empty() {
             return Validity::Full;
         }
@@ -334,14 +340,14 @@ impl DocumentReader<'_, '_> {
         if inner.peek().is_none() {
             return Validity::Full;
         }
-        let are_values = inner.all(|at| {
+        let has_only_values = inner.all(|at| {
             let name = at.split('/').next().unwrap_or_default();
             section.table().get(name).is_some() && !section.identity.contains(&name)
         });
-        if are_values { Validity::NamesOnly } else { Validity::Unchecked }
+        if has_only_values { Validity::NamesOnly } else { Validity::Unchecked }
     }
 
-    /// `value`, which is written at `key`.
+    /// `value` with the origin of `key`.
     fn with_key_origin<T>(&self, key: &MappingKey, value: T) -> Sourced<T> {
         Sourced { value, origin: self.origin(key.span.start) }
     }

@@ -1,7 +1,7 @@
 //! Reads the path of a document about a group or project, or `paths` of a document about several.
 //!
-//! Such a document is expanded into one declaration for each path, which has the origin of its
-//! path. What the document shares has one place, in its body.
+//! A document with several paths is expanded into one declaration for each path, with the origin of
+//! its path. The shared fields keep their origins in the body.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,52 +17,52 @@ use crate::{
     yaml::{MappingKey, Node, NodeValue},
 };
 
-/// The key of several paths.
-pub(in crate::manifest) const PATHS: &str = "paths";
+/// The key for several paths.
+pub(in crate::manifest) const PATHS_KEY: &str = "paths";
 
-/// A path, and what a document declares for it alone.
+/// A path of a document, with the fields that are only for this path.
 pub(super) struct DocumentPath {
     pub(super) path: Sourced<Arc<str>>,
-    pub(super) previously: Vec<Sourced<Arc<str>>>,
+    pub(super) former_paths: Vec<Sourced<Arc<str>>>,
     pub(super) params: BTreeMap<Arc<str>, Sourced<Value>>,
 }
 
 impl DocumentReader<'_, '_> {
-    /// The one path of `document`, or its several `paths`.
+    /// Reads `path` of a document, or all `paths`.
     pub(super) fn read_paths(&mut self, document: &Node) -> Vec<DocumentPath> {
-        let Some((_, paths)) = document.get(PATHS) else {
+        let Some((_, paths)) = document.get(PATHS_KEY) else {
             let path = document
                 .get("path")
                 .and_then(|(key, node)| Some(self.with_key_origin(key, node.text()?.into())));
-            let previously = self.read_names(&document["previously"]);
+            let former_paths = self.read_names(&document["previously"]);
             let params = BTreeMap::new();
             return path
-                .map(|path| DocumentPath { path, previously, params })
+                .map(|path| DocumentPath { path, former_paths, params })
                 .into_iter()
                 .collect();
         };
-        self.check_shared(document);
-        let in_mapping = paths.entries().iter().map(|(key, node)| (&*key.name, &key.span, node));
-        let in_list =
+        self.check_shared_keys(document);
+        let mapping_paths = paths.entries().iter().map(|(key, node)| (&*key.name, &key.span, node));
+        let list_paths =
             paths.items().iter().filter_map(|item| Some((item.text()?, &item.span, item)));
-        let (mut listed, mut first_spans) = (Vec::new(), HashMap::new());
-        for (path, span, node) in in_mapping.chain(in_list) {
-            if let Some(first) = first_spans.insert(path.to_lowercase(), span) {
-                let at = [span, first].map(Clone::clone);
+        let (mut document_paths, mut first_spans) = (Vec::new(), HashMap::new());
+        for (path, span, node) in mapping_paths.chain(list_paths) {
+            if let Some(first_span) = first_spans.insert(path.to_lowercase(), span) {
+                let at = [span, first_span].map(Clone::clone);
                 self.findings.report_pair(texts::PATH_REPEATED, at, &[]);
                 continue;
             }
-            listed.push(DocumentPath {
+            document_paths.push(DocumentPath {
                 path: Sourced { value: path.into(), origin: self.origin(span.start) },
-                previously: self.read_names(&node["previously"]),
+                former_paths: self.read_names(&node["previously"]),
                 params: self.read_params(node),
             });
         }
-        listed
+        document_paths
     }
 
-    /// Reports what a document with several paths must not declare.
-    fn check_shared(&mut self, document: &Node) {
+    /// Reports keys that a document with several paths must not have.
+    fn check_shared_keys(&mut self, document: &Node) {
         if let Some((key, _)) = document.get("path") {
             let words = words![noun = self.scope.noun()];
             self.findings.report(texts::PATH_BESIDE_PATHS, key.span.clone(), words);
@@ -72,12 +72,13 @@ impl DocumentReader<'_, '_> {
             self.findings.report(texts::SHARED_PREVIOUSLY, key.span.clone(), words![former]);
         }
         // A group or project comes from somewhere by a field of its creation, or from an address.
-        let (itself, lookup) = catalogue::container(self.scope);
-        let along = catalogue::sections(self.scope).filter(|of| of.comes_with_container());
-        for (key, node) in std::iter::once(itself)
-            .chain(along)
+        let (container_kind, lookup) = catalogue::container(self.scope);
+        let kinds_with_container =
+            catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
+        for (key, node) in std::iter::once(container_kind)
+            .chain(kinds_with_container)
             .filter_map(|section| document.get(section.section))
-            .flat_map(fields_at)
+            .flat_map(section_fields)
         {
             if lookup.import_fields.contains(&&*key.name) && node.data != NodeValue::Null {
                 let words = words![name = key.name];
@@ -100,7 +101,7 @@ fn is_fixed_text(node: &Node) -> bool {
 }
 
 /// The fields of a section, or the section itself if it is a single value.
-fn fields_at<'n>((key, node): (&'n MappingKey, &'n Node)) -> Vec<(&'n MappingKey, &'n Node)> {
+fn section_fields<'n>((key, node): (&'n MappingKey, &'n Node)) -> Vec<(&'n MappingKey, &'n Node)> {
     match node.entries() {
         [] => vec![(key, node)],
         fields => fields.iter().map(|(key, node)| (key, node)).collect(),

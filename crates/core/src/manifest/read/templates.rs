@@ -2,11 +2,11 @@
 //! project. A list: `{add: [...]}` and `{remove: [...]}`, which change the list of lower layers; or
 //! `{at_least: [...]}` and `{none_of: [...]}`, which only set conditions on the live list.
 //!
-//! The schemas of fields do not contain these forms, so that messages about a value are about the
-//! value itself. Schemas see a tree without templates, with the items of such a list form as a
-//! plain list. The result of a template is checked when it is filled in.
+//! The schemas of fields do not contain these forms, so that messages only mention the plain value.
+//! Before a document is checked, its templates are removed, and a list form is replaced by the plain
+//! list of its items. The result of a template is checked after it is filled in.
 
-use super::{container::parse_reference, paths::PATHS};
+use super::{container::parse_reference, paths::PATHS_KEY};
 use crate::{
     catalogue,
     field::Scope,
@@ -15,7 +15,7 @@ use crate::{
     yaml::{MappingKey, Node, NodeValue},
 };
 
-/// The template in place of a value.
+/// The text of the template, if `node` is one.
 pub(in crate::manifest) fn template_text(node: &Node) -> Option<&Node> {
     match node.entries() {
         [(key, text)] if key.name == "text" && matches!(text.data, NodeValue::Text(_)) => {
@@ -28,24 +28,25 @@ pub(in crate::manifest) fn template_text(node: &Node) -> Option<&Node> {
 /// The keys that change the list of lower layers.
 pub(in crate::manifest) const CHANGE_KEYS: [&str; 2] = ["add", "remove"];
 
-/// The items of all lists in a list form.
+/// The items of all lists of a list form; `None` if `node` is not a list form.
 fn form_items(node: &Node) -> Option<Vec<&Node>> {
     let entries = node.entries();
-    let has_form = [CHANGE_KEYS, forms::CONDITION_KEYS].iter().any(|keys| {
+    let has_form_keys = [CHANGE_KEYS, forms::CONDITION_KEYS].iter().any(|keys| {
         entries
             .iter()
             .all(|(key, list)| keys.contains(&key.name.as_str()) && !list.items().is_empty())
     });
-    (has_form && !entries.is_empty())
+    (has_form_keys && !entries.is_empty())
         .then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
 }
 
-/// True if a condition on live values is in the place of a list.
-fn is_condition(node: &Node) -> bool {
+/// True if `node` is a list form with conditions on the live list.
+fn is_list_condition(node: &Node) -> bool {
     forms::CONDITION_KEYS.iter().any(|key| node.get(key).is_some())
 }
 
-/// The forms in `node` that replace a value of `schema`, each with the end of its key before it.
+/// The values in a form that replaces a value of `schema`, each after the end of its key; `None` if
+/// `node` is not such a form.
 pub(in crate::manifest) fn form_values<'n>(
     node: &'n Node,
     schema: &Json,
@@ -59,30 +60,31 @@ pub(in crate::manifest) fn form_values<'n>(
     is_form.then(|| node.entries().iter().map(|(key, node)| (key.span.end, node)))
 }
 
-/// `document` as its schema sees it, if different: without templates, which may have any value, and
-/// with the items of a list form as a plain list. If `allows_added_profiles`, its profiles may be
-/// an `add` list.
+/// A copy of `document` for its schema, without templates and with plain lists instead of list forms;
+/// `None` if it has no forms. If `allows_added_profiles`, `uses` may be a list form too.
 pub(super) fn remove_forms(
     document: &Node,
     scope: Scope,
     allows_added_profiles: bool,
 ) -> Option<Node> {
-    let params = std::iter::once(&document["params"]).chain(document[PATHS].children());
-    let mut params = params.flat_map(Node::children);
-    if !has_form(document) && params.all(|param| parse_reference(param).is_none()) {
+    let params = std::iter::once(&document["params"]).chain(document[PATHS_KEY].children());
+    let mut param_values = params.flat_map(Node::children);
+    if !may_have_form(document) && param_values.all(|param| parse_reference(param).is_none()) {
         return None;
     }
     let mut document = document.clone();
     retain_entries(&mut document, |key, node| {
         match (catalogue::section(scope, &key.name), &*key.name) {
-            (Some(section), _) => close_section_fields(section, node),
+            (Some(section), _) => strip_section_forms(section, node),
             (None, "uses")
-                if allows_added_profiles && !is_condition(node) && form_items(node).is_some() =>
+                if allows_added_profiles
+                    && !is_list_condition(node)
+                    && form_items(node).is_some() =>
             {
-                return close_list(&Json::Null, node);
+                return flatten_list_form(&Json::Null, node);
             }
             (None, "params") => remove_references(node),
-            (None, PATHS) => retain_entries(node, |_, params| {
+            (None, PATHS_KEY) => retain_entries(node, |_, params| {
                 remove_references(params);
                 true
             }),
@@ -93,74 +95,76 @@ pub(super) fn remove_forms(
     Some(document)
 }
 
-/// True if a mapping in `node` looks like one of the forms, or is an unmanaged entry.
-fn has_form(node: &Node) -> bool {
+/// True if a mapping in `node` may be a form, or is an unmanaged entry.
+fn may_have_form(node: &Node) -> bool {
     let mut entries = node.entries().iter();
     entries.any(|(key, value)| match &*key.name {
         "text" | "add" | "remove" | "at_least" | "none_of" => true,
-        "state" => value.text() == Some(UNMANAGED),
-        _ => has_form(value),
-    }) || node.items().iter().any(has_form)
+        "state" => value.text() == Some(UNMANAGED_STATE),
+        _ => may_have_form(value),
+    }) || node.items().iter().any(may_have_form)
 }
 
-/// The state of an entry whose identity may be a glob, with characters that a name must not contain.
-const UNMANAGED: &str = "unmanaged";
+/// The state of an entry whose identity may be a glob. A glob has characters that a name must not have.
+const UNMANAGED_STATE: &str = "unmanaged";
 
-/// Keeps the entries of a mapping that `accept` accepts, which may change their values.
-fn retain_entries(node: &mut Node, mut accept: impl FnMut(&MappingKey, &mut Node) -> bool) {
+/// Keeps the entries of a mapping for which `keeps_entry` returns true. It may change their values.
+fn retain_entries(node: &mut Node, mut keeps_entry: impl FnMut(&MappingKey, &mut Node) -> bool) {
     if let NodeValue::Map(entries) = &mut node.data {
-        entries.retain_mut(|(key, value)| accept(key, value));
+        entries.retain_mut(|(key, value)| keeps_entry(key, value));
     }
 }
 
-/// Removes the parameters that are references.
+/// Removes the parameters that are references to secrets.
 fn remove_references(params: &mut Node) {
     retain_entries(params, |_, param| parse_reference(param).is_none());
 }
 
-/// Closes the fields of a section.
-fn close_section_fields(section: Section, node: &mut Node) {
+/// Removes the forms from the fields of a section.
+fn strip_section_forms(section: Section, node: &mut Node) {
     let schema = &section.table().schema;
     match (section.shape, &mut node.data) {
         (Shape::List, NodeValue::List(entries)) => {
             for entry in entries {
-                let is_unmanaged = entry["state"].text() == Some(UNMANAGED);
+                let is_unmanaged = entry["state"].text() == Some(UNMANAGED_STATE);
                 retain_entries(entry, |key, node| {
                     let is_glob = is_unmanaged && section.identity.contains(&&*key.name);
-                    !(is_glob && node.text().is_some()) && close_field(schema, key, node)
+                    !(is_glob && node.text().is_some()) && strip_field_forms(schema, key, node)
                 });
             }
         }
         (Shape::Container | Shape::Mapping, _) => {
-            retain_entries(node, |key, node| close_field(schema, key, node));
+            retain_entries(node, |key, node| strip_field_forms(schema, key, node));
         }
         (Shape::List | Shape::Switch, _) => {}
     }
 }
 
-/// Closes the field `key` of a mapping with `schema`. Returns false if it may have any value.
-fn close_field(schema: &Json, key: &MappingKey, node: &mut Node) -> bool {
-    schema["properties"].get(&key.name).is_none_or(|schema| close_value(schema, node))
+/// Removes the forms from the field `key` of a mapping with `schema`. Returns false if the field itself
+/// must be removed.
+fn strip_field_forms(schema: &Json, key: &MappingKey, node: &mut Node) -> bool {
+    schema["properties"].get(&key.name).is_none_or(|schema| strip_value_forms(schema, node))
 }
 
-/// Closes a value of `schema`. Returns false if it may have any value.
-fn close_value(schema: &Json, node: &mut Node) -> bool {
+/// Removes the forms from a value of `schema`. Returns false if the value contains a template, so that
+/// the whole value must be removed.
+fn strip_value_forms(schema: &Json, node: &mut Node) -> bool {
     if schema.get("properties").is_some() {
-        retain_entries(node, |key, node| close_field(schema, key, node));
+        retain_entries(node, |key, node| strip_field_forms(schema, key, node));
         return true;
     }
-    !contains_form(schema, node) || is_list(schema) && close_list(&schema["items"], node)
+    !contains_form(schema, node) || is_list(schema) && flatten_list_form(&schema["items"], node)
 }
 
-/// Replaces a list form by the list of its items, which have `schema`. Returns false if one of them may have
-/// any value, so that the list may, too.
-fn close_list(schema: &Json, node: &mut Node) -> bool {
+/// Replaces a list form by the plain list of its items, which have `schema`. Returns false if an item
+/// contains a template, so that the list must be removed.
+fn flatten_list_form(schema: &Json, node: &mut Node) -> bool {
     let Some(items) = form_items(node) else { return false };
-    let is_closed = items.iter().all(|item| !contains_form(schema, item));
-    if is_closed {
+    let has_plain_items = items.iter().all(|item| !contains_form(schema, item));
+    if has_plain_items {
         node.data = NodeValue::List(items.into_iter().cloned().collect());
     }
-    is_closed
+    has_plain_items
 }
 
 /// True if `node`, a value of `schema`, contains a template or a list form.

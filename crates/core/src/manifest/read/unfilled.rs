@@ -1,4 +1,4 @@
-//! Finds texts with placeholders of other tools, which undrift sends unchanged.
+//! Reports placeholders of other tools in texts: undrift does not fill them in.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ use crate::{
     yaml::{self, MappingKey, Node, NodeValue},
 };
 
-/// The syntax of something that undrift does not fill in.
+/// The syntax of a placeholder of another tool.
 #[derive(Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), default, deny_unknown_fields)]
 struct UnfilledSyntax {
@@ -26,15 +26,15 @@ struct UnfilledSyntax {
     fault: [&'static str; 4],
 }
 
-/// Where a text is written.
+/// The place of a text.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TextPlace {
-    /// In a field that takes no reference to a secret.
+    /// A field that accepts no reference to a secret.
     Open,
-    /// In a field that takes one.
+    /// A field that accepts a reference to a secret.
     Secret,
-    /// In a parameter.
+    /// A parameter.
     Param,
     /// Below `extra:`.
     Extra,
@@ -50,71 +50,73 @@ impl TextPlace {
     }
 }
 
-static ROWS: LazyLock<Vec<UnfilledSyntax>> =
+static UNFILLED_SYNTAXES: LazyLock<Vec<UnfilledSyntax>> =
     LazyLock::new(|| yaml::built_in!("manifest/read/unfilled"));
 
 impl DocumentReader<'_, '_> {
-    /// Reports a credential in `value`, which no field of a kind has.
-    pub(super) fn check_other_value(&mut self, place: TextPlace, key: &MappingKey, value: &Node) {
-        if let Some(what) = texts(value).into_iter().find_map(judge::find_credential) {
-            let words = words![name = key.name, what = what.noun_phrase()];
+    /// Reports a credential or a placeholder in a parameter or below `extra:`, where no schema describes
+    /// the value.
+    pub(super) fn check_untyped_value(&mut self, place: TextPlace, key: &MappingKey, value: &Node) {
+        if let Some(credential) = plain_texts(value).into_iter().find_map(judge::find_credential) {
+            let words = words![name = key.name, what = credential.noun_phrase()];
             self.findings.report(texts::PLAIN_CREDENTIAL, key.span.clone(), words);
         }
-        self.check_filled(place, key, value, &Json::Bool(true));
+        self.check_placeholders(place, key, value, &Json::Bool(true));
     }
 
     /// Reports the first text in `value` that contains a placeholder of another tool. `key` is its
     /// key; `schema` must accept the value.
-    pub(super) fn check_filled(
+    pub(super) fn check_placeholders(
         &mut self,
         place: TextPlace,
         key: &MappingKey,
         value: &Node,
         schema: &Json,
     ) {
-        // A template without a brace fills in nothing.
+        // A template without braces is a plain text.
         let template =
             template_text(value).filter(|text| !text.text().unwrap_or_default().contains('{'));
         let value = template.unwrap_or(value);
-        let sign = texts(value).into_iter().find_map(|text| find_syntax(place, key, text));
-        if let Some((row, sign)) = sign.filter(|_| is_valid(schema, &value.to_json())) {
-            let [severity, code, message, help] = row.fault;
+        let sign = plain_texts(value).into_iter().find_map(|text| find_syntax(place, key, text));
+        if let Some((syntax, sign)) = sign.filter(|_| is_valid(schema, &value.to_json())) {
+            let [severity, code, message, help] = syntax.fault;
             let texts = [severity, code, message, help, ""];
-            // The name is not quoted where it may be a password.
+            // Help texts do not quote a name that may be a password.
             self.findings.report(texts, key.span.clone(), words![name = key.name, sign]);
         }
     }
 }
 
-/// True if `value` is an expression of another tool that the entry `node` masks: a check reports it.
+/// True if `value` is an expression of another tool in the masked entry `node`. The check of masked values
+/// reports it.
 pub(super) fn is_masked_expression(node: &Node, value: &Node) -> bool {
     let is_on = |name: &str| node[name].data == NodeValue::Bool(true);
     let text = value.text().filter(|_| is_on("masked") || is_on("masked_and_hidden"));
     text.is_some_and(|text| text.contains("{{") && check_maskable(text, is_on("raw")).is_err())
 }
 
-/// The first row that fits `text`, and the sign that it finds.
+/// The first syntax that matches `text`, with the matched part.
 fn find_syntax<'t>(
     place: TextPlace,
     key: &MappingKey,
     text: &'t str,
 ) -> Option<(&'static UnfilledSyntax, &'t str)> {
-    // Most texts contain none of these characters, so they are not searched.
+    // Most texts contain none of these characters, so the patterns are not tried.
     let may_match = text.contains(['{', '$', '[', '<'])
         || ["env", "file:", "vault:"].iter().any(|sign| text.starts_with(sign));
-    let mut rows = ROWS.iter().filter(|row| {
+    let mut syntaxes = UNFILLED_SYNTAXES.iter().filter(|syntax| {
         may_match
-            && row.of.contains(&place)
-            && !row.but.as_ref().is_some_and(|but| but.fits(&key.name))
+            && syntax.of.contains(&place)
+            && !syntax.but.as_ref().is_some_and(|excluded_key| excluded_key.is_match(&key.name))
     });
-    rows.find_map(|row| Some((row, row.text.find(text)?)))
+    syntaxes.find_map(|syntax| Some((syntax, syntax.text.find(text)?)))
 }
 
 /// The texts in `value`, without those of templates and references.
-fn texts(value: &Node) -> Vec<&str> {
+fn plain_texts(value: &Node) -> Vec<&str> {
     if template_text(value).is_some() || parse_reference(value).is_some() {
         return Vec::new();
     }
     let inner = value.entries().iter().map(|(_, value)| value).chain(value.items());
-    value.text().into_iter().chain(inner.flat_map(texts)).collect()
+    value.text().into_iter().chain(inner.flat_map(plain_texts)).collect()
 }

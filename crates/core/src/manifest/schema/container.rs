@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{document_part, insert, layers, without_root_keys};
+use super::{document_part, insert_property, layers, without_root_keys};
 use crate::{
     catalogue,
     desired::PROJECTS_KEY,
@@ -12,26 +12,26 @@ use crate::{
     value::{Json, Object, texts},
 };
 
-/// The old form of `unlisted: {projects: ...}` of a group.
-pub(in crate::manifest) const OLD_UNLISTED: &str = "undeclared_projects";
+/// The deprecated key of a group for `unlisted: {projects: ...}`.
+pub(in crate::manifest) const OLD_UNLISTED_KEY: &str = "undeclared_projects";
 
 /// The use of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaUse {
-    /// Checking one of several documents that are merged: required fields are optional.
-    Reading,
-    /// For editors.
+    /// To check one document. Required fields are optional, because another layer may set them.
+    Checking,
+    /// For editors: with required fields and with the forms that may replace a value.
     Editing,
 }
 
-/// The sections of `scope`, and the keys about them.
+/// The schemas of the sections of `scope`, and of the keys that concern sections.
 pub(super) fn section_schemas(scope: Scope, usage: SchemaUse) -> Object {
     let sections = catalogue::sections(scope)
         .map(|kind| (kind.section.to_owned(), section_schema(kind, usage)));
     sections.chain(section_keys(scope)).collect()
 }
 
-/// A section.
+/// The schema of a section.
 pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
     let mut schema = match section.shape {
         Shape::Container => create_schema(section),
@@ -40,23 +40,24 @@ pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
         Shape::Switch => switch_schema(section),
     };
     if usage == SchemaUse::Editing {
-        let fields = if section.shape == Shape::List { &mut schema["items"] } else { &mut schema };
-        let names =
+        let fields_schema =
+            if section.shape == Shape::List { &mut schema["items"] } else { &mut schema };
+        let field_names =
             section.table().schema["properties"].as_object().into_iter().flat_map(Object::keys);
-        for name in names.filter(|_| section.shape != Shape::Switch) {
-            layers::add_forms(&mut fields["properties"][name]);
+        for name in field_names.filter(|_| section.shape != Shape::Switch) {
+            layers::add_forms(&mut fields_schema["properties"][name]);
         }
         if section.shape == Shape::List {
             // The other fields may come from another layer.
             let required = texts(&section.table().schema["required"]);
             let required = required.filter(|name| section.identity.contains(name));
-            fields["required"] = required.collect();
+            fields_schema["required"] = required.collect();
         }
     }
     schema
 }
 
-/// The keys about sections: the policies for unlisted entries, and what ignores layers.
+/// The schemas of the keys that concern sections: `unlisted` and `ignore_layers`.
 pub(super) fn section_keys(scope: Scope) -> [(String, Json); 2] {
     let names: Vec<_> = catalogue::sections(scope).map(|section| section.section).collect();
     [
@@ -65,7 +66,7 @@ pub(super) fn section_keys(scope: Scope) -> [(String, Json); 2] {
     ]
 }
 
-/// `create: true`, or a mapping.
+/// The schema of `create`: `true`, or a mapping.
 fn create_schema(section: Section) -> Json {
     let mut create = without_root_keys(&section.table().schema);
     create.insert("type".into(), json!(["boolean", "object"]));
@@ -75,8 +76,8 @@ fn create_schema(section: Section) -> Json {
     Json::Object(create)
 }
 
-/// `unlisted: {SECTION: report | fail | delete | ignore}` for the sections that are lists, and
-/// [`PROJECTS`] of a group.
+/// The schema of `unlisted: {SECTION: report | fail | delete | ignore}`, for the sections that can
+/// have unlisted entries, and for [`PROJECTS_KEY`] of a group.
 pub(super) fn unlisted_schema(scope: Scope) -> Json {
     let sections = catalogue::sections(scope).filter(|section| section.allows_unlisted());
     let mut properties: Object = sections
@@ -95,7 +96,7 @@ pub(super) fn unlisted_schema(scope: Scope) -> Json {
     unlisted.into()
 }
 
-/// A section with a single value.
+/// The schema of a section with a single value.
 fn switch_schema(section: Section) -> Json {
     let property = section.spec(section.section).map(|spec| spec.schema.clone());
     let description = &section.table().schema["description"];
@@ -107,7 +108,7 @@ fn switch_schema(section: Section) -> Json {
     property
 }
 
-/// A section with one mapping.
+/// The schema of a section with one mapping.
 fn mapping_schema(section: Section) -> Json {
     let mut fields = entry_schema(section);
     if section.is_removable() {
@@ -118,12 +119,12 @@ fn mapping_schema(section: Section) -> Json {
     Json::Object(fields)
 }
 
-/// A section with a list of entries.
+/// The schema of a section with a list of entries.
 fn list_schema(section: Section) -> Json {
     let mut fields = entry_schema(section);
-    // Editors would insert a default into every new entry.
+    // The default is only in the text: editors would insert a `default` into every new entry.
     let (noun, keeps_entries) = (section.noun, section.keeps_entries());
-    let intro = match section.only_edits() {
+    let intro = match section.is_only_edited() {
         true => format!("Whether the {noun} is managed (default: `present`)."),
         false => format!(
             "Whether the {noun} must exist (default: `present`). An `absent` one needs only its identity."
@@ -135,15 +136,15 @@ fn list_schema(section: Section) -> Json {
     let states = ["present", "absent", "unmanaged"].into_iter();
     let states: Vec<_> = states.filter(|state| !keeps_entries || *state != "absent").collect();
     let state = json!({"type": "string", "enum": states, "description": state});
-    insert(&mut fields, "state", state);
+    insert_property(&mut fields, "state", state);
     fields.remove("required");
     json!({"type": "array", "items": fields, "description": fields.get("description")})
 }
 
-/// The fields of an entry, and `extra`.
+/// The schema of an entry: its fields, and `extra`.
 fn entry_schema(section: Section) -> Object {
     let mut fields = without_root_keys(&section.table().schema);
     let extra = document_part("in_values").remove("extra").unwrap_or_default();
-    insert(&mut fields, "extra", extra);
+    insert_property(&mut fields, "extra", extra);
     fields
 }

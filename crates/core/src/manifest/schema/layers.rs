@@ -1,5 +1,4 @@
-//! The schemas of documents about many groups or projects, and of the keys and forms for other
-//! layers.
+//! The schemas of the keys that concern other layers, and of the forms that may replace a value.
 
 use serde_json::json;
 
@@ -12,7 +11,7 @@ use crate::{
 };
 
 /// The value of `undeclared` that makes a rule include undeclared containers.
-pub(in crate::manifest) const INCLUDE: &str = "include";
+pub(in crate::manifest) const INCLUDE_VALUE: &str = "include";
 
 /// The keys of any document that concern other layers, except `ignore_layers`.
 pub(super) fn layering_keys(usage: SchemaUse) -> Object {
@@ -24,13 +23,13 @@ pub(super) fn layering_keys(usage: SchemaUse) -> Object {
     keys
 }
 
-/// Lets the parameters of `params` be references to secrets.
+/// Allows references to secrets as values of `params`.
 pub(super) fn accept_references(params: &mut Json) {
     let param = &mut params["additionalProperties"];
     *param = json!({"anyOf": [param.take(), schema::schema_of::<Reference>().to_value()]});
 }
 
-/// `ignore_layers: [SECTION, ...]`, or `true`.
+/// The schema of `ignore_layers`: `[SECTION, ...]` or `true`.
 pub(super) fn ignore_layers_schema(sections: &[&str]) -> Json {
     let mut ignore = document_part("ignore_layers");
     if !sections.is_empty() {
@@ -76,7 +75,7 @@ pub(super) fn add_forms(schema: &mut Json) {
     }
 }
 
-/// Keys that any entry may have, and forms that may replace a value, with descriptions.
+/// The schema of the keys that any entry may have, and of the forms that may replace a value.
 pub(super) fn value_keys() -> Json {
     json!({"properties": document_part("in_values")})
 }

@@ -15,42 +15,49 @@ use crate::{
 /// The description of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameDescription {
-    /// The kinds of documents that have it, or another place, in words.
-    pub homes: Vec<String>,
-    /// The name with its parents; empty for a kind itself.
+    /// Where the name is allowed, in words: kinds of documents, `undrift.yaml`, or any entry.
+    pub contexts: Vec<String>,
+    /// The full name, such as `settings.visibility`; empty for a kind.
     pub name: String,
     /// Its description.
     pub field: FieldReference,
     /// The fields that creating an entry needs, as a sentence.
     pub required_fields: Option<String>,
-    /// The names below it.
+    /// The names that are directly below it.
     pub inner_names: Vec<String>,
 }
 
-/// The description of `name` for each kind of document; equal ones are joined. It may start with a
-/// kind, as in `group settings.visibility` or `Defaults.match`.
+/// The description of `name` in each kind of document. Equal descriptions are joined. `name` may start
+/// with a kind, as in `group settings.visibility` or `Defaults.match`.
 pub fn describe_name(name: &str) -> Vec<NameDescription> {
-    let (first, rest) = name.split_once([' ', '.']).unwrap_or((name, ""));
-    let (named_kinds, others): (Vec<_>, Vec<_>) =
-        DocumentKind::ALL.into_iter().partition(|kind| kind.name().eq_ignore_ascii_case(first));
+    let (first_word, inner_name) = name.split_once([' ', '.']).unwrap_or((name, ""));
+    let (named_kinds, other_kinds): (Vec<_>, Vec<_>) = DocumentKind::ALL
+        .into_iter()
+        .partition(|kind| kind.name().eq_ignore_ascii_case(first_word));
     let all_descriptions = if named_kinds.is_empty() {
         // Rules have the same fields as groups and projects.
-        let (containers, others): (Vec<_>, Vec<_>) =
-            others.into_iter().partition(|kind| matches!(kind, DocumentKind::Container(_)));
-        let found = describe_in_kinds(containers, name);
-        if found.is_empty() { describe_in_kinds(others, name) } else { found }
+        let (containers, rule_kinds): (Vec<_>, Vec<_>) =
+            other_kinds.into_iter().partition(|kind| matches!(kind, DocumentKind::Container(_)));
+        let descriptions_in_containers = describe_in_kinds(containers, name);
+        if descriptions_in_containers.is_empty() {
+            describe_in_kinds(rule_kinds, name)
+        } else {
+            descriptions_in_containers
+        }
     } else {
-        describe_in_kinds(named_kinds, rest)
+        describe_in_kinds(named_kinds, inner_name)
     };
     let mut descriptions: Vec<NameDescription> = Vec::new();
     for mut description in all_descriptions {
-        if let Some(one) = descriptions.iter_mut().find(|one: &&mut NameDescription| {
+        if let Some(existing) = descriptions.iter_mut().find(|one: &&mut NameDescription| {
             (&one.field, &one.required_fields, &one.inner_names)
                 == (&description.field, &description.required_fields, &description.inner_names)
         }) {
             // A rule for projects has the same name as one for groups.
-            description.homes.retain(|home| !one.homes.iter().any(|other| home.starts_with(other)));
-            one.homes.append(&mut description.homes);
+            description.contexts.retain(|context| {
+                !existing.contexts.iter().any(|other| context.starts_with(other))
+            });
+            existing.contexts.append(&mut description.contexts);
         } else {
             descriptions.push(description);
         }
@@ -70,10 +77,10 @@ fn describe_in_kinds(kinds: Vec<DocumentKind>, name: &str) -> Vec<NameDescriptio
 /// The description of `name` in `place`, whose schema is `root`.
 fn describe_elsewhere(place: &'static str, root: &Json, name: &str) -> Option<NameDescription> {
     let description = find_in_schema(root, name).filter(|_| !name.is_empty())?;
-    Some(NameDescription { homes: vec![place.to_owned()], ..description })
+    Some(NameDescription { contexts: vec![place.to_owned()], ..description })
 }
 
-/// Every name that [`describe_name`] knows, without a kind before it: of documents and of `undrift.yaml`.
+/// Every name that [`describe_name`] knows, in documents and in `undrift.yaml`, without a kind at the start.
 pub fn all_names() -> BTreeSet<String> {
     let mut names = document_names();
     collect_names("", &CONFIG_CHECKER.schema, &mut names);
@@ -93,20 +100,20 @@ pub fn document_names() -> BTreeSet<String> {
 /// The full names whose last part is `name`.
 pub fn names_ending_in(name: &str) -> Vec<String> {
     let mut names = all_names();
-    names.retain(|full| full.rsplit_once('.').is_some_and(|(_, last)| last == name));
+    names.retain(|full_name| full_name.rsplit_once('.').is_some_and(|(_, last)| last == name));
     names.into_iter().collect()
 }
 
-/// The description of `name` in documents of this `kind`; of the kind itself if it is empty.
+/// The description of `name` in documents of this `kind`; of the kind itself if `name` is empty.
 fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<NameDescription> {
     let description = find_in_schema(&kind.checker().schema, name)?;
     let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
     let rule_suffix =
         if kind.rule_scope() == Some(Scope::Group) { " with `for: Group`" } else { "" };
-    let homes = vec![format!("`kind: {}`{rule_suffix}", kind.name())];
+    let contexts = vec![format!("`kind: {}`{rule_suffix}", kind.name())];
     Some(NameDescription {
-        homes,
-        required_fields: section.and_then(reference::needed_fields_sentence),
+        contexts,
+        required_fields: section.and_then(reference::required_fields_sentence),
         ..description
     })
 }
@@ -114,16 +121,16 @@ fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<NameDescription> {
 /// The description of `name` in the schema `root`.
 fn find_in_schema(root: &Json, name: &str) -> Option<NameDescription> {
     let (mut property, mut schema) = (root, root);
-    for part in name.split('.').filter(|_| !name.is_empty()) {
-        schema = mappings_in(property).find(|object| object["properties"].get(part).is_some())?;
-        property = &schema["properties"][part];
+    for key in name.split('.').filter(|_| !name.is_empty()) {
+        schema = mappings_in(property).find(|mapping| mapping["properties"].get(key).is_some())?;
+        property = &schema["properties"][key];
     }
     let inner_mappings =
-        mappings_in(property).filter_map(|object| object["properties"].as_object());
+        mappings_in(property).filter_map(|mapping| mapping["properties"].as_object());
     Some(NameDescription {
-        homes: Vec::new(),
+        contexts: Vec::new(),
         name: name.to_owned(),
-        field: reference::describe(property, schema),
+        field: reference::describe_field(property, schema),
         required_fields: None,
         inner_names: inner_mappings.flat_map(|properties| properties.keys().cloned()).collect(),
     })
@@ -135,8 +142,8 @@ fn mappings_in(schema: &Json) -> impl Iterator<Item = &Json> {
 }
 
 fn collect_names(prefix: &str, schema: &Json, names: &mut BTreeSet<String>) {
-    for object in mappings_in(schema) {
-        for (name, property) in object["properties"].as_object().into_iter().flatten() {
+    for mapping in mappings_in(schema) {
+        for (name, property) in mapping["properties"].as_object().into_iter().flatten() {
             let name = format!("{prefix}{name}");
             collect_names(&format!("{name}."), property, names);
             names.insert(name);
@@ -162,7 +169,7 @@ mod tests {
     #[test]
     fn a_name_with_several_meanings_has_one_for_each_kind() {
         let kinds = |name: &str| -> Vec<_> {
-            describe_name(name).into_iter().map(|known| known.homes).collect()
+            describe_name(name).into_iter().map(|known| known.contexts).collect()
         };
         assert_eq!(kinds("watch"), [["`kind: Project`", "`kind: Group`"]]);
         assert_eq!(kinds("settings"), [["`kind: Project`"], ["`kind: Group`"]]);

@@ -27,26 +27,26 @@ mod lookup;
 mod published;
 mod tree;
 
-pub(super) use container::OLD_UNLISTED;
-pub(super) use layers::INCLUDE;
+pub(super) use container::OLD_UNLISTED_KEY;
+pub(super) use layers::INCLUDE_VALUE;
 pub use lookup::{NameDescription, all_names, describe_name, document_names, names_ending_in};
-pub use published::published;
+pub use published::published_schema;
 
 use container::SchemaUse;
 use tree::Tree;
 
-/// A value that is made when it is first needed.
+/// A value that is computed on first use.
 type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
-/// A schema, and what checks documents with it. A document that fits needs only the validators of
-/// the sections that it has: building all takes longer than the rest of a short run.
+/// A schema with its validators. Each section has its own validator, which is built on first use:
+/// building all of them takes longer than the rest of a short run.
 #[derive(Debug)]
 pub(super) struct Checker {
     /// The schema.
     pub(super) schema: Lazy<Json>,
-    /// Its validator. With a scope, sections may have any value in it.
+    /// The validator of the document. If there is a scope, it accepts any value in a section.
     validator: Lazy<Validator<Tree>>,
-    /// The scope of the sections, which have validators of their own.
+    /// The scope of the sections; `None` if the document has no sections.
     scope: Option<Scope>,
 }
 
@@ -74,7 +74,9 @@ impl Checker {
     /// True if `document` has no fault.
     pub(super) fn is_valid(&self, document: &Node) -> bool {
         self.validator.is_valid(document)
-            && self.section_validators(document).all(|(_, node, section)| section.is_valid(node))
+            && self
+                .section_validators(document)
+                .all(|(_, node, validator)| validator.is_valid(node))
     }
 
     /// The faults of `document`, with the JSON pointer of each.
@@ -82,13 +84,15 @@ impl Checker {
         &'a self,
         document: &'a Node,
     ) -> impl Iterator<Item = (String, ValidationError<'a>)> {
-        let sections = self.section_validators(document).flat_map(|(name, node, section)| {
-            section.iter_errors(node).map(move |error| (format!("/{name}"), error))
-        });
-        let outside = self.validator.iter_errors(document).map(|error| (String::new(), error));
-        outside
-            .chain(sections)
-            .map(|(start, error)| (start + error.instance_path().as_str(), error))
+        let section_errors =
+            self.section_validators(document).flat_map(|(name, node, validator)| {
+                validator.iter_errors(node).map(move |error| (format!("/{name}"), error))
+            });
+        let document_errors =
+            self.validator.iter_errors(document).map(|error| (String::new(), error));
+        document_errors
+            .chain(section_errors)
+            .map(|(pointer, error)| (pointer + error.instance_path().as_str(), error))
     }
 
     /// The sections that `document` has, with their validators.
@@ -108,7 +112,7 @@ impl Checker {
 /// The checkers of documents, in the order of [`DocumentKind::ALL`].
 static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
     DocumentKind::ALL.map(|kind| Checker {
-        schema: LazyLock::new(Box::new(move || kind.schema_for(SchemaUse::Reading))),
+        schema: LazyLock::new(Box::new(move || kind.schema_for(SchemaUse::Checking))),
         validator: LazyLock::new(Box::new(move || {
             Checker::build_validator(&kind.schema_without_sections())
         })),
@@ -116,13 +120,13 @@ static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
     })
 });
 
-type BySection<T> = BTreeMap<(Scope, &'static str), T>;
+type SectionMap<T> = BTreeMap<(Scope, &'static str), T>;
 
 /// The validators of sections, by scope and name.
-static SECTION_VALIDATORS: LazyLock<BySection<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
+static SECTION_VALIDATORS: LazyLock<SectionMap<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
     let sections = catalogue::all_sections().map(|section| {
         let validator: Lazy<_> = LazyLock::new(Box::new(move || {
-            Checker::build_validator(&container::section_schema(section, SchemaUse::Reading))
+            Checker::build_validator(&container::section_schema(section, SchemaUse::Checking))
         }));
         ((section.scoped_kind.scope, section.section), validator)
     });
@@ -134,12 +138,13 @@ fn section_validator(section: Section) -> &'static Validator<Tree> {
     &SECTION_VALIDATORS[&(section.scoped_kind.scope, section.section)]
 }
 
-/// `undrift.yaml`.
-pub(super) static CONFIG_CHECKER: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
+/// The checker of `undrift.yaml`.
+pub(super) static CONFIG_CHECKER: LazyLock<Checker> =
+    LazyLock::new(|| Checker::new(config_schema()));
 
-/// A description file.
+/// The checker of a description file.
 pub(super) static DESCRIPTION_CHECKER: LazyLock<Checker> =
-    LazyLock::new(|| Checker::new(description()));
+    LazyLock::new(|| Checker::new(description_schema()));
 
 /// The kind of a document, and for rules their scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +155,7 @@ pub enum DocumentKind {
     Defaults(Scope),
     /// A rule for all groups or projects that use it.
     Profile(Scope),
-    /// An acknowledgement.
+    /// The content of an `Acknowledge` document.
     Acknowledge,
 }
 
@@ -166,17 +171,17 @@ impl DocumentKind {
         Self::Acknowledge,
     ];
 
-    /// Its word.
+    /// Its name, as the value of `kind`.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Container(scope) => scope.document(),
+            Self::Container(scope) => scope.document_kind(),
             Self::Defaults(_) => "Defaults",
             Self::Profile(_) => "Profile",
             Self::Acknowledge => "Acknowledge",
         }
     }
 
-    /// The words of all kinds, without duplicates.
+    /// The names of all kinds, without duplicates.
     pub fn names() -> Vec<&'static str> {
         let mut names = Self::ALL.map(Self::name).to_vec();
         names.dedup();
@@ -186,20 +191,20 @@ impl DocumentKind {
     /// The kind in `document`, if it is a known one.
     pub(super) fn from_document(document: &Node) -> Option<Self> {
         let kind = document["kind"].text()?;
-        let is_for_groups = document["for"].text() == Some(Scope::Group.document());
+        let is_for_groups = document["for"].text() == Some(Scope::Group.document_kind());
         Self::ALL.into_iter().find(|candidate| {
-            let has_scope =
+            let matches_scope =
                 candidate.rule_scope().is_none_or(|scope| (scope == Scope::Group) == is_for_groups);
-            has_scope && kind == candidate.name()
+            matches_scope && kind == candidate.name()
         })
     }
 
-    /// For a rule, the scope that its key `for` names.
+    /// The scope of a rule, which its key `for` sets; `None` for other documents.
     fn rule_scope(self) -> Option<Scope> {
         self.scope().filter(|_| !matches!(self, Self::Container(_)))
     }
 
-    /// The scope of the document.
+    /// The scope of the document; `None` for an acknowledgement.
     pub const fn scope(self) -> Option<Scope> {
         match self {
             Self::Container(scope) | Self::Defaults(scope) | Self::Profile(scope) => Some(scope),
@@ -232,14 +237,14 @@ impl DocumentKind {
         }
     }
 
-    /// The schema with sections that may have any value.
+    /// The schema, except that a section may have any value.
     fn schema_without_sections(self) -> Json {
-        let Some(scope) = self.scope() else { return self.schema_for(SchemaUse::Reading) };
+        let Some(scope) = self.scope() else { return self.schema_for(SchemaUse::Checking) };
         let open_sections =
             catalogue::sections(scope).map(|section| (section.section.to_owned(), json!(true)));
         self.schema_with(
             open_sections.chain(container::section_keys(scope)).collect(),
-            SchemaUse::Reading,
+            SchemaUse::Checking,
         )
     }
 
@@ -266,12 +271,12 @@ impl DocumentKind {
         schema
     }
 
-    /// The schema of the keys that identify the kind.
-    fn condition(self) -> Json {
+    /// The schema of a document of this kind, with only the keys that identify the kind.
+    fn condition_schema(self) -> Json {
         let kind = json!({"const": self.name()});
         let mut condition = json!({"properties": {"kind": kind}, "required": ["kind"]});
         if let Some(scope) = self.rule_scope() {
-            condition["properties"]["for"] = json!({"const": scope.document()});
+            condition["properties"]["for"] = json!({"const": scope.document_kind()});
         }
         if self.rule_scope() == Some(Scope::Group) {
             condition["required"] = json!(["kind", "for"]);
@@ -280,34 +285,37 @@ impl DocumentKind {
     }
 }
 
-/// The reason why the field `name` of the section `section_kind` must not have `value`.
-pub fn find_refusal(section_kind: Section, name: &str, value: &Json) -> Option<String> {
+/// The reason why the schema refuses `value` for the field `name` of a section of `kind`, if it does.
+pub fn find_refusal(kind: Section, name: &str, value: &Json) -> Option<String> {
     let fields = Object::from_iter([(name.to_owned(), value.clone())]);
-    let section = match section_kind.shape {
+    let section = match kind.shape {
         Shape::List => Json::Array(vec![fields.into()]),
         Shape::Switch => value.clone(),
         Shape::Container | Shape::Mapping => fields.into(),
     };
     let section = Node::from(section);
-    let first = section_validator(section_kind).iter_errors(&section).next();
-    first.map(|error| error.masked_with("the value").to_string())
+    let first_error = section_validator(kind).iter_errors(&section).next();
+    first_error.map(|error| error.masked_with("the value").to_string())
 }
 
 /// The schema of any manifest, for editors.
-pub fn manifest() -> Json {
+pub fn manifest_schema() -> Json {
     let documents = DocumentKind::ALL.map(|kind| {
         let mut schema = kind.schema();
-        // The shared part of all documents of a scope is contained once.
+        // Documents of one scope share the schemas of sections, so these are in `$defs`.
         let sections =
             kind.scope().map(|scope| container::section_schemas(scope, SchemaUse::Editing));
         for name in sections.iter().flat_map(|sections| sections.keys()) {
-            let scope = kind.scope().map_or("", Scope::document);
+            let scope = kind.scope().map_or("", Scope::document_kind);
             schema["properties"][name] = json!({"$ref": format!("#/$defs/{scope}/{name}")});
         }
-        json!({"if": kind.condition(), "then": schema})
+        json!({"if": kind.condition_schema(), "then": schema})
     });
     let sections = Scope::ALL.map(|scope| {
-        (scope.document().to_owned(), container::section_schemas(scope, SchemaUse::Editing).into())
+        (
+            scope.document_kind().to_owned(),
+            container::section_schemas(scope, SchemaUse::Editing).into(),
+        )
     });
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -319,18 +327,19 @@ pub fn manifest() -> Json {
         "allOf": documents,
         "$defs": sections.into_iter().collect::<Object>(),
     });
-    published("manifest", schema)
+    published_schema("manifest", schema)
 }
 
-/// Keys of any document except `Acknowledge`; keys of any entry and forms that may replace a value.
+/// Two schemas: of the keys of any document except `Acknowledge`, and of the keys of any entry with
+/// the forms that may replace a value.
 pub fn shared_schemas() -> [Json; 2] {
-    let mut keys = json!({"properties": layers::layering_keys(SchemaUse::Reading)});
+    let mut keys = json!({"properties": layers::layering_keys(SchemaUse::Checking)});
     keys["properties"]["ignore_layers"] = layers::ignore_layers_schema(&[]);
     keys["properties"]["unlisted"] = container::unlisted_schema(Scope::Group);
     [keys, layers::value_keys()]
 }
 
-/// The description of `kind`.
+/// The description of the key `kind`.
 const KIND_DESCRIPTION: &str = "What the document declares.";
 
 /// The property `kind` of a document of the kind `name`.
@@ -339,33 +348,33 @@ fn kind_property(name: &str) -> Json {
 }
 
 /// The schema of `undrift.yaml`, for editors.
-pub fn config() -> Json {
+pub fn config_schema() -> Json {
     type_schema::<Config>("undrift", "undrift configuration")
 }
 
 /// The schema of a description file, for editors.
-pub fn description() -> Json {
+pub fn description_schema() -> Json {
     type_schema::<Kind>("kind", "undrift kind")
 }
 
-/// The schema of a type that files hold, published under `name`.
+/// The schema of a file with the content `T`, published under `name`.
 fn type_schema<T: JsonSchema>(name: &str, title: &str) -> Json {
     let mut schema = schema::schema_of::<T>().as_value().clone();
     schema["title"] = json!(title);
-    drop_null_defaults(&mut schema);
-    published(name, schema)
+    remove_null_defaults(&mut schema);
+    published_schema(name, schema)
 }
 
-/// The keys of documents about groups and projects that are not sections.
+/// The keys of groups, projects and rules that are not sections.
 pub(super) fn document_keys() -> Vec<String> {
-    let parts =
+    let part_properties =
         ["Project", "Group", "Defaults", "Profile", "any"].into_iter().flat_map(document_part);
-    let others = ["kind", "unlisted", "ignore_layers"].map(str::to_owned);
-    parts.map(|(key, _)| key).chain(others).collect()
+    let other_keys = ["kind", "unlisted", "ignore_layers"].map(str::to_owned);
+    part_properties.map(|(key, _)| key).chain(other_keys).collect()
 }
 
 /// Removes defaults of `null`: an optional field must not be `null`.
-fn drop_null_defaults(schema: &mut Json) {
+fn remove_null_defaults(schema: &mut Json) {
     for property in schema
         .get_mut("properties")
         .and_then(Json::as_object_mut)
@@ -375,18 +384,18 @@ fn drop_null_defaults(schema: &mut Json) {
         if property.get("default").is_some_and(Json::is_null) {
             property.as_object_mut().and_then(|property| property.remove("default"));
         }
-        drop_null_defaults(property);
-        property.get_mut("items").into_iter().for_each(drop_null_defaults);
+        remove_null_defaults(property);
+        property.get_mut("items").into_iter().for_each(remove_null_defaults);
     }
 }
 
-/// A part of the schemas that no kind describes.
+/// A part of a schema, by its name in `documents.yaml`.
 fn document_part(name: &str) -> Object {
     static PARTS: LazyLock<Object> = LazyLock::new(|| yaml::built_in!("manifest/schema/documents"));
     PARTS.get(name).and_then(Json::as_object).cloned().unwrap_or_default()
 }
 
-/// A root schema as part of another one.
+/// A root schema without the keys that only a root may have.
 fn without_root_keys(schema: &Json) -> Object {
     let mut schema = schema.as_object().cloned().unwrap_or_default();
     schema.remove("$schema");
@@ -394,8 +403,8 @@ fn without_root_keys(schema: &Json) -> Object {
     schema
 }
 
-/// Adds a property.
-fn insert(schema: &mut Object, name: &str, property: Json) {
+/// Adds a property to an object schema.
+fn insert_property(schema: &mut Object, name: &str, property: Json) {
     if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
         properties.insert(name.to_owned(), property);
     }
@@ -410,7 +419,7 @@ mod tests {
 
     #[test]
     fn built_in_descriptions_match_their_schema() {
-        // Others have rules in Rust, and keys for them.
+        // Descriptions with hooks have rules in Rust, for which the schema has no keys.
         let plain = |text: &&&str| !text.contains("\"hooks\":");
         for text in catalogue::description::FILES.iter().filter(plain) {
             let parsed = crate::yaml::parse(text);
@@ -450,8 +459,8 @@ mod tests {
                     assert_eq!(alias, text::snake_case(alias), "{place}.{name}");
                     assert!(names.insert(alias), "{place}: {alias}");
                     let other = words::find_alias(&[place], alias);
-                    // A list within a section may be called as a section is; what a word means in one
-                    // kind of documents goes first.
+                    // A list within a section may have the name of a section. A meaning for one kind
+                    // of document takes precedence.
                     assert!(other.is_none() || depth != 1, "{place}: {alias} is {other:?}");
                     count += 1;
                 }

@@ -9,12 +9,12 @@ use crate::{
 };
 
 /// The version of the schemas for manifests. 0 means unstable.
-const VERSION: u32 = 0;
+const SCHEMA_VERSION: u32 = 0;
 
 /// `schema` in the form that is published under `name`.
-pub fn published(name: &str, mut schema: Json) -> Json {
+pub fn published_schema(name: &str, mut schema: Json) -> Json {
     add_markdown(&mut schema);
-    schema::with_id(name, VERSION, schema)
+    schema::with_id(name, SCHEMA_VERSION, schema)
 }
 
 /// Adds Markdown to every description in `schema`.
@@ -29,7 +29,7 @@ fn add_markdown(schema: &mut Json) {
     if let Some(properties) = object.get_mut("properties").and_then(Json::as_object_mut) {
         for (name, property) in properties.iter_mut() {
             let FieldReference { meaning, remarks, .. } =
-                reference::describe(&plain_schema["properties"][name], &plain_schema);
+                reference::describe_field(&plain_schema["properties"][name], &plain_schema);
             if !meaning.is_empty() && property.is_object() {
                 let remarks = match &remarks[..] {
                     [] => String::new(),
@@ -46,14 +46,14 @@ fn add_markdown(schema: &mut Json) {
         object.insert("markdownDescription".into(), text.into());
     }
     object.shift_remove(ALIASES_KEYWORD);
-    Field::unmark(object);
-    for (key, part) in object.iter_mut() {
+    Field::detach_from(object);
+    for (key, value) in object.iter_mut() {
         match key.as_str() {
-            "properties" => values_of(part).for_each(add_markdown),
-            // The shared parts of documents are grouped by scope.
-            "$defs" => values_of(part).flat_map(values_of).for_each(add_markdown),
+            "properties" => values_of(value).for_each(add_markdown),
+            // `$defs` groups the schemas of sections by scope.
+            "$defs" => values_of(value).flat_map(values_of).for_each(add_markdown),
             "items" | "additionalProperties" | "then" | "allOf" | "anyOf" | "oneOf" => {
-                add_markdown(part);
+                add_markdown(value);
             }
             _ => {}
         }
@@ -65,8 +65,7 @@ fn values_of(object: &mut Json) -> impl Iterator<Item = &mut Json> {
     object.as_object_mut().into_iter().flat_map(Object::values_mut)
 }
 
-/// Removes the forms that may replace a value from the properties of `schema`, so that each
-/// property carries its field.
+/// The properties of `schema`, without the forms that may replace a value.
 fn without_forms(schema: &Json) -> Json {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let properties = properties.map(|(name, property)| {

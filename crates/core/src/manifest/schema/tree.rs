@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 
 use crate::yaml::{self, MappingKey, NodeValue};
 
-/// Trees as a representation of JSON.
+/// Marks YAML trees as a representation of JSON for the validator.
 #[derive(Debug)]
 pub(in crate::manifest) struct Tree;
 
@@ -19,8 +19,8 @@ impl Json for Tree {
     type PreparedKey = String;
     type StringBuffer = ();
 
-    // A lookup scans all keys, so one pass for all names is never slower. The value is small enough
-    // that products of it do not overflow.
+    // A lookup scans all keys, so one pass over the members is never slower than several lookups.
+    // Products of this value do not overflow.
     const KEYS_PER_LOOKUP: usize = u16::MAX as usize;
 
     fn prepare_key(key: &str) -> String {
@@ -144,8 +144,8 @@ mod tests {
     use super::{super::DocumentKind, *};
     use crate::corpus;
 
-    /// The place and text of each fault.
-    fn faults<'a>(
+    /// The pointer and the text of each fault.
+    fn fault_texts<'a>(
         errors: impl Iterator<Item = (String, ValidationError<'a>)>,
     ) -> BTreeSet<(String, String)> {
         errors.map(|(at, error)| (at, error.masked_with("the value").to_string())).collect()
@@ -166,15 +166,15 @@ mod tests {
         for text in &texts {
             for document in yaml::parse(text).documents {
                 let json = document.to_json();
-                for (checker, plain) in &kinds {
-                    let errors = plain.iter_errors(&json);
+                for (checker, plain_validator) in &kinds {
+                    let errors = plain_validator.iter_errors(&json);
                     let expected =
-                        faults(errors.map(|error| (error.instance_path().to_string(), error)));
-                    assert_eq!(faults(checker.schema_errors(&document)), expected, "{text}");
+                        fault_texts(errors.map(|error| (error.instance_path().to_string(), error)));
+                    assert_eq!(fault_texts(checker.schema_errors(&document)), expected, "{text}");
                     assert_eq!(checker.is_valid(&document), expected.is_empty(), "{text}");
                     count += usize::from(!expected.is_empty());
-                    let below = expected.iter().all(|(at, _)| at.matches('/').count() > 1);
-                    of_sections += usize::from(!expected.is_empty() && below);
+                    let is_in_section = expected.iter().all(|(at, _)| at.matches('/').count() > 1);
+                    of_sections += usize::from(!expected.is_empty() && is_in_section);
                 }
             }
         }

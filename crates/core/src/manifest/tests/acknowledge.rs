@@ -1,4 +1,4 @@
-//! Documents of acknowledgements.
+//! Tests of acknowledgements.
 
 use super::*;
 use crate::desired::Guard;
@@ -26,18 +26,27 @@ at: acme/shop
         "{}",
         loaded.diagnostics.render(DiagnosticStyle::default())
     );
-    let known = loaded.desired.unwrap().acknowledgements;
-    let said: Vec<_> = known.iter().map(ToString::to_string).collect();
-    assert_eq!(said, ["last-owner:acme/*#members", "visibility:acme/shop"]);
+    let acknowledgements = loaded.desired.unwrap().acknowledgements;
+    let texts: Vec<_> = acknowledgements.iter().map(ToString::to_string).collect();
+    assert_eq!(texts, ["last-owner:acme/*#members", "visibility:acme/shop"]);
     assert_eq!(
-        (known[0].guard, known[0].max_objects, known[0].until, known[0].reason.as_deref()),
+        (
+            acknowledgements[0].guard,
+            acknowledgements[0].max_objects,
+            acknowledgements[0].until,
+            acknowledgements[0].reason.as_deref()
+        ),
         (Guard::LastOwner, Some(2), Some(jiff::civil::date(2030, 1, 1)), Some("INC-123"))
     );
     assert_eq!(
-        (known[1].max_objects, known[1].until, known[1].reason.as_deref()),
+        (
+            acknowledgements[1].max_objects,
+            acknowledgements[1].until,
+            acknowledgements[1].reason.as_deref()
+        ),
         (None, None, None)
     );
-    assert_eq!(known[0].origin.as_ref().unwrap().to_string(), "a.yaml:6:1");
+    assert_eq!(acknowledgements[0].origin.as_ref().unwrap().to_string(), "a.yaml:6:1");
 }
 
 #[test]
@@ -62,4 +71,13 @@ fn every_guard_can_be_acknowledged() {
         let desired = load_files(&[("a.yaml", &text)]).desired.unwrap();
         assert_eq!(desired.acknowledgements[0].to_string(), format!("{guard}:**"));
     }
+}
+
+/// U+212A, the Kelvin sign, is shorter in lower case: positions in one text are none in the other.
+#[test]
+fn an_address_that_shrinks_in_lower_case_is_read() {
+    let acknowledged = "kind: Acknowledge\nat: \"acme/sho\u{212a}/x\"\nguard: removals\n";
+    let text = format!("kind: Project\npath: acme/shok\n---\n{acknowledged}");
+    let loaded = load_files(&[("a.yaml", &text)]);
+    assert!(!loaded.diagnostics.has_errors());
 }

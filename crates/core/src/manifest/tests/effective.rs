@@ -1,4 +1,4 @@
-//! The merged layers as one document: each line has its place, and it declares the same.
+//! Tests of the merged layers as one document: each line has its place, and it declares the same.
 
 use proptest::{prelude::*, sample::select};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::{address::Glob, desired::EntryPresence};
 
 /// Loads files, with a trace of all groups and projects.
-fn load_traced(files: &[(&str, &str)]) -> Loaded {
+fn load_traced(files: &[(&str, &str)]) -> LoadedManifests {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.png"), "").unwrap();
     for (name, text) in files {
@@ -16,7 +16,7 @@ fn load_traced(files: &[(&str, &str)]) -> Loaded {
     load_with(
         folder.path(),
         &environment_in(folder.path()),
-        &Options { traced_globs: &all, ..Options::default() },
+        &LoadOptions { traced_globs: &all, ..LoadOptions::default() },
     )
 }
 
@@ -29,8 +29,8 @@ fn load_shown(files: &[(&str, &str)]) -> (Option<Desired>, String) {
 
 /// All declarations, without origins.
 fn all_facts(desired: &Desired) -> Json {
-    let beyond = desired.containers.iter().map(|container| {
-        let unmanaged = container.sections.iter().flat_map(|section| &section.unmanaged);
+    let container_facts = desired.containers.iter().map(|container| {
+        let unmanaged = container.sections.iter().flat_map(|section| &section.unmanaged_globs);
         let life = &container.lifecycle;
         json!({
             "watch": container.is_watched,
@@ -40,7 +40,7 @@ fn all_facts(desired: &Desired) -> Json {
             "undeclared": life.unlisted_projects.as_ref().map(|policy| policy.value.word()),
         })
     });
-    json!([facts(desired), beyond.collect::<Vec<_>>()])
+    json!([facts(desired), container_facts.collect::<Vec<_>>()])
 }
 
 const RULES: &str = "\
@@ -126,11 +126,11 @@ fn masked_values_are_not_shown() {
 }
 
 /// The chain of each field, the highest layer first: the layer's name, the effect, and the value.
-fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<String> {
+fn chain(loaded: &LoadedManifests, section: &str, key: &str, names: &[&str]) -> Vec<String> {
     let trace = &loaded.traces[0];
-    let of = crate::catalogue::section(trace.scope(), section).unwrap();
+    let kind = crate::catalogue::section(trace.scope(), section).unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-    let links = trace.value_chain(of, key, &names);
+    let links = trace.value_chain(kind, key, &names);
     let describe = |what: &LayerValue| match what {
         LayerValue::Value(value) => {
             value.plain().map_or_else(|| "secret".to_owned(), Json::to_string)
@@ -184,15 +184,15 @@ fn a_declared_entry_outranks_an_absent_or_unmanaged_one() {
     }
 }
 
-/// For each declared field, one deciding link of its chain has the origin of the field.
-fn assert_names_what_decides(loaded: &Loaded) {
+/// Checks for each declared field that a deciding link of its chain has the origin of the field.
+fn assert_names_what_decides(loaded: &LoadedManifests) {
     let containers = loaded.desired.iter().flat_map(|desired| &desired.containers);
     for (container, trace) in containers.zip(&loaded.traces) {
         assert_eq!(&container.path, trace.path());
         for section in &container.sections {
             for entry in &section.entries {
                 for (name, field) in entry.fields.iter() {
-                    let links = trace.value_chain(section.section, &entry.key, &[name.to_owned()]);
+                    let links = trace.value_chain(section.kind, &entry.key, &[name.to_owned()]);
                     let mut deciding =
                         links.iter().filter(|link| link.effect == LayerEffect::Decides);
                     // A field of the identity may be omitted, which means the default.
@@ -217,8 +217,8 @@ fn layer() -> impl Strategy<Value = Json> {
         list().prop_map(|topics| json!({"remove": topics})),
         list().prop_map(|topics| json!({"at_least": topics, "none_of": ["other"]})),
     ];
-    let kept = prop::option::of(select(vec!["a", "no", "two\nlines\n", "12"]));
-    let policy = (kept, prop::option::of(select(vec![1, 5])))
+    let kept_names = prop::option::of(select(vec!["a", "no", "two\nlines\n", "12"]));
+    let policy = (kept_names, prop::option::of(select(vec![1, 5])))
         .prop_map(|(name, keep_n)| pruned(json!({"name_regex_keep": name, "keep_n": keep_n})));
     let settings = (text(), any::<bool>(), prop::option::of(topics), prop::option::of(policy));
     let settings = settings.prop_map(|(description, is_cleared, topics, policy)| {

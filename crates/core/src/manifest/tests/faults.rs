@@ -49,32 +49,32 @@ fn check_messages(service: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn a_field_must_be_in_the_release_of_the_service_if_that_is_given() {
-    let of = |release: &str| format!("release: '{release}'");
+    let service_with = |release: &str| format!("release: '{release}'");
     let variable = "variables: [{key: A, value: b, description: c}]\n";
     let too_old = "release: `description` needs release 16.2 or later; `service.release` is `15.8`; \
                    leave it out, or correct `service.release` in undrift.yaml";
-    assert_eq!(check_messages(&of("15.8"), variable), [too_old]);
-    assert_eq!(check_messages(&of("16.1.9-ee"), variable).len(), 1);
-    for service in ["", &of("16.2"), &of("18.2.0-pre")] {
+    assert_eq!(check_messages(&service_with("15.8"), variable), [too_old]);
+    assert_eq!(check_messages(&service_with("16.1.9-ee"), variable).len(), 1);
+    for service in ["", &service_with("16.2"), &service_with("18.2.0-pre")] {
         assert_eq!(check_messages(service, variable), [""; 0], "{service}");
     }
     let planner =
         "members: [{user: a, access_level: Planner}]\nshares: [{group: g, group_access: 15}]\n";
-    let found = check_messages(&of("17.6"), planner);
+    let found = check_messages(&service_with("17.6"), planner);
     assert!(
         found.len() == 2 && found.iter().all(|f| f.contains("`planner` needs release 17.7")),
         "{found:?}"
     );
-    assert_eq!(check_messages(&of("17.7"), planner), [""; 0]);
-    let gone = "settings: {operations_access_level: enabled}\n";
+    assert_eq!(check_messages(&service_with("17.7"), planner), [""; 0]);
+    let removed_field = "settings: {operations_access_level: enabled}\n";
     assert!(
-        check_messages(&of("16.0"), gone)[0]
+        check_messages(&service_with("16.0"), removed_field)[0]
             .starts_with("release: `operations_access_level` is gone from release 16.0 on")
     );
-    assert!(check_messages(&of("15.11"), gone)[0].starts_with("deprecated"));
+    assert!(check_messages(&service_with("15.11"), removed_field)[0].starts_with("deprecated"));
     // A field that only undrift uses does not depend on the release.
     let hook = "hooks: [{name: ci, url: 'https://h'}]\n";
-    assert_eq!(check_messages(&of("15.8"), hook), [""; 0]);
+    assert_eq!(check_messages(&service_with("15.8"), hook), [""; 0]);
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn an_old_spelling_is_right_until_the_service_has_the_new_one() {
 #[test]
 fn settings_that_the_service_would_ignore_or_refuse_are_reported() {
     let first = |config: &str, settings: &str| {
-        let all = check_messages(config, &format!("settings: {settings}\n"));
-        all.first().map(|said| said.split(':').next().unwrap().to_owned())
+        let messages = check_messages(config, &format!("settings: {settings}\n"));
+        messages.first().map(|message| message.split(':').next().unwrap().to_owned())
     };
     for (settings, code) in [
         ("{container_expiration_policy: {enabled: true}}", Some("unlimited")),
@@ -286,7 +286,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
             Some(now) => fs::write(&path, now).unwrap(),
             None => fs::remove_file(&path).unwrap(),
         }
-        let (_, faults) = check::check(
+        let (_, faults) = check::check_declarations(
             layer::merge_documents(read::read_text(&file, text).documents, &[]),
             &layer::LayerRules::default(),
             &context,
@@ -297,7 +297,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
             is_named: true,
             replacement: None,
         }];
-        let diagnostics = locate::place_faults(faults, locate::Counts::new(), &files);
+        let diagnostics = locate::place_faults(faults, locate::FaultCounts::new(), &files);
         diagnostics.into_iter().collect::<Diagnostics>().render(DiagnosticStyle::default())
     };
     for now in [

@@ -101,15 +101,15 @@ fn omitted_sections_are_not_declared() {
         ["acme/a", "acme/shop"]
     );
     assert_eq!(
-        containers[1].sections.iter().map(|s| s.section.section).collect::<Vec<_>>(),
+        containers[1].sections.iter().map(|s| s.kind.section).collect::<Vec<_>>(),
         ["variables"]
     );
     assert!(containers[1].section("variables").unwrap().entries.is_empty());
     assert!(
-        containers[1].create.all_fields().is_none()
+        containers[1].create.create_fields().is_none()
             && containers[0]
                 .create
-                .all_fields()
+                .create_fields()
                 .is_some_and(|create| create.keys().next().is_none())
     );
 }

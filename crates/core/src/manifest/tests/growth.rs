@@ -1,4 +1,4 @@
-//! Ten times the input takes about ten times the steps, for each part of the input.
+//! Tests that ten times the input takes about ten times the steps, for each part of the input.
 
 use super::*;
 use crate::steps;
@@ -9,8 +9,8 @@ fn documents(documents: impl IntoIterator<Item = Json>) -> String {
 }
 
 /// The first `n` values of `one`.
-fn repeat(n: usize, one: impl Fn(usize) -> Json) -> Vec<Json> {
-    (0..n).map(one).collect()
+fn repeat(n: usize, make_value: impl Fn(usize) -> Json) -> Vec<Json> {
+    (0..n).map(make_value).collect()
 }
 
 /// A project with `n` `entries` in a section.
@@ -27,7 +27,7 @@ fn projects(n: usize, fields: impl Fn(usize) -> Json) -> Vec<Json> {
     })
 }
 
-fn plain(n: usize) -> Vec<Json> {
+fn plain_projects(n: usize) -> Vec<Json> {
     projects(n, |_| json!({}))
 }
 
@@ -35,7 +35,7 @@ fn defaults(matches: &Json) -> Json {
     json!({"kind": "Defaults", "match": matches, "settings": {"description": "x"}})
 }
 
-fn paths(n: usize, start: &str) -> Vec<String> {
+fn numbered_paths(n: usize, start: &str) -> Vec<String> {
     (0..n).map(|i| format!("{start}{i}")).collect()
 }
 
@@ -45,17 +45,22 @@ type Shape = (&'static str, fn(usize) -> Vec<Json>);
 const SHAPES: [Shape; 35] = [
     ("paths of a document", |n| {
         let variables = [json!({"key": "A"}), json!({"key": "B", "value": {"text": "{name}"}})];
-        vec![json!({"kind": "Project", "paths": paths(n, "acme/p"), "variables": variables})]
+        vec![
+            json!({"kind": "Project", "paths": numbered_paths(n, "acme/p"), "variables": variables}),
+        ]
     }),
     ("paths with parameters", |n| {
-        let at_paths = paths(n, "acme/p").into_iter().map(|path| (path, json!({"port": 1})));
+        let at_paths =
+            numbered_paths(n, "acme/p").into_iter().map(|path| (path, json!({"port": 1})));
         let variables = [json!({"key": "A", "value": {"text": "{port}"}})];
         vec![
             json!({"kind": "Project", "paths": at_paths.collect::<Json>(), "variables": variables}),
         ]
     }),
     ("paths of a faulty document", |n| {
-        vec![json!({"kind": "Project", "paths": paths(n, "acme/p"), "variables": [{"key": "A B"}]})]
+        vec![
+            json!({"kind": "Project", "paths": numbered_paths(n, "acme/p"), "variables": [{"key": "A B"}]}),
+        ]
     }),
     ("projects", |n| projects(n, |i| json!({"variables": [{"key": format!("V{i}")}]}))),
     ("entries", |n| with_entries("variables", &repeat(n, |i| json!({"key": format!("V{i}")})))),
@@ -109,9 +114,9 @@ const SHAPES: [Shape; 35] = [
         documents
     }),
     ("items that a layer adds and removes", |n| {
-        let topics = json!({"add": paths(n, "new"), "remove": paths(n, "old")});
+        let topics = json!({"add": numbered_paths(n, "new"), "remove": numbered_paths(n, "old")});
         let mut documents = projects(1, |_| json!({"settings": {"topics": topics}}));
-        documents.push(json!({"kind": "Defaults", "match": {"path": "**"}, "settings": {"topics": paths(n, "old")}}));
+        documents.push(json!({"kind": "Defaults", "match": {"path": "**"}, "settings": {"topics": numbered_paths(n, "old")}}));
         documents
     }),
     ("parameters", |n| {
@@ -128,22 +133,22 @@ const SHAPES: [Shape; 35] = [
     }),
     ("rules for one path each", |n| {
         let rules = repeat(n, |i| defaults(&json!({"path": format!("acme/p{i}")})));
-        [plain(n), rules].concat()
+        [plain_projects(n), rules].concat()
     }),
     ("rules for one name each", |n| {
         let rules = repeat(n, |i| defaults(&json!({"path": format!("*/p{i}")})));
-        [plain(n), rules].concat()
+        [plain_projects(n), rules].concat()
     }),
     ("rules that bring in", |n| {
         let include = |i| json!({"kind": "Defaults", "match": {"path": format!("acme/g{i}/*")}, "undeclared": "include"});
-        [plain(n), repeat(n, include)].concat()
+        [plain_projects(n), repeat(n, include)].concat()
     }),
     ("paths of one rule", |n| {
-        [plain(n), vec![defaults(&json!({"path": paths(n, "acme/p")}))]].concat()
+        [plain_projects(n), vec![defaults(&json!({"path": numbered_paths(n, "acme/p")}))]].concat()
     }),
     ("exceptions of one rule", |n| {
-        let rule = json!({"path": "**", "except": paths(n, "acme/q")});
-        [plain(n), vec![defaults(&rule)]].concat()
+        let rule = json!({"path": "**", "except": numbered_paths(n, "acme/q")});
+        [plain_projects(n), vec![defaults(&rule)]].concat()
     }),
     ("profiles", |n| {
         let profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "watch": true});
@@ -160,7 +165,7 @@ const SHAPES: [Shape; 35] = [
     }),
     ("acknowledgements", |n| {
         let acknowledge = |i| json!({"kind": "Acknowledge", "guard": "removals", "at": format!("acme/p{i}#members")});
-        [plain(n), repeat(n, acknowledge)].concat()
+        [plain_projects(n), repeat(n, acknowledge)].concat()
     }),
     ("former paths", |n| {
         projects(
@@ -216,15 +221,15 @@ fn loading_many_files_grows_in_proportion() {
 fn checking_manages_takes_linear_time() {
     let managed = |n: usize, manages: Json| {
         let config = json!({"version": 1, "manages": manages}).to_string();
-        load_files(&[("a.yaml", &documents(plain(n))), ("undrift.yaml", &config)]);
+        load_files(&[("a.yaml", &documents(plain_projects(n))), ("undrift.yaml", &config)]);
     };
     let paths = |n: usize, start: &str| -> Json {
-        paths(n, start).into_iter().map(|path| json!({"path": path})).collect()
+        numbered_paths(n, start).into_iter().map(|path| json!({"path": path})).collect()
     };
     steps::grow_in_proportion("managed paths", |n| managed(n, paths(n, "acme/p")));
     steps::grow_in_proportion("what is outside", |n| managed(n, paths(n, "other/p")));
     steps::grow_in_proportion("exceptions", |n| {
-        managed(n, json!([{"path": "**", "except": self::paths(n, "acme/q")}]));
+        managed(n, json!([{"path": "**", "except": self::numbered_paths(n, "acme/q")}]));
     });
 }
 

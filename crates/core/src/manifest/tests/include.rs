@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    desired::{Exception, MatchedContainer, PathClass, Roster},
+    desired::{ExclusionReason, MatchedContainer, PathClass, Roster},
     field::Scope,
     origin::Layer,
 };
@@ -36,7 +36,7 @@ fn roster(members: &[(Scope, &str)]) -> Roster {
     let member = |(scope, path): &(Scope, &str)| MatchedContainer {
         scope: *scope,
         path: (*path).to_owned(),
-        exception: None,
+        exclusion: None,
     };
     Roster { members: members.iter().map(member).collect(), ..Roster::default() }
 }
@@ -49,7 +49,7 @@ fn include_paths(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diag
     loaded.includes.unwrap().include_from(loaded.desired.unwrap(), &mut roster)
 }
 
-/// Two paths can come to one name, so an included project could get the secret of another one.
+/// Two paths can result in one name, so an included project could get the secret of another one.
 #[test]
 fn no_secret_is_named_after_an_included_project() {
     let declared = "kind: Project\npath: acme/a-b\n";
@@ -69,15 +69,15 @@ fn no_secret_is_named_after_an_included_project() {
                 false => include_paths(&files, &["acme/a.b"]).unwrap_err(),
             };
             let message = "the path of an undeclared project must not choose a secret";
-            let is_refused = |one: &&Diagnostic| {
-                one.severity == crate::diagnostic::Severity::Error && one.message == message
+            let is_refused = |fault: &&Diagnostic| {
+                fault.severity == crate::diagnostic::Severity::Error && fault.message == message
             };
             assert!(wrong.sorted().iter().any(is_refused), "{path}: {body}: {wrong:?}");
         }
     }
 }
 
-/// They are resolved before it is known which projects there are.
+/// They are resolved before the roster is read.
 #[test]
 fn secrets_in_templates_and_data_of_rules_are_named() {
     let rules = "kind: Defaults
@@ -91,7 +91,7 @@ hooks: [{url: 'https://h.example.org', custom_headers: [{key: A, value: {env: RO
     let mut named: Vec<_> = named
         .referenced_values()
         .flat_map(|value| value.sources())
-        .map(|of| of.to_string())
+        .map(|reference| reference.to_string())
         .collect();
     named.sort();
     assert_eq!(named, ["env:PARAM", "env:ROW", "env:TEXT", "file:d"]);
@@ -99,11 +99,11 @@ hooks: [{url: 'https://h.example.org', custom_headers: [{key: A, value: {env: RO
 
 #[test]
 fn including_rules_are_checked_offline() {
-    let none = [""; 0];
-    assert_eq!(faults(&[("a.yaml", RULES)]), none, "what they bring in uses what they name");
-    let without = RULES.replace("undeclared: include\n", "");
+    let no_faults = [""; 0];
+    assert_eq!(faults(&[("a.yaml", RULES)]), no_faults, "what they bring in uses what they name");
+    let rules_without_include = RULES.replace("undeclared: include\n", "");
     assert_eq!(
-        faults(&[("a.yaml", &without)]).len(),
+        faults(&[("a.yaml", &rules_without_include)]).len(),
         1,
         "no project at all: three idle rules are no news"
     );
@@ -132,7 +132,7 @@ fn including_rules_are_checked_offline() {
     assert_eq!(idle, ["idle-rule: this matches no declared project"]);
     for path in ["'**/site'", "'acme/[a-m]*'", "'*/shop'", "'acme/**/a'"] {
         let beside = format!("kind: Defaults\nmatch: {{path: {path}}}\nsettings: {{}}\n");
-        assert_eq!(faults(&[("a.yaml", RULES), ("b.yaml", &beside)]), none, "{path}");
+        assert_eq!(faults(&[("a.yaml", RULES), ("b.yaml", &beside)]), no_faults, "{path}");
     }
 }
 
@@ -149,7 +149,7 @@ fn included_projects_get_the_merged_rules() {
         (None, Some("acme/**"))
     );
     assert_eq!((shop.origin.layer, shop.origin.line), (Layer::Defaults, 2));
-    assert!(shop.create.all_fields().is_none(), "it exists");
+    assert!(shop.create.create_fields().is_none(), "it exists");
     let field = |container: &Container, section: &str, name: &str| {
         let entry = &container.section(section).unwrap().entries[0];
         entry.fields.get(name).unwrap().value.plain().cloned().unwrap()
@@ -178,7 +178,7 @@ fn a_path_is_declared_included_or_neither() {
     ];
     let loaded = load_files(&files);
     let (desired, includes) = (loaded.desired.unwrap(), loaded.includes.unwrap());
-    let ask = includes.roster_request(&desired);
+    let query = includes.roster_query(&desired);
     for (path, expected) in [
         ("acme/neo", PathClass::Declared),
         ("ACME/Old", PathClass::Declared),
@@ -189,9 +189,9 @@ fn a_path_is_declared_included_or_neither() {
         ("acme", PathClass::Unmatched),
         ("other/shop", PathClass::Unmatched),
     ] {
-        assert_eq!((ask.classify)(Scope::Project, path), expected, "{path}");
+        assert_eq!((query.classify)(Scope::Project, path), expected, "{path}");
     }
-    assert_eq!((ask.classify)(Scope::Group, "acme/shop"), PathClass::Unmatched);
+    assert_eq!((query.classify)(Scope::Group, "acme/shop"), PathClass::Unmatched);
 }
 
 #[test]
@@ -221,11 +221,12 @@ fn only_named_rules_include_projects() {
 fn excluded_projects_are_not_included() {
     let loaded = load_files(&[("a.yaml", RULES)]);
     let mut roster = roster(&[(Scope::Project, "acme/shop"), (Scope::Project, "acme/old")]);
-    roster.members[1].exception = Some(Exception::Archived);
+    roster.members[1].exclusion = Some(ExclusionReason::Archived);
     roster.absent_roots = vec!["acme".to_owned()];
     let includes = loaded.includes.unwrap();
     let desired = includes.include_from(loaded.desired.unwrap(), &mut roster).unwrap();
-    let paths: Vec<Arc<str>> = desired.containers.into_iter().map(|known| known.path).collect();
+    let paths: Vec<Arc<str>> =
+        desired.containers.into_iter().map(|container| container.path).collect();
     assert_eq!(paths, ["acme/shop".into()]);
     assert_eq!(&*roster.incomplete[0].0, "acme/**");
 }
@@ -246,21 +247,22 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
         let desired = includes.include_from(loaded.desired.unwrap(), &mut roster).unwrap();
         let warnings = roster.idle_rules.sorted().into_iter();
         let warnings: Vec<_> =
-            warnings.map(|one| (one.message.clone(), one.help.clone())).collect();
+            warnings.map(|warning| (warning.message.clone(), warning.help.clone())).collect();
         (warnings, roster.incomplete.len(), desired.containers.len())
     };
     let message = "this matches no declared or existing project".to_owned();
     let help = "correct `match`, or remove the document";
-    let plain = |_: &mut Roster| ();
+    let unchanged = |_: &mut Roster| ();
     let found = vec![(message.clone(), Some(help.to_owned()))];
-    assert_eq!(idle("acme/web-*", plain), (found, 0, 0));
+    assert_eq!(idle("acme/web-*", unchanged), (found, 0, 0));
     let found =
         vec![(message, Some(crate::manifest::faults::texts::IDLE_EXPRESSION[3].to_owned()))];
     let nowhere = |roster: &mut Roster| roster.absent_roots = vec!["^acme".to_owned()];
     assert_eq!(idle("'^acme/.*$'", nowhere), (found, 1, 0));
-    assert_eq!(idle("acme/**", plain), (vec![], 0, 1));
+    assert_eq!(idle("acme/**", unchanged), (vec![], 0, 1));
     // An archived one is no reason to correct the rule, and an unread list proves nothing.
-    let archived = |roster: &mut Roster| roster.members[0].exception = Some(Exception::Archived);
+    let archived =
+        |roster: &mut Roster| roster.members[0].exclusion = Some(ExclusionReason::Archived);
     assert_eq!(idle("acme/**", archived), (vec![], 0, 0));
     let unread = |roster: &mut Roster| {
         roster.incomplete = vec![("other/**".into(), crate::cause::Cause::new("503"))];

@@ -4,7 +4,7 @@ use super::*;
 use crate::origin::Layer;
 
 /// The sections of `document`, with the path `acme/shop`, merged with `rules`, without policies.
-fn merged(rules: &str, document: &str) -> Json {
+fn merged_sections(rules: &str, document: &str) -> Json {
     let text = format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
     let containers = containers(&text);
     let desired = Desired { containers, ..Desired::default() };
@@ -14,14 +14,14 @@ fn merged(rules: &str, document: &str) -> Json {
 }
 
 /// The fields of the first entry of a section.
-fn first(merged: &Json, section: &str) -> Json {
+fn first_fields(merged: &Json, section: &str) -> Json {
     let fields = merged[section][0][2].as_object().cloned().unwrap_or_default();
     fields.into_iter().map(|(name, value)| (name, value["plain"].clone())).collect()
 }
 
 /// The merged settings of rules and a document.
 fn settings(rules: &str, document: &str) -> Json {
-    first(&merged(rules, document), "settings")
+    first_fields(&merged_sections(rules, document), "settings")
 }
 
 /// The names of the entries of a section, with their states.
@@ -40,8 +40,8 @@ fn profile(name: &str, body: &str) -> String {
     format!("---\nkind: Profile\nname: {name}\n{body}\n")
 }
 
-/// The code and the first words of each fault of one file.
-fn said(text: &str) -> Vec<String> {
+/// The code and the message of each fault of one file.
+fn fault_messages(text: &str) -> Vec<String> {
     let loaded = load_files(&[("a.yaml", text)]);
     let sorted = loaded.diagnostics.sorted();
     sorted.into_iter().map(|fault| format!("{}: {}", fault.code, fault.message)).collect()
@@ -74,7 +74,8 @@ fn every_value_knows_its_layer() {
 
 #[test]
 fn an_unmanaged_entry_is_not_declared() {
-    let alone = merged("", "variables: [{key: A, state: unmanaged}, {key: B, value: b}]\n");
+    let alone =
+        merged_sections("", "variables: [{key: A, state: unmanaged}, {key: B, value: b}]\n");
     assert_eq!(entries(&alone, "variables"), ["B@* Present"]);
 }
 
@@ -154,12 +155,14 @@ fn a_mapping_is_ambiguous_leaf_by_leaf() {
         assert_eq!(found, json!({"container_expiration_policy": merged}), "{lower} {higher}");
         for (one, other) in [(lower, higher), (higher, lower)] {
             let rules = [one, other].map(|text| defaults("acme/**", &policy(text))).concat();
-            let said = said(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
+            let said = fault_messages(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
             let found = said.iter().any(|fault| fault.starts_with("ambiguous-layers"));
             assert_eq!(found, is_ambiguous, "{one} beside {other}: {said:?}");
             // A layer that outranks both decides.
             let own = policy("{keep_n: 1, cadence: 1d}");
-            let said = self::said(&format!("{rules}---\nkind: Project\npath: acme/shop\n{own}\n"));
+            let said = self::fault_messages(&format!(
+                "{rules}---\nkind: Project\npath: acme/shop\n{own}\n"
+            ));
             assert_eq!(said, [""; 0], "{one} beside {other}");
         }
     }
@@ -192,7 +195,7 @@ fn a_list_and_a_change_of_equal_rank_are_ambiguous() {
     let list = |glob| defaults(glob, "settings: {topics: [a]}");
     let change = |glob| defaults(glob, "settings: {topics: {add: [b]}}");
     for rules in [list("acme/**") + &change("**/shop"), change("acme/**") + &list("**/shop")] {
-        let said = said(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
+        let said = fault_messages(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
         assert!(said.iter().any(|fault| fault.starts_with("ambiguous-layers")), "{said:?}");
     }
 }
@@ -222,24 +225,24 @@ fn entries_merge_by_their_identity() {
         "variables: [{key: A, value: low, protected: true}, {key: B, value: b}]\nmembers: [{user: Alice, access_level: guest}]",
     );
     let document = "variables: [{key: A, value: high}, {key: A, environment_scope: x, value: v}]\nmembers: [{user: alice, access_level: owner}]\n";
-    let merged = merged(&rules, document);
+    let merged = merged_sections(&rules, document);
     assert_eq!(entries(&merged, "variables"), ["A@* Present", "A@x Present", "B@* Present"]);
     assert_eq!(
-        first(&merged, "variables"),
+        first_fields(&merged, "variables"),
         json!({"key": "A", "environment_scope": "*", "value": "high", "protected": true})
     );
-    assert_eq!(first(&merged, "members"), json!({"user": "alice", "access_level": "owner"}));
+    assert_eq!(first_fields(&merged, "members"), json!({"user": "alice", "access_level": "owner"}));
 }
 
 #[test]
 fn absent_drops_lower_layers_and_present_starts_empty() {
     let low = defaults("**", "variables: [{key: A, value: low, protected: true}]");
     let document = "variables: [{key: A, state: absent}]\n";
-    assert_eq!(entries(&merged(&low, document), "variables"), ["A@* Absent"]);
+    assert_eq!(entries(&merged_sections(&low, document), "variables"), ["A@* Absent"]);
     let mid = low + &defaults("acme/**", document.trim_end());
-    let above = merged(&mid, "variables: [{key: A, value: high}]\n");
+    let above = merged_sections(&mid, "variables: [{key: A, value: high}]\n");
     assert_eq!(
-        first(&above, "variables"),
+        first_fields(&above, "variables"),
         json!({"key": "A", "environment_scope": "*", "value": "high"})
     );
 }
@@ -248,10 +251,10 @@ fn absent_drops_lower_layers_and_present_starts_empty() {
 fn unmanaged_drops_entries_of_lower_layers_only() {
     let low = defaults("**", "variables: [{key: TF_A, value: a}, {key: B, value: b}]");
     let unmanaged = "variables: [{key: 'TF_*', state: unmanaged}]";
-    let merged = merged(&low, &format!("{unmanaged}\n"));
+    let merged = merged_sections(&low, &format!("{unmanaged}\n"));
     assert_eq!(entries(&merged, "variables"), ["B@* Present"]);
     let mid = low + &defaults("acme/**", unmanaged);
-    let above = self::merged(&mid, "variables: [{key: TF_A, value: mine}]\n");
+    let above = self::merged_sections(&mid, "variables: [{key: TF_A, value: mine}]\n");
     assert_eq!(entries(&above, "variables"), ["B@* Present", "TF_A@* Present"]);
 }
 
@@ -265,7 +268,7 @@ fn unmanaged_keeps_entries_of_equal_rank() {
         for (layers, own) in
             [(beside, String::new()), (String::new(), section(&format!("{one}, {other}")))]
         {
-            let merged = merged(&layers, &own);
+            let merged = merged_sections(&layers, &own);
             assert_eq!(entries(&merged, "variables"), ["TF_A@* Present"], "{layers} {own}");
         }
     }
@@ -297,12 +300,12 @@ fn policies_creation_and_watching_merge_too() {
     let text = |document: &str| format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
     let shop = &containers(&text("variables: []\n"))[0];
     assert!(shop.is_watched);
-    assert!(shop.create.all_fields().unwrap().contains_key("initialize_with_readme"));
+    assert!(shop.create.create_fields().unwrap().contains_key("initialize_with_readme"));
     assert_eq!(shop.section("variables").unwrap().unlisted.value, crate::desired::Unlisted::Delete);
     let shop = &containers(&text(
         "variables: []\nwatch: false\ncreate: false\nunlisted: {variables: fail}\n",
     ))[0];
-    assert!(!shop.is_watched && shop.create.all_fields().is_none());
+    assert!(!shop.is_watched && shop.create.create_fields().is_none());
     assert_eq!(shop.section("variables").unwrap().unlisted.value, crate::desired::Unlisted::Fail);
 }
 
@@ -343,16 +346,16 @@ variables:
 hooks:
   - {url: {text: 'https://{path_slug}.example.org/'}}",
         );
-    let merged = merged(&rules, "uses: [web]\nparams: {port: '8080'}\n");
+    let merged = merged_sections(&rules, "uses: [web]\nparams: {port: '8080'}\n");
     assert_eq!(
-        first(&merged, "settings"),
+        first_fields(&merged, "settings"),
         json!({
             "description": "shop of acme", "topics": ["port-8080", "web"],
             "container_expiration_policy": {"keep_n": 5},
         })
     );
     assert_eq!(
-        first(&merged, "variables"),
+        first_fields(&merged, "variables"),
         json!({"key": "URL_shop", "environment_scope": "*", "value": "https://example.org:8080/{x}"})
     );
     assert_eq!(entries(&merged, "hooks"), ["https://acme-shop.example.org/ Present"]);
@@ -372,7 +375,7 @@ fn a_conflict_is_an_error_only_if_it_decides() {
     let text = |document: &str| format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
     let ambiguous =
         "ambiguous-layers: `description` has two values, and neither outranks the other";
-    assert_eq!(said(&text("")), [ambiguous]);
+    assert_eq!(fault_messages(&text("")), [ambiguous]);
     assert_eq!(settings(&rules, "settings: {description: c}\n"), json!({"description": "c"}));
     let same = rules.replace("description: b", "description: a");
     assert_eq!(settings(&same, ""), json!({"description": "a"}));
@@ -436,14 +439,14 @@ fn faults_between_documents_are_reported_once() {
         ),
     ] {
         let text = format!("kind: Project\npath: acme/shop\n{text}");
-        assert_eq!(said(&text), expected, "{text}");
+        assert_eq!(fault_messages(&text), expected, "{text}");
     }
 }
 
 /// The environment variables and files of the first container.
 fn sources(text: &str) -> Vec<String> {
     let loaded = load_files(&[("a.yaml", text)]);
-    assert!(!loaded.diagnostics.has_errors(), "{:?}", said(text));
+    assert!(!loaded.diagnostics.has_errors(), "{:?}", fault_messages(text));
     let desired = loaded.desired.unwrap();
     let container = &desired.containers[0];
     let fields = container.sections.iter().flat_map(|section| &section.entries);
@@ -473,9 +476,9 @@ fn a_variable_is_named_after_one_project_that_a_document_declares() {
     let project = |path: &str, body: &str| format!("---\nkind: Project\npath: {path}\n{body}\n");
     let two =
         project("acme/a/shop", "archived: false") + &project("acme/b/shop", "archived: false");
-    let of_both = "template: `X_shop` would be shared by `acme/a/shop` and `acme/b/shop`";
+    let shared_by_both = "template: `X_shop` would be shared by `acme/a/shop` and `acme/b/shop`";
     for (name, expected) in [
-        ("X_{name}", vec![of_both]),
+        ("X_{name}", vec![shared_by_both]),
         ("X_{path}", vec![]),
         // What both are meant to have.
         ("X_{group}", vec![]),
@@ -486,28 +489,31 @@ fn a_variable_is_named_after_one_project_that_a_document_declares() {
     ] {
         let text = two.clone() + &defaults("acme/*/shop", &variables(name));
         let said: Vec<_> =
-            said(&text).into_iter().filter(|said| !said.starts_with("ambig")).collect();
+            fault_messages(&text).into_iter().filter(|said| !said.starts_with("ambig")).collect();
         assert_eq!(said, expected, "{name}");
     }
     // Neither may two secrets name each other.
     let circle = "params: {a: {env: 'X_{b}'}, b: {env: 'X_{a}'}}\nvariables: [{key: A, value: {text: '{a}'}}]";
     assert_eq!(
-        said(&project("acme/shop", circle)),
+        fault_messages(&project("acme/shop", circle)),
         ["template: the name of a secret must not contain a secret"]
     );
     // Each in its own document.
     let text =
         project("acme/a-b", &variables("{name}")) + &project("acme/a.b", &variables("{name}"));
-    assert_eq!(said(&text), ["template: `a_b` would be shared by `acme/a-b` and `acme/a.b`"]);
+    assert_eq!(
+        fault_messages(&text),
+        ["template: `a_b` would be shared by `acme/a-b` and `acme/a.b`"]
+    );
     let included = defaults("acme/*", &format!("undeclared: include\n{}", variables("X_{name}")));
     assert_eq!(
-        said(&included),
+        fault_messages(&included),
         ["template: the path of an undeclared project must not choose a secret"]
     );
 }
 
 mod naive {
-    //! A second, naive merge, which looks for the deciding layer of each slot.
+    //! A second, naive merge: it finds the deciding layer of each slot.
 
     use proptest::{prelude::*, sample::select};
 
@@ -570,11 +576,11 @@ mod naive {
     }
 
     /// The merged value of the slot `path` of `section`. The highest layer is first.
-    fn says<'l>(layers: &'l [Json], section: &str, path: &str) -> Option<&'l Json> {
+    fn deciding_value<'l>(layers: &'l [Json], section: &str, path: &str) -> Option<&'l Json> {
         for layer in layers {
-            let claim = layer.pointer(path);
-            if claim.is_some() || layer["ignore_layers"][0] == section {
-                return claim;
+            let value = layer.pointer(path);
+            if value.is_some() || layer["ignore_layers"][0] == section {
+                return value;
             }
         }
         None
@@ -583,17 +589,18 @@ mod naive {
     fn settings(layers: &[Json]) -> Json {
         let mut settings = serde_json::Map::new();
         for name in ["description", "suggestion_commit_message"] {
-            let value = says(layers, "settings", &format!("/settings/{name}"));
+            let value = deciding_value(layers, "settings", &format!("/settings/{name}"));
             settings.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
         let mut policy = serde_json::Map::new();
         let mut is_said = false;
         for name in ["name_regex_keep", "keep_n"] {
             let path = format!("/settings/container_expiration_policy/{name}");
-            let value = says(layers, "settings", &path);
+            let value = deciding_value(layers, "settings", &path);
             policy.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
-        is_said |= says(layers, "settings", "/settings/container_expiration_policy").is_some();
+        is_said |=
+            deciding_value(layers, "settings", "/settings/container_expiration_policy").is_some();
         if is_said {
             settings.insert("container_expiration_policy".into(), policy.into());
         }
@@ -631,17 +638,17 @@ mod naive {
 
     /// The entry `key` of the variables, and whether it must exist.
     fn variable(layers: &[Json], key: &str) -> Option<Json> {
-        let (mut fields, mut is_said) = (serde_json::Map::new(), false);
+        let (mut fields, mut is_declared) = (serde_json::Map::new(), false);
         for layer in layers {
             let mut entries = layer["variables"].as_array().into_iter().flatten();
             if let Some(entry) = entries.find(|entry| entry["key"] == key) {
                 match entry["state"].as_str() {
-                    Some("absent") if !is_said => return Some(json!([key, "Absent"])),
-                    Some("unmanaged") if !is_said => return None,
+                    Some("absent") if !is_declared => return Some(json!([key, "Absent"])),
+                    Some("unmanaged") if !is_declared => return None,
                     Some(_) => break,
                     None => {}
                 }
-                is_said = true;
+                is_declared = true;
                 for (name, value) in entry.as_object().unwrap() {
                     fields.entry(name.clone()).or_insert(value.clone());
                 }
@@ -650,11 +657,11 @@ mod naive {
                 break;
             }
         }
-        is_said.then(|| json!([key, fields]))
+        is_declared.then(|| json!([key, fields]))
     }
 
     /// A loaded project in the same form.
-    fn loaded(container: &Container) -> Json {
+    fn loaded_values(container: &Container) -> Json {
         let desired = Desired { containers: vec![container.clone()], ..Desired::default() };
         let sections = facts(&desired)[0][0][2].clone();
         let plain = |fields: &Json| -> Json {
@@ -696,7 +703,7 @@ mod naive {
             prop_assert!(!loading.diagnostics.has_errors(), "{}\n{}", text, loading.diagnostics.render(DiagnosticStyle::default()));
             let desired = loading.desired.unwrap();
             let variables: Vec<_> = ["A", "B"].iter().filter_map(|key| variable(&layers, key)).collect();
-            prop_assert_eq!(loaded(&desired.containers[0]), json!([settings(&layers), variables]), "{}", text);
+            prop_assert_eq!(loaded_values(&desired.containers[0]), json!([settings(&layers), variables]), "{}", text);
         }
     }
 }
@@ -724,7 +731,7 @@ fn templates_are_filled_in_where_a_list_is_only_checked() {
 fn rules_do_not_apply_to_a_project_that_is_to_be_absent() {
     let rules = defaults("acme/**", "settings: {description: {text: '{none}'}}");
     assert_eq!(
-        merged(&defaults("acme/**", "settings: {description: d}"), "state: absent\n"),
+        merged_sections(&defaults("acme/**", "settings: {description: d}"), "state: absent\n"),
         json!({})
     );
     let text = format!("{rules}---\nkind: Project\npath: acme/shop\nstate: absent\n");
@@ -736,7 +743,7 @@ fn rules_do_not_apply_to_a_project_that_is_to_be_absent() {
 fn a_missing_parameter_is_reported_once_where_it_must_be_given() {
     let text = profile("p", "needs: [port]\nsettings: {description: {text: '{port}'}}")
         + "---\nkind: Project\npath: acme/shop\nuses: [p]\n";
-    let found = said(&text);
+    let found = fault_messages(&text);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("params: `acme/shop` uses the profile `p`"), "{found:?}");
 }
@@ -771,7 +778,7 @@ fn two_names_of_one_field_are_an_error_also_above_other_layers() {
     let rules = defaults("acme/**", "settings: {description: d}");
     let document = "settings: {public_builds: true, public_jobs: true}\n";
     let text = format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
-    let found = said(&text);
+    let found = fault_messages(&text);
     assert!(found.iter().any(|fault| fault.starts_with("both-spellings")), "{found:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Levels of warnings.
+//! Tests of the levels of warnings.
 
 use super::*;
 use crate::{diagnostic::Severity, manifest::Lint};
@@ -10,17 +10,22 @@ fn lints(lines: &str) -> String {
     format!("version: 1\nlints:\n{lines}")
 }
 
-fn loaded(config: &str) -> Loaded {
+fn load_with_config(config: &str) -> LoadedManifests {
     load_files(&[("undrift.yaml", config), ("Legacy/old.yaml", OLD), ("shop.yaml", SHOP)])
 }
 
 /// The severity of the warning about a deprecated field, for each file that has one.
-fn told(diagnostics: &Diagnostics) -> Vec<(Severity, String)> {
-    let of = |found: &&Diagnostic| found.code == "deprecated";
+fn deprecation_severities(diagnostics: &Diagnostics) -> Vec<(Severity, String)> {
+    let is_deprecation = |fault: &&Diagnostic| fault.code == "deprecated";
     let file = |found: &Diagnostic| {
-        found.place.as_ref().unwrap().file.rsplit('/').next().unwrap().to_owned()
+        found.location.as_ref().unwrap().file.rsplit('/').next().unwrap().to_owned()
     };
-    diagnostics.sorted().into_iter().filter(of).map(|one| (one.severity, file(one))).collect()
+    diagnostics
+        .sorted()
+        .into_iter()
+        .filter(is_deprecation)
+        .map(|one| (one.severity, file(one)))
+        .collect()
 }
 
 #[test]
@@ -28,7 +33,7 @@ fn the_last_lint_about_a_code_and_a_file_counts() {
     let (warning, error) = (Severity::Warning, Severity::Error);
     let both =
         |old: Severity, shop| vec![(old, "old.yaml".to_owned()), (shop, "shop.yaml".to_owned())];
-    for (lines, want) in [
+    for (lines, expected) in [
         ("- {code: date, level: deny}\n", both(warning, warning)),
         ("- {code: deprecated, level: allow}\n", vec![]),
         ("- {code: deprecated, level: deny}\n", both(error, error)),
@@ -42,9 +47,13 @@ fn the_last_lint_about_a_code_and_a_file_counts() {
             both(error, error),
         ),
     ] {
-        let loaded = loaded(&lints(lines));
-        assert_eq!(told(&loaded.diagnostics), want, "{lines}");
-        assert_eq!(loaded.desired.is_none(), want.iter().any(|(how, _)| *how == error), "{lines}");
+        let loaded = load_with_config(&lints(lines));
+        assert_eq!(deprecation_severities(&loaded.diagnostics), expected, "{lines}");
+        assert_eq!(
+            loaded.desired.is_none(),
+            expected.iter().any(|(severity, _)| *severity == error),
+            "{lines}"
+        );
     }
 }
 
@@ -70,20 +79,20 @@ fn errors_keep_their_level_and_faults_of_lints_are_reported() {
 fn with_a_base_the_stricter_level_counts() {
     let (allow, deny) =
         ("- {code: deprecated, level: allow}\n", "- {code: deprecated, level: deny}\n");
-    let at_base = |lines: &str| loaded(&lints(lines)).config.lints;
-    let louder = |own: &str, base: &[Lint]| {
-        let mut loaded = loaded(&lints(own));
+    let at_base = |lines: &str| load_with_config(&lints(lines)).config.lints;
+    let severities_with_base = |own: &str, base: &[Lint]| {
+        let mut loaded = load_with_config(&lints(own));
         loaded.apply_base_lints(base);
-        let found = told(&loaded.diagnostics);
+        let found = deprecation_severities(&loaded.diagnostics);
         assert_eq!(loaded.desired.is_none(), loaded.diagnostics.has_errors(), "{own}");
-        found.into_iter().map(|(how, _)| how).collect::<Vec<_>>()
+        found.into_iter().map(|(severity, _)| severity).collect::<Vec<_>>()
     };
     let (warnings, errors) = (vec![Severity::Warning; 2], vec![Severity::Error; 2]);
-    assert_eq!(louder(allow, &[]), warnings);
-    assert_eq!(louder(allow, &at_base(allow)), []);
-    assert_eq!(louder(allow, &at_base(deny)), errors);
-    assert_eq!(louder("- {code: date, level: warn}\n", &at_base(deny)), errors);
-    assert_eq!(louder("- {code: date, level: warn}\n", &[]), warnings);
+    assert_eq!(severities_with_base(allow, &[]), warnings);
+    assert_eq!(severities_with_base(allow, &at_base(allow)), []);
+    assert_eq!(severities_with_base(allow, &at_base(deny)), errors);
+    assert_eq!(severities_with_base("- {code: date, level: warn}\n", &at_base(deny)), errors);
+    assert_eq!(severities_with_base("- {code: date, level: warn}\n", &[]), warnings);
     // What only the branch denies was refused already.
-    assert_eq!(louder(deny, &[]), errors);
+    assert_eq!(severities_with_base(deny, &[]), errors);
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    desired::{Container, Declared},
+    desired::{Container, DeclaredFields},
     diagnostic::DiagnosticStyle,
     value::Json,
 };
@@ -25,7 +25,7 @@ mod references;
 mod roots;
 
 /// Loads files given by name and text, together with a picture.
-fn load_files(files: &[(&str, &str)]) -> Loaded {
+fn load_files(files: &[(&str, &str)]) -> LoadedManifests {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.png"), "").unwrap();
     for (name, text) in files {
@@ -39,9 +39,9 @@ fn load_files(files: &[(&str, &str)]) -> Loaded {
 /// With the working directory `folder` and a fixed date.
 fn environment_in(folder: &Path) -> LoadEnvironment {
     LoadEnvironment {
-        folder: folder.to_owned(),
+        working_folder: folder.to_owned(),
         today: jiff::civil::date(2030, 1, 1),
-        ..LoadEnvironment::of_process()
+        ..LoadEnvironment::for_process()
     }
 }
 
@@ -62,13 +62,13 @@ fn faults(files: &[(&str, &str)]) -> Vec<(&'static str, u32)> {
         .diagnostics
         .sorted()
         .into_iter()
-        .map(|fault| (fault.code, line(fault.place.as_ref())))
+        .map(|fault| (fault.code, line(fault.location.as_ref())))
         .collect()
 }
 
 /// The declarations, without origins.
 fn facts(desired: &Desired) -> Json {
-    let fields = |fields: &Declared| {
+    let fields = |fields: &DeclaredFields| {
         fields
             .iter()
             .map(|(name, field)| (name.to_owned(), serde_json::to_value(&field.value).unwrap()))
@@ -80,19 +80,24 @@ fn facts(desired: &Desired) -> Json {
                 json!([entry.key, format!("{:?}", entry.state), fields(&entry.fields)])
             });
             (
-                section.section.section.to_owned(),
+                section.kind.section.to_owned(),
                 json!([format!("{:?}", section.unlisted.value), entries.collect::<Vec<_>>()]),
             )
         });
-        let create = container.create.all_fields().map(fields);
+        let create = container.create.create_fields().map(fields);
         json!([*container.path, create, sections.collect::<Json>()])
     };
     let containers: Json = desired.containers.iter().map(container).collect();
-    let acknowledged = desired.acknowledgements.iter().map(|known| {
-        let until = known.until.map(|until| until.to_string());
-        json!([known.to_string(), known.max_objects, until, known.reason])
+    let acknowledgements = desired.acknowledgements.iter().map(|acknowledgement| {
+        let until = acknowledgement.until.map(|until| until.to_string());
+        json!([
+            acknowledgement.to_string(),
+            acknowledgement.max_objects,
+            until,
+            acknowledgement.reason
+        ])
     });
-    json!([containers, acknowledged.collect::<Json>()])
+    json!([containers, acknowledgements.collect::<Json>()])
 }
 
 #[test]

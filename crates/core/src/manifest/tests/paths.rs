@@ -6,7 +6,7 @@ use super::{properties::documents, *};
 use crate::{desired::declared_values, value::Object};
 
 /// The declarations of `documents`, together with rules and acknowledgements.
-fn declared(documents: &[Json]) -> Desired {
+fn load_documents(documents: &[Json]) -> Desired {
     let others = self::documents().into_iter().filter(|document| document["kind"] != "Project");
     let texts =
         others.chain(documents.iter().cloned()).map(|document| format!("---\n{document}\n"));
@@ -29,30 +29,30 @@ proptest! {
         body.shift_remove("path");
         body.insert("params".into(), json!({"name_of": "shared", "port": 5}));
         let top = if has_rules { "acme" } else { "elsewhere" };
-        let (mut apart, mut paths) = (Vec::new(), Object::new());
+        let (mut separate_documents, mut paths) = (Vec::new(), Object::new());
         for (at, (is_moved, port)) in at_paths.iter().enumerate() {
             let path = format!("{top}/p{at}");
-            let mut one = body.clone();
-            one.insert("path".into(), json!(path));
-            let mut written = Object::new();
+            let mut project = body.clone();
+            project.insert("path".into(), json!(path));
+            let mut path_fields = Object::new();
             if *is_moved {
                 let former = json!([format!("{top}/former{at}")]);
-                one.insert("previously".into(), former.clone());
-                written.insert("previously".into(), former);
+                project.insert("previously".into(), former.clone());
+                path_fields.insert("previously".into(), former);
             }
             if *port > 0 {
-                one["params"]["port"] = json!(port);
-                written.insert("port".into(), json!(port));
+                project["params"]["port"] = json!(port);
+                path_fields.insert("port".into(), json!(port));
             }
-            apart.push(Json::Object(one));
-            let is_empty = written.is_empty();
-            paths.insert(path, if is_empty { Json::Null } else { written.into() });
+            separate_documents.push(Json::Object(project));
+            let is_empty = path_fields.is_empty();
+            paths.insert(path, if is_empty { Json::Null } else { path_fields.into() });
         }
         let is_list = paths.values().all(Json::is_null);
         let names: Json = paths.keys().map(String::as_str).collect();
-        let mut together = body.clone();
-        together.insert("paths".into(), if is_list { names } else { paths.into() });
-        let [apart, together] = [declared(&apart), declared(&[together.into()])];
+        let mut shared_document = body.clone();
+        shared_document.insert("paths".into(), if is_list { names } else { paths.into() });
+        let [apart, together] = [load_documents(&separate_documents), load_documents(&[shared_document.into()])];
         prop_assert_eq!(facts(&apart), facts(&together));
         for (one, other) in apart.containers.iter().zip(&together.containers) {
             prop_assert_eq!(declared_values(one), declared_values(other));
@@ -73,12 +73,16 @@ params: {port: 2}
 settings: {description: {text: '{port}'}}
 ";
     let containers = containers(text);
-    let places: Vec<_> = containers.iter().map(|of| (of.origin.line, of.origin.column)).collect();
+    let places: Vec<_> = containers
+        .iter()
+        .map(|container| (container.origin.line, container.origin.column))
+        .collect();
     assert_eq!(places, [(3, 3), (4, 3)]);
-    let described = containers.iter().map(|of| of.setting("settings", "description").unwrap());
+    let described =
+        containers.iter().map(|container| container.setting("settings", "description").unwrap());
     let described: Vec<_> = described.map(|field| (field.value, field.origin.line)).collect();
     assert_eq!(described, [("1".into(), 7), ("2".into(), 7)]);
-    assert_eq!(containers[1].lifecycle.previously[0].origin.line, 5);
+    assert_eq!(containers[1].lifecycle.former_paths[0].origin.line, 5);
 }
 
 #[test]

@@ -48,22 +48,22 @@ fn wrong_documents() -> Vec<Json> {
 }
 
 /// The messages about manifests, without places.
-fn said(files: &[(&str, &str)]) -> Vec<String> {
+fn sorted_messages(files: &[(&str, &str)]) -> Vec<String> {
     let diagnostics = load_files(files).diagnostics;
-    let say = |fault: Diagnostic| {
+    let describe = |fault: Diagnostic| {
         format!("{:?} {} {} {:?}", fault.severity, fault.code, fault.message, fault.help)
     };
-    let mut said: Vec<_> = diagnostics.into_iter().map(say).collect();
-    said.sort();
-    said
+    let mut messages: Vec<_> = diagnostics.into_iter().map(describe).collect();
+    messages.sort();
+    messages
 }
 
 /// The documents, each shuffled, in three files.
-fn in_files(documents: Vec<Json>, picks: &mut impl Iterator<Item = Index>) -> [String; 3] {
+fn split_into_files(documents: Vec<Json>, picks: &mut impl Iterator<Item = Index>) -> [String; 3] {
     let mut files = [String::new(), String::new(), String::new()];
-    let mut left = documents;
-    while !left.is_empty() {
-        let document = left.remove(picks.next().map_or(0, |pick| pick.index(left.len())));
+    let mut remaining = documents;
+    while !remaining.is_empty() {
+        let document = remaining.remove(picks.next().map_or(0, |pick| pick.index(remaining.len())));
         let file = picks.next().map_or(0, |pick| pick.index(3));
         files[file] += &format!("---\n{}\n", shuffled(&document, picks));
     }
@@ -194,7 +194,7 @@ proptest! {
         let plain: String = documents().iter().map(|document| format!("---\n{document}\n")).collect();
         let expected = facts(&load_files(&[("a.yaml", &plain)]).desired.unwrap());
 
-        let files = in_files(documents(), &mut picks.into_iter());
+        let files = split_into_files(documents(), &mut picks.into_iter());
         let loaded = load_files(&[("z.yaml", &files[0]), ("b/a.yml", &files[1]), ("b.yaml", &files[2])]);
         prop_assert_eq!(facts(&loaded.desired.unwrap()), expected);
     }
@@ -202,9 +202,9 @@ proptest! {
     #[test]
     fn order_never_matters_for_faults(picks in prop::collection::vec(any::<Index>(), 200)) {
         let plain: String = wrong_documents().iter().map(|document| format!("---\n{document}\n")).collect();
-        let expected = said(&[("a.yaml", &plain)]);
-        let files = in_files(wrong_documents(), &mut picks.into_iter());
-        prop_assert_eq!(said(&[("z.yaml", &files[0]), ("b/a.yml", &files[1]), ("b.yaml", &files[2])]), expected);
+        let expected = sorted_messages(&[("a.yaml", &plain)]);
+        let files = split_into_files(wrong_documents(), &mut picks.into_iter());
+        prop_assert_eq!(sorted_messages(&[("z.yaml", &files[0]), ("b/a.yml", &files[1]), ("b.yaml", &files[2])]), expected);
     }
 }
 

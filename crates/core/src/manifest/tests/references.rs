@@ -1,5 +1,5 @@
-//! Whatever is written like a reference to a secret is one, or an error; and two groups or projects
-//! never come to the same secret by a template.
+//! Tests that a value that looks like a reference to a secret is one, or an error, and that templates
+//! never give two groups or projects the same secret.
 
 use super::*;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     value::Value,
 };
 
-/// Documents with rules in which `SECRET` stands for a reference.
+/// Bodies of documents, with `SECRET` where a reference is inserted.
 const PLACES: &[&str] = &[
     "variables: [{key: T, value: SECRET}]",
     "params: {t: SECRET}\nvariables: [{key: T, value: {text: '{t}'}}]",
@@ -27,7 +27,7 @@ const PLACES: &[&str] = &[
 ];
 
 /// The messages that two projects share a secret.
-fn shared(paths: [&str; 2], place: &str, secret: &str, via_profile: bool) -> Vec<String> {
+fn sharing_messages(paths: [&str; 2], place: &str, secret: &str, via_profile: bool) -> Vec<String> {
     let body = place.replace("SECRET", secret);
     let rule = match via_profile {
         true => format!(
@@ -40,9 +40,9 @@ fn shared(paths: [&str; 2], place: &str, secret: &str, via_profile: bool) -> Vec
         format!("---\nkind: Project\npath: {path}\nparams: {{stage: '{stage}', same: s}}\n")
     });
     let loaded = load_files(&[("a.yaml", &(rule + &projects.concat()))]);
-    let all: Vec<_> =
-        loaded.diagnostics.sorted().into_iter().map(|one| one.message.clone()).collect();
-    all.into_iter().filter(|message| message.contains("would be shared by")).collect()
+    let messages: Vec<_> =
+        loaded.diagnostics.sorted().into_iter().map(|fault| fault.message.clone()).collect();
+    messages.into_iter().filter(|message| message.contains("would be shared by")).collect()
 }
 
 #[test]
@@ -67,17 +67,17 @@ fn two_projects_never_come_to_one_secret() {
     ] {
         for (place, via_profile) in PLACES.iter().flat_map(|place| [(place, false), (place, true)])
         {
-            let found = shared(paths, place, template, via_profile);
+            let found = sharing_messages(paths, place, template, via_profile);
             assert_eq!(!found.is_empty(), is_shared, "{place}: {template}: {found:?}");
         }
     }
 }
 
-/// An example of each field that every entry has to have.
-fn whole(of: Section) -> serde_json::Map<String, Json> {
-    let needed = of.identity.iter().chain(of.required);
+/// An example of each field that every entry must have.
+fn example_fields(section: Section) -> serde_json::Map<String, Json> {
+    let required_names = section.identity.iter().chain(section.required_fields);
     let example = |name: &&str| {
-        let schema = &of.spec(name)?.schema;
+        let schema = &section.spec(name)?.schema;
         let secret = || {
             (schema["anyOf"].is_array() || schema["oneOf"].is_array())
                 .then(|| json!({"env": "OTHER"}))
@@ -85,12 +85,12 @@ fn whole(of: Section) -> serde_json::Map<String, Json> {
         let example = schema["examples"].get(0).or(schema["enum"].get(0)).cloned();
         Some(((*name).to_owned(), example.or_else(secret)?))
     };
-    needed.filter_map(example).collect()
+    required_names.filter_map(example).collect()
 }
 
 /// Values of `schema` with `mapping` in every place.
-fn with(schema: &Json, mapping: &Json) -> Vec<Json> {
-    let mut all = vec![mapping.clone(), json!([mapping])];
+fn values_with_mapping(schema: &Json, mapping: &Json) -> Vec<Json> {
+    let mut values = vec![mapping.clone(), json!([mapping])];
     for (outer, properties) in
         [(false, &schema["properties"]), (true, &schema["items"]["properties"])]
     {
@@ -101,22 +101,22 @@ fn with(schema: &Json, mapping: &Json) -> Vec<Json> {
                     row.extend(property["examples"].get(0).map(|one| (other.clone(), one.clone())));
                 }
                 row.insert(name.clone(), value);
-                all.push(if outer { json!([row]) } else { row.into() });
+                values.push(if outer { json!([row]) } else { row.into() });
             }
         }
     }
-    all
+    values
 }
 
 /// The document that declares `fields` of `of`.
-fn document(of: Section, fields: serde_json::Map<String, Json>) -> Json {
-    let section = match of.shape {
+fn document(kind: Section, fields: serde_json::Map<String, Json>) -> Json {
+    let section = match kind.shape {
         Shape::List => json!([fields]),
         Shape::Container | Shape::Mapping => fields.into(),
         Shape::Switch => fields.into_iter().next().map(|(_, value)| value).unwrap_or_default(),
     };
-    let path = of.scoped_kind.scope.choose("acme", "acme/shop");
-    json!({"kind": of.scoped_kind.scope.document(), "path": path, of.section: section})
+    let path = kind.scoped_kind.scope.choose("acme", "acme/shop");
+    json!({"kind": kind.scoped_kind.scope.document_kind(), "path": path, kind.section: section})
 }
 
 /// Every field of every kind, and a field below `extra:`, with a mapping that looks like a reference.
@@ -125,15 +125,16 @@ fn what_looks_like_a_reference_is_one_or_an_error() {
     let (mut secrets, mut refused) = (0, 0);
     let mappings =
         [json!({"env": "NAME"}), json!({"file": "a.png"}), json!({"text": "a{env:NAME}"})];
-    for of in Scope::ALL.into_iter().flat_map(catalogue::sections) {
+    for kind in Scope::ALL.into_iter().flat_map(catalogue::sections) {
         let nothing = json!({});
-        let extra = (of.shape != Shape::Switch).then_some(("extra", &nothing));
-        let known = of.specs().iter().map(|spec| (spec.name, &spec.schema));
-        for ((name, schema), mapping) in
-            known.chain(extra).flat_map(|field| mappings.iter().map(move |one| (field, one)))
+        let extra = (kind.shape != Shape::Switch).then_some(("extra", &nothing));
+        let fields_of_kind = kind.specs().iter().map(|spec| (spec.name, &spec.schema));
+        for ((name, schema), mapping) in fields_of_kind
+            .chain(extra)
+            .flat_map(|field| mappings.iter().map(move |one| (field, one)))
         {
-            for value in with(schema, mapping) {
-                let mut fields = whole(of);
+            for value in values_with_mapping(schema, mapping) {
+                let mut fields = example_fields(kind);
                 match name.split_once('.') {
                     _ if name == "extra" => {
                         fields.insert("extra".into(), json!({"new_field": value}))
@@ -141,7 +142,7 @@ fn what_looks_like_a_reference_is_one_or_an_error() {
                     Some((outer, inner)) => fields.insert(outer.into(), json!({inner: value})),
                     None => fields.insert(name.into(), value),
                 };
-                let text = document(of, fields).to_string();
+                let text = document(kind, fields).to_string();
                 let loaded = load_files(&[("a.yaml", &text)]);
                 let Some(desired) = loaded.desired else {
                     refused += 1;
@@ -151,7 +152,7 @@ fn what_looks_like_a_reference_is_one_or_an_error() {
                 let container = &desired.containers[0];
                 let entries = container.sections.iter().flat_map(|section| &section.entries);
                 let declared =
-                    entries.map(|entry| &entry.fields).chain(container.create.all_fields());
+                    entries.map(|entry| &entry.fields).chain(container.create.create_fields());
                 let values =
                     declared.flat_map(|fields| fields.iter().map(|(_, field)| field.value));
                 let is_sent = |value: &Value| value.plain().is_some_and(has_reference);

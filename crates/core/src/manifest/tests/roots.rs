@@ -1,4 +1,4 @@
-//! Which files are manifests, which of them are selected, and their names in messages.
+//! Tests of the root: which files are manifests, which are selected, and their names in messages.
 
 use super::*;
 
@@ -28,10 +28,10 @@ fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, 
         fs::write(root.join(name), text).unwrap();
     }
     let loaded = load(&root.join(named), &environment_in(&root.join(seen_from)));
-    let shown = |fault: &Diagnostic| {
-        format!("{} {}", fault.code, fault.place.as_ref().map_or("", |place| &*place.file))
+    let describe = |fault: &Diagnostic| {
+        format!("{} {}", fault.code, fault.location.as_ref().map_or("", |place| &*place.file))
     };
-    let faults = loaded.diagnostics.sorted().into_iter().map(shown);
+    let faults = loaded.diagnostics.sorted().into_iter().map(describe);
     (loaded.config, loaded.paths.keys().map(ToString::to_string).chain(faults).collect())
 }
 
@@ -50,9 +50,9 @@ fn the_configuration_counts_from_any_folder_below_it() {
         ("repository/team/web", "repository/team", "web/shop.yaml"),
         ("repository/team/web/shop.yaml", "repository/team/web", "shop.yaml"),
     ] {
-        let (config, said) = load_below(&files, named, seen_from);
+        let (config, names_and_faults) = load_below(&files, named, seen_from);
         assert_eq!(
-            (config.guards.removals.count, &said[..]),
+            (config.guards.removals.count, &names_and_faults[..]),
             (Some(3), &[file.to_owned()][..]),
             "{named} from {seen_from}"
         );
@@ -88,7 +88,7 @@ fn the_configuration_is_not_looked_for_above_the_repository() {
 }
 
 /// The paths that are declared and selected, and the codes of all faults.
-fn selected(files: &[(&str, &str)], named: &str) -> (Vec<String>, Vec<&'static str>) {
+fn load_selected(files: &[(&str, &str)], named: &str) -> (Vec<String>, Vec<&'static str>) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
@@ -102,8 +102,8 @@ fn selected(files: &[(&str, &str)], named: &str) -> (Vec<String>, Vec<&'static s
     let codes = loaded.diagnostics.sorted().into_iter().map(|fault| fault.code).collect();
     let desired = loaded.desired.unwrap_or_default();
     let containers = desired.containers.iter().map(|container| container.path.to_string());
-    let known = desired.acknowledgements.iter().map(ToString::to_string);
-    (containers.chain(known).collect(), codes)
+    let acknowledgements = desired.acknowledgements.iter().map(ToString::to_string);
+    (containers.chain(acknowledgements).collect(), codes)
 }
 
 #[test]
@@ -130,16 +130,16 @@ fn named_files_are_selected_and_the_whole_root_is_loaded() {
         (".ci", vec!["acme/runner"]),
         (".ci/runner.yaml", vec!["acme/runner"]),
     ] {
-        let (found, codes) = selected(&files, named);
+        let (found, codes) = load_selected(&files, named);
         assert_eq!(
             (found, codes),
             (expected.iter().map(ToString::to_string).collect(), vec![]),
             "{named}"
         );
     }
-    let (found, codes) = selected(&files, "undrift.yaml");
+    let (found, codes) = load_selected(&files, "undrift.yaml");
     assert_eq!((found, codes), (vec![], vec!["document"]), "named, it is a manifest");
-    let (found, codes) = selected(&files, "acknowledge.yaml");
+    let (found, codes) = load_selected(&files, "acknowledge.yaml");
     assert_eq!((found, codes), (vec![], vec!["no-manifests"]));
 }
 
@@ -152,10 +152,10 @@ fn a_fault_anywhere_below_the_root_counts() {
         ("c/broken.yaml", "kind: Defaults\na: [\n"),
     ];
     assert_eq!(
-        selected(&files, "a"),
+        load_selected(&files, "a"),
         (vec![], vec!["duplicate-project", "unknown-field", "syntax"])
     );
-    let (found, codes) = selected(&files[1..], "a");
+    let (found, codes) = load_selected(&files[1..], "a");
     assert_eq!(
         (found, codes),
         (vec!["acme/shop".to_owned()], vec![]),
@@ -169,7 +169,7 @@ fn a_broken_profile_causes_no_further_errors() {
     for kind in ["Profile", "\"Profile\"", "'Profile'"] {
         let broken = format!("kind: {kind}\nname: p\na: [\n");
         let files = [("a.yaml", "kind: Project\npath: acme/x\nuses: [p]\n"), ("b.yaml", &broken)];
-        let (_, codes) = selected(&files, "");
+        let (_, codes) = load_selected(&files, "");
         assert_eq!(codes, ["syntax"], "{kind}");
     }
 }
@@ -187,9 +187,9 @@ fn files_of_other_tools_count_only_in_the_named_folder() {
         ("latin.yaml", "name: x\n"),
         ("elsewhere/shop.json.yaml", "{\"kind\": \"Project\", \"path\": \"acme/shop\"}\n"),
     ];
-    assert_eq!(selected(&files[..7], "manifests"), (vec!["acme/shop".to_owned()], vec![]));
-    assert_eq!(selected(&files, "manifests"), (vec![], vec!["duplicate-project"]));
-    let (found, codes) = selected(&files[..5], "");
+    assert_eq!(load_selected(&files[..7], "manifests"), (vec!["acme/shop".to_owned()], vec![]));
+    assert_eq!(load_selected(&files, "manifests"), (vec![], vec!["duplicate-project"]));
+    let (found, codes) = load_selected(&files[..5], "");
     assert_eq!((found.len(), codes.contains(&"document")), (0, true), "named, they are manifests");
 }
 

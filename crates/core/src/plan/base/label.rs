@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Adopted, BaseComparison};
 use crate::{
     address::Address,
-    desired::{Container, DeclaredSection, DesiredEntry, EntryPresence, Unlisted},
+    desired::{Container, DeclaredEntry, DeclaredSection, EntryPresence, Unlisted},
     diff::{Action, FieldChange, Label, Shown, Step},
     kind::{Capability, Effect, forms},
     live::Caller,
@@ -13,7 +13,7 @@ use crate::{
     value::{Json, Value},
 };
 
-/// Labels all steps of `plan`, whose container has no declaration at the base to compare with.
+/// Gives all steps of `plan` the same label: the base has no declaration to compare with.
 pub(super) fn label_all(plan: &mut ContainerPlan, label: Label) -> BaseComparison {
     let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
     steps.for_each(|step| set_label(step, label));
@@ -26,18 +26,18 @@ fn set_label(step: &mut Step, label: Label) {
     step.changes.iter_mut().for_each(|change| change.label = Some(label));
 }
 
-/// True if apply excludes a step with this label, unless it heals.
+/// True if apply excludes a step with this label, unless the run also writes drift.
 pub(super) const fn is_excluded_label(label: Option<Label>) -> bool {
     matches!(label, Some(Label::Drift | Label::Unknown))
 }
 
-/// True if a container has the same path, and the same former ones, on the branch and at the base.
-pub(super) fn is_in_place(base: &Container, head: &Container) -> bool {
+/// True if a container has the same path and the same former paths on the branch and at the base.
+pub(super) fn has_same_paths(base: &Container, head: &Container) -> bool {
     base.former_paths().eq(head.former_paths()) && base.path.eq_ignore_ascii_case(&head.path)
 }
 
-/// A container on the branch and at the base.
-pub(super) struct BranchPair<'p> {
+/// The declarations of a container on the branch and at the base.
+pub(super) struct DeclarationPair<'p> {
     pub(super) head: &'p Container,
     /// Its declaration at the base.
     pub(super) base: &'p Container,
@@ -45,39 +45,39 @@ pub(super) struct BranchPair<'p> {
     pub(super) base_plan: &'p ContainerPlan,
 }
 
-impl BranchPair<'_> {
+impl DeclarationPair<'_> {
     /// Labels the steps of `plan`, made for the branch, and returns the other differences.
-    pub(super) fn compare(&self, plan: &mut ContainerPlan, caller: &Caller) -> BaseComparison {
+    pub(super) fn label_steps(&self, plan: &mut ContainerPlan, caller: &Caller) -> BaseComparison {
         let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
-        steps.for_each(|step| self.label(step));
+        steps.for_each(|step| self.label_step(step));
         include_dependencies(&mut plan.findings.steps, self.head, caller);
-        let (already, removed) = (self.find_adopted(plan), self.unlisted_removals(plan));
+        let (already, removed) = (self.find_adopted(plan), self.dropped_entries(plan));
         BaseComparison { already, removed, ..BaseComparison::default() }
     }
 
-    fn label(&self, step: &mut Step) {
-        let twin = self.base_plan.steps.iter().find(|twin| {
-            twin.address == step.address
-                && (twin.action == Action::Delete) == (step.action == Action::Delete)
-                && twin.freed_name() == step.freed_name()
+    fn label_step(&self, step: &mut Step) {
+        let base_step = self.base_plan.steps.iter().find(|base_step| {
+            base_step.address == step.address
+                && (base_step.action == Action::Delete) == (step.action == Action::Delete)
+                && base_step.freed_name() == step.freed_name()
         });
         match step.action {
-            Action::Delete => set_label(step, self.removal_label(step, twin.is_some())),
+            Action::Delete => set_label(step, self.removal_label(step, base_step.is_some())),
             Action::Create => {
-                let twin = twin.filter(|twin| twin.action == Action::Create);
-                self.label_creation(step, twin);
+                let base_step = base_step.filter(|base_step| base_step.action == Action::Create);
+                self.label_creation(step, base_step);
             }
-            // Whether it is renamed, moved or restored depends on the live state; who asks for it,
-            // on the declarations.
+            // The live state decides about a rename, move or restoration, so the plans do not show
+            // who asked for it: compare the declared paths.
             Action::Update if step.address.section.is_none() => {
-                let is_drift = twin.is_some() && is_in_place(self.base, self.head);
+                let is_drift = base_step.is_some() && has_same_paths(self.base, self.head);
                 set_label(step, if is_drift { Label::Drift } else { Label::Change });
             }
-            Action::Update => self.label_fields(step, twin),
+            Action::Update => self.label_fields(step, base_step),
         }
     }
 
-    /// True if too little is known about what the base would do to the object of `step`.
+    /// True if the base's plan may lack a step for the object of `step`.
     fn is_base_plan_doubtful(&self, step: &Step) -> bool {
         !self.base_plan.questions.is_empty() || self.base_plan.unconfirmed_cause(step).is_some()
     }
@@ -98,7 +98,7 @@ impl BranchPair<'_> {
         }
     }
 
-    /// True if the base declares that unlisted entries are deleted there.
+    /// True if the base deletes unlisted entries of that section.
     fn base_may_remove(&self, step: &Step) -> bool {
         let section = declared_section(self.base, &step.address);
         section.is_some_and(|section| section.unlisted.value == Unlisted::Delete)
@@ -107,16 +107,17 @@ impl BranchPair<'_> {
     /// True if the base lists the entry that `step` removes.
     fn base_lists(&self, step: &Step) -> bool {
         let Some(section) = declared_section(self.base, &step.address) else { return false };
-        let name = step.live_entry().map(|live| section.section.name(live.fields.raw()));
+        let live_name = step.live_entry().map(|live| section.kind.entry_name(live.fields.raw()));
         let address = self.base.address();
-        section.present().any(|entry| {
-            Some(&entry.key) == name.as_ref() || section.address_of(entry, &address) == step.address
+        section.present_entries().any(|entry| {
+            Some(&entry.key) == live_name.as_ref()
+                || section.address_of(entry, &address) == step.address
         })
     }
 
-    fn label_creation(&self, step: &mut Step, twin: Option<&Step>) {
-        let Some(twin) = twin else {
-            // The base's plan for it is unknown, but the base declares an entry of the same name.
+    fn label_creation(&self, step: &mut Step, base_step: Option<&Step>) {
+        let Some(base_step) = base_step else {
+            // The base's plan has no step for it, but the base may declare the same entry.
             let before = declared_entry(self.base, &step.address);
             let before = before.filter(|(_, entry)| entry.state == EntryPresence::Present);
             let label = match before.zip(declared_entry(self.head, &step.address)) {
@@ -129,9 +130,9 @@ impl BranchPair<'_> {
         };
         let address = step.address.clone();
         for change in &mut step.changes {
-            change.label = Some(self.field_label(&address, change, Some(twin)));
+            change.label = Some(self.field_label(&address, change, Some(base_step)));
         }
-        let is_same = step.changes.len() == twin.changes.len()
+        let is_same = step.changes.len() == base_step.changes.len()
             && step.changes.iter().all(|change| change.label == Some(Label::Drift));
         // An entry is created as a whole or not at all.
         step.label = Some(if is_same { Label::Drift } else { Label::Both });
@@ -140,8 +141,8 @@ impl BranchPair<'_> {
         }
     }
 
-    fn label_fields(&self, step: &mut Step, twin: Option<&Step>) {
-        let is_doubtful = twin.is_none() && self.is_base_plan_doubtful(step);
+    fn label_fields(&self, step: &mut Step, base_step: Option<&Step>) {
+        let is_doubtful = base_step.is_none() && self.is_base_plan_doubtful(step);
         let address = step.address.clone();
         for change in &mut step.changes {
             let before =
@@ -151,34 +152,40 @@ impl BranchPair<'_> {
             change.label = Some(if is_declared_alike {
                 Label::Drift
             } else {
-                self.field_label(&address, change, twin)
+                self.field_label(&address, change, base_step)
             });
         }
         // Write-only fields are only sent together with another field, or because of the command
         // line.
-        let is_seen = |change: &&FieldChange| *change.before != Shown::Unknown;
-        let label = step.changes.iter().filter(is_seen).filter_map(|change| change.label).min();
+        let is_readable = |change: &&FieldChange| *change.before != Shown::Unknown;
+        let label = step.changes.iter().filter(is_readable).filter_map(|change| change.label).min();
         let label = label.unwrap_or(Label::Change);
-        for change in step.changes.iter_mut().filter(|change| !is_seen(&&**change)) {
+        for change in step.changes.iter_mut().filter(|change| !is_readable(&&**change)) {
             change.label = Some(label);
         }
         step.label = Some(label);
     }
 
-    /// The label of a field's change; `twin` is what the base would do to the same object.
-    fn field_label(&self, address: &Address, change: &FieldChange, twin: Option<&Step>) -> Label {
-        let Some(other) = twin.and_then(|twin| twin.change(&change.field)) else {
+    /// The label of a field's change. `base_step` is the step of the base for the same object.
+    fn field_label(
+        &self,
+        address: &Address,
+        change: &FieldChange,
+        base_step: Option<&Step>,
+    ) -> Label {
+        let Some(base_change) = base_step.and_then(|base_step| base_step.change(&change.field))
+        else {
             return Label::Change;
         };
         // Two hidden values look the same.
-        let is_same = other.after == change.after
+        let is_same = base_change.after == change.after
             && (*change.after != Shown::Hidden
                 || declared_value(self.base, address, &change.field)
                     == declared_value(self.head, address, &change.field));
         if is_same { Label::Drift } else { Label::Both }
     }
 
-    /// The changes of the base that `plan` does not need, because the branch declares the live state.
+    /// The changes planned for the base that `plan` lacks, because the branch declares the live state.
     fn find_adopted(&self, plan: &ContainerPlan) -> Vec<Adopted> {
         let adopted_object = |step: &Step| {
             let planned = plan
@@ -188,7 +195,7 @@ impl BranchPair<'_> {
                 .find(|planned| planned.address == step.address);
             let (section, entry) = declared_entry(self.head, &step.address).or_else(|| {
                 let section = declared_section(self.head, &step.address)?;
-                let name = section.section.name(step.live_entry()?.fields.raw());
+                let name = section.kind.entry_name(step.live_entry()?.fields.raw());
                 Some((section, section.entry(&name)?))
             })?;
             let address = section.address_of(entry, &self.head.address());
@@ -218,21 +225,21 @@ impl BranchPair<'_> {
             .collect()
     }
 
-    /// Unlisted live entries that the base lists and nothing removes.
-    fn unlisted_removals(&self, plan: &ContainerPlan) -> Vec<Address> {
+    /// Live entries that the base lists and the branch does not, and that no step removes.
+    fn dropped_entries(&self, plan: &ContainerPlan) -> Vec<Address> {
         let unlisted = plan.notes.iter().filter(|note| note.reason.is_unlisted());
         let unlisted = unlisted.map(|note| &note.address);
         unlisted.filter(|address| self.base_lists_live(address)).cloned().collect()
     }
 
-    /// Whether the base lists the live entry at `address`, which may end with an id.
+    /// True if the base lists the live entry at `address`, which may end with an id.
     fn base_lists_live(&self, address: &Address) -> bool {
         let section = declared_section(self.base, address);
         let Some((section, name)) = section.zip(address.entry.as_deref()) else { return false };
-        section.present().any(|entry| {
-            let rest = name.strip_prefix(entry.key.as_str());
-            let has_id = rest.is_some_and(|rest| rest.starts_with('@'));
-            name == entry.key || (section.section.allows_duplicates() && has_id)
+        section.present_entries().any(|entry| {
+            let suffix = name.strip_prefix(entry.key.as_str());
+            let has_id = suffix.is_some_and(|suffix| suffix.starts_with('@'));
+            name == entry.key || (section.kind.allows_duplicates() && has_id)
         })
     }
 }
@@ -241,8 +248,8 @@ impl BranchPair<'_> {
 fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
     // The fields of an identity change together.
     for step in &mut *steps {
-        let identity = declared_section(head, &step.address)
-            .map_or(&[][..], |section| section.section.identity);
+        let identity =
+            declared_section(head, &step.address).map_or(&[][..], |section| section.kind.identity);
         let changes = step.changes.iter_mut();
         let mut identity_changes: Vec<_> =
             changes.filter(|change| identity.contains(&&*change.field)).collect();
@@ -250,8 +257,8 @@ fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
             identity_changes.iter_mut().for_each(|change| include_in_branch(&mut change.label));
         }
     }
-    let creation = steps.iter().position(is_creation);
-    if creation.is_some_and(|at| steps[at].label == Some(Label::Change)) {
+    let creation_index = steps.iter().position(is_creation);
+    if creation_index.is_some_and(|at| steps[at].label == Some(Label::Change)) {
         return steps.iter_mut().for_each(|step| set_label(step, Label::Change));
     }
     if steps.iter().all(|step| is_excluded_label(step.label)) {
@@ -259,7 +266,7 @@ fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
     }
     // The other steps need the creation, and a container is created as a whole.
     for step in steps.iter_mut() {
-        if creation.is_some() || step.address.section.is_none() {
+        if creation_index.is_some() || step.address.section.is_none() {
             include_step(step);
         }
     }
@@ -267,21 +274,21 @@ fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
     include_needed_steps(steps, head, caller);
 }
 
-/// Makes what steps of the branch need part of its change.
+/// Labels the steps that steps of the branch need as part of its change.
 fn include_needed_steps(steps: &mut [Step], head: &Container, caller: &Caller) {
     let needs = order::needed_steps(head.scope, caller, steps);
-    let mut open: Vec<_> =
+    let mut pending: Vec<_> =
         (0..steps.len()).filter(|at| !is_excluded_label(steps[*at].label)).collect();
-    while let Some(at) = open.pop() {
+    while let Some(at) = pending.pop() {
         for (other, capability) in &needs[at] {
             // Every member provides `People`; only members that the step names are needed.
-            let is_of_people = *capability == Some(Capability::People);
-            if is_of_people && !names_entry(&steps[at], &steps[*other], head) {
+            let is_people = *capability == Some(Capability::People);
+            if is_people && !names_entry(&steps[at], &steps[*other], head) {
                 continue;
             }
             let other_step = &mut steps[*other];
             if is_excluded_label(other_step.label) {
-                open.push(*other);
+                pending.push(*other);
             }
             match capability {
                 Some(capability) => include_provider(other_step, head, *capability),
@@ -291,24 +298,24 @@ fn include_needed_steps(steps: &mut [Step], head: &Container, caller: &Caller) {
     }
 }
 
-/// Makes the part of `step` that provides `capability` part of the branch's change.
+/// Labels the part of `step` that provides `capability` as part of the branch's change.
 fn include_provider(step: &mut Step, head: &Container, capability: Capability) {
     let section = declared_section(head, &step.address).filter(|_| step.action == Action::Update);
-    let Some((of, found)) = section.zip(step.live_entry().cloned()) else {
+    let Some((declared, live)) = section.zip(step.live_entry().cloned()) else {
         return include_step(step);
     };
-    let mut is_found = false;
+    let mut has_provider = false;
     for change in step.changes.iter_mut().filter(|change| {
         let Some(value) = change.after.value() else { return false };
-        let mut after = found.fields.raw().clone();
+        let mut after = live.fields.raw().clone();
         after.insert(change.field.to_string(), value.clone());
-        let effects = of.section.rules().effects(found.id(), found.fields.raw(), &after);
+        let effects = declared.kind.rules().effects(live.id(), live.fields.raw(), &after);
         effects.contains(&Effect::provides(capability))
     }) {
         include_in_branch(&mut change.label);
-        is_found = true;
+        has_provider = true;
     }
-    if is_found { include_in_branch(&mut step.label) } else { include_step(step) }
+    if has_provider { include_in_branch(&mut step.label) } else { include_step(step) }
 }
 
 /// True if the branch's part of `step` names the entry of `other`.
@@ -318,10 +325,10 @@ fn names_entry(step: &Step, other: &Step, head: &Container) -> bool {
     changes
         .filter_map(|change| change.after.value())
         .for_each(|value| collect_texts(value, &mut changed_texts));
-    let called = declared_entry(head, &other.address).and_then(|(section, entry)| {
-        section.section.reference_name(&forms::plain_fields(&entry.values()))
+    let reference_name = declared_entry(head, &other.address).and_then(|(section, entry)| {
+        section.kind.reference_name(&forms::plain_fields(&entry.values()))
     });
-    let name = called.as_ref().or(other.address.entry.as_ref());
+    let name = reference_name.as_ref().or(other.address.entry.as_ref());
     name.is_some_and(|name| changed_texts.contains(&name.to_lowercase()))
 }
 
@@ -332,13 +339,13 @@ fn include_in_branch(label: &mut Option<Label>) {
     }
 }
 
-/// Makes all of `step` part of the branch's change.
+/// Labels the whole `step` as part of the branch's change.
 fn include_step(step: &mut Step) {
     step.changes.iter_mut().for_each(|change| include_in_branch(&mut change.label));
     include_in_branch(&mut step.label);
 }
 
-/// Makes all steps of a missing container part of the branch's change elsewhere.
+/// If the container must be created, labels all its steps as part of the branch's change.
 pub(super) fn include_creation(steps: &mut [Step]) {
     if steps.iter().any(is_creation) {
         steps.iter_mut().for_each(include_step);
@@ -360,12 +367,12 @@ fn include_copies(steps: &mut [Step]) {
     }
 }
 
-/// All texts in `value`, in lower case.
-fn collect_texts(value: &Json, found_texts: &mut BTreeSet<String>) {
+/// Adds all texts in `value` to `texts`, in lower case.
+fn collect_texts(value: &Json, texts: &mut BTreeSet<String>) {
     match value {
-        Json::String(text) => drop(found_texts.insert(text.to_lowercase())),
-        Json::Array(items) => items.iter().for_each(|item| collect_texts(item, found_texts)),
-        Json::Object(fields) => fields.values().for_each(|field| collect_texts(field, found_texts)),
+        Json::String(text) => drop(texts.insert(text.to_lowercase())),
+        Json::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
+        Json::Object(fields) => fields.values().for_each(|field| collect_texts(field, texts)),
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
 }
@@ -382,7 +389,7 @@ pub(super) fn declared_section<'c>(
 fn declared_entry<'c>(
     container: &'c Container,
     address: &Address,
-) -> Option<(&'c DeclaredSection, &'c DesiredEntry)> {
+) -> Option<(&'c DeclaredSection, &'c DeclaredEntry)> {
     let section = declared_section(container, address)?;
     let container_address = container.address();
     let entry = section
@@ -394,9 +401,9 @@ fn declared_entry<'c>(
 
 /// The declared value of a field of the object at `address`.
 fn declared_value(container: &Container, address: &Address, field: &str) -> Option<Value> {
-    let found = match declared_entry(container, address) {
+    let declared_field = match declared_entry(container, address) {
         Some((_, entry)) => entry.fields.get(field),
-        None => container.create.all_fields().and_then(|create| create.get(field)),
+        None => container.create.create_fields().and_then(|create| create.get(field)),
     };
-    found.map(|found| found.value)
+    declared_field.map(|found| found.value)
 }

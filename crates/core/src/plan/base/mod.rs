@@ -1,10 +1,9 @@
 //! Labels the differences of a plan by comparing with the base of a branch.
 //!
-//! Two plans of one live state are compared: that of the branch, and that of its base. What both
-//! would do is drift from before the branch (`label`). What apply excludes is removed from the
-//! declaration, never from the plan (`rest`): so guards count what is really written, and when
-//! apply plans again, the same function decides about the same declaration. `meaning` finds
-//! declarations that differ only in form.
+//! The live state is planned twice: for the branch, and for its base. A difference in both plans is
+//! drift from before the branch (`label`). Apply excludes it: it is removed from the declaration
+//! (`rest`), and the container is planned again. It is never removed from the plan itself: so guards
+//! count what is really written, and apply can plan again from the same declaration.
 
 mod label;
 mod rest;
@@ -22,15 +21,15 @@ use super::{ContainerPlan, Plan, PlanSettings, plan_container};
 use crate::{
     address::{Address, groups_above},
     catalogue,
-    desired::{Container, DeclaredSection, DesiredEntry, Moves, declared_values},
+    desired::{Container, DeclaredEntry, DeclaredSection, Moves, declared_values},
     diff::{GuardRefusal, Label, Problem, Step},
     kind::{FORMER_FIELD, forms},
-    live::Live,
+    live::LiveContainer,
     origin::Sourced,
     value::Value,
 };
 
-/// The declarations at the base of a branch.
+/// The declarations at the base of a branch, if known.
 #[derive(Clone, Debug)]
 pub enum Base {
     /// They are not known.
@@ -39,7 +38,7 @@ pub enum Base {
     Known(BaseDeclarations),
 }
 
-/// The declarations at a base.
+/// The declarations at the base, and where the branch differs from them.
 #[derive(Clone, Debug)]
 pub struct BaseDeclarations {
     /// The groups and projects, by their path in lower case.
@@ -48,24 +47,23 @@ pub struct BaseDeclarations {
     groups_with_changes: BTreeSet<String>,
 }
 
-/// What a plan shows against a base in addition to the labels of its steps.
+/// The results of comparing a plan with the base of a branch, in addition to the labels of its steps.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct BaseComparison {
     /// The revision of the base.
     pub revision: String,
-    /// What the base would change and the branch does not, because the branch declares the live
-    /// state.
+    /// Changes that the base needs and the branch does not, because the branch declares the live state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub already: Vec<Adopted>,
-    /// What the base declares and the branch does not, and what stays as it is: groups, projects
-    /// and sections, and live entries that no policy removes.
+    /// Declarations of the base that the branch lacks, and that no step removes: groups, projects, sections,
+    /// and live entries without a policy that removes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<Address>,
-    /// What apply excludes because the branch did not ask for it; not among the steps.
+    /// Steps that apply excludes because the branch did not cause them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Step>,
-    /// What guards would refuse of drift that is only shown.
+    /// Refusals of guards for drift that is only shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<GuardRefusal>,
     /// Problems that the base has too, of groups and projects without a step of the branch.
@@ -87,7 +85,7 @@ pub enum DriftPolicy {
     Show,
 }
 
-/// An object that the branch declares as it is live, and the base does not.
+/// An object for which the branch declares the live state, and the base does not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Adopted {
@@ -102,8 +100,8 @@ pub struct Adopted {
     pub fields: Vec<String>,
 }
 
-/// What is declared, whether a run selects it or not: the groups and projects by their path in lower
-/// case, each with its sections; `None` if it is to be absent.
+/// The declared sections of each group or project, by its path in lower case; `None` if it is declared
+/// absent. Includes unselected ones.
 #[derive(Clone, Debug, Default)]
 pub struct Outline(BTreeMap<String, Option<BTreeSet<&'static str>>>);
 
@@ -111,8 +109,9 @@ impl Outline {
     /// Adds `containers`.
     pub fn add(&mut self, containers: &[Container]) {
         for container in containers {
-            let sections = container.sections.iter().map(|section| section.section.section);
-            let sections = container.lifecycle.is_absent().is_none().then(|| sections.collect());
+            let sections = container.sections.iter().map(|section| section.kind.section);
+            let sections =
+                container.lifecycle.absent_origin().is_none().then(|| sections.collect());
             self.0.entry(container.path.to_lowercase()).or_insert(sections);
         }
     }
@@ -144,50 +143,57 @@ impl Base {
         containers: impl IntoIterator<Item = Container>,
         branch_containers: &[Container],
     ) -> Self {
-        let all = containers
+        let base_containers = containers
             .into_iter()
             .map(|container| (container.path.to_lowercase(), container))
             .collect();
-        let mut around_changes = BTreeSet::new();
-        for changed in branch_containers.iter().filter(|container| differs(&all, container)) {
+        let mut groups_with_changes = BTreeSet::new();
+        for changed in
+            branch_containers.iter().filter(|container| has_changed(&base_containers, container))
+        {
             let path = changed.path.to_lowercase();
-            around_changes.extend(groups_above(&path).map(str::to_owned));
+            groups_with_changes.extend(groups_above(&path).map(str::to_owned));
         }
-        Self::Known(BaseDeclarations { containers: all, groups_with_changes: around_changes })
+        Self::Known(BaseDeclarations { containers: base_containers, groups_with_changes })
     }
 
-    /// Labels each difference in `plan`, which was made for `declared`, and returns the rest of the
-    /// comparison. Uses only what was read for `declared`.
+    /// Labels each step in `plan`, which was made for `declared`, and returns what else the comparison
+    /// shows. Reads nothing in addition to `live`.
     pub fn label(
         &self,
         plan: &mut ContainerPlan,
         declared: &Container,
-        live: &Live,
+        live: &LiveContainer,
         settings: &PlanSettings,
     ) -> BaseComparison {
         let Self::Known(base) = self else {
             return label::label_all(plan, Label::Unknown);
         };
         let before = find_declaration(&base.containers, declared);
-        let before = before.and_then(|before| Some((before, comparable(before, declared)?)));
-        let Some((before, at_base)) = before else {
-            // There is none that the branch could have changed.
+        let before = before.and_then(|before| Some((before, comparable_part(before, declared)?)));
+        let Some((before, comparable_base)) = before else {
+            // The base has no declaration of it, so every step comes from the branch.
             return label::label_all(plan, Label::Change);
         };
-        let base_plan = plan_container(&at_base, live, settings);
-        let pair = label::BranchPair { head: declared, base: &at_base, base_plan: &base_plan };
-        let mut comparison = pair.compare(plan, &settings.caller);
+        let base_plan = plan_container(&comparable_base, live, settings);
+        let declarations = label::DeclarationPair {
+            head: declared,
+            base: &comparable_base,
+            base_plan: &base_plan,
+        };
+        let mut comparison = declarations.label_steps(plan, &settings.caller);
         // A group that no longer exists is created again for its new contents.
         if base.groups_with_changes.contains(&declared.path.to_lowercase()) {
             label::include_creation(&mut plan.findings.steps);
         }
-        if label::is_in_place(before, declared) {
-            let summary = |problem: &Problem| {
+        if label::has_same_paths(before, declared) {
+            let problem_identity = |problem: &Problem| {
                 (problem.address.clone(), problem.code, problem.message.clone())
             };
-            let base_problems: BTreeSet<_> = base_plan.problems.iter().map(summary).collect();
+            let base_problems: BTreeSet<_> =
+                base_plan.problems.iter().map(problem_identity).collect();
             let drift_problems = plan.problems.iter().filter(|problem| {
-                base_problems.contains(&summary(problem))
+                base_problems.contains(&problem_identity(problem))
                     && declares_same(before, declared, &problem.address)
             });
             comparison.problems = drift_problems.cloned().collect();
@@ -202,7 +208,7 @@ impl Base {
         for container in containers {
             let Some(before) = find_declaration(&base.containers, container) else { continue };
             for section in &mut container.sections {
-                if let Some(before) = before.section(section.section.section) {
+                if let Some(before) = before.section(section.kind.section) {
                     add_former_identities(section, before);
                 }
             }
@@ -217,15 +223,16 @@ impl Base {
         for (path, before) in &base.containers {
             let declared_path = moves.declared_path(path);
             match branch_outline.0.get(&declared_path.to_lowercase()) {
-                None if moves.declares(path) || before.lifecycle.is_absent().is_some() => {}
+                None if moves.declares(path) || before.lifecycle.absent_origin().is_some() => {}
                 None => removed_addresses.push(before.address()),
                 // It is deleted with all that is in it.
                 Some(None) => {}
                 Some(Some(declared)) => {
                     let address = Address::container(declared_path);
-                    let sections = before.sections.iter().map(|section| section.section.section);
-                    let lost = sections.filter(|section| !declared.contains(section));
-                    removed_addresses.extend(lost.map(|section| address.section(section)));
+                    let sections = before.sections.iter().map(|section| section.kind.section);
+                    let dropped_sections = sections.filter(|section| !declared.contains(section));
+                    removed_addresses
+                        .extend(dropped_sections.map(|section| address.section(section)));
                 }
             }
         }
@@ -236,26 +243,27 @@ impl Base {
     /// was removed if they have a policy for unlisted projects. Keeps all if the base is not known.
     pub fn changed_containers(&self, mut containers: Vec<Container>) -> Vec<Container> {
         let Self::Known(base) = self else { return containers };
-        let paths: BTreeSet<_> = containers.iter().map(|one| one.path.to_lowercase()).collect();
+        let paths: BTreeSet<_> =
+            containers.iter().map(|declared| declared.path.to_lowercase()).collect();
         let removed_paths: Vec<_> =
             base.containers.keys().filter(|path| !paths.contains(*path)).collect();
         containers.retain(|container| {
             let path_prefix = format!("{}/", container.path.to_lowercase());
-            let lost_declarations = container.lifecycle.unlisted_projects.is_some()
+            let has_dropped_project = container.lifecycle.unlisted_projects.is_some()
                 && removed_paths.iter().any(|path| path.starts_with(&path_prefix));
-            lost_declarations || differs(&base.containers, container)
+            has_dropped_project || has_changed(&base.containers, container)
         });
         containers
     }
 }
 
 /// True if `container` differs from its declaration in `base`.
-fn differs(base: &BTreeMap<String, Container>, container: &Container) -> bool {
+fn has_changed(base: &BTreeMap<String, Container>, container: &Container) -> bool {
     let before = base.get(&container.path.to_lowercase());
     before.is_none_or(|before| declared_values(before) != declared_values(container))
 }
 
-/// True if both declare the same at `address`, and in it. A problem there hides what differs.
+/// True if both declare the same at `address` and below it. A problem there hides the differences.
 fn declares_same(before: &Container, current: &Container, address: &Address) -> bool {
     let Address { section, entry, .. } = address;
     let [before, current] = [before, current].map(|declared| {
@@ -275,40 +283,43 @@ fn find_declaration<'b>(
     container: &Container,
 ) -> Option<&'b Container> {
     let mut paths = std::iter::once(&*container.path).chain(container.former_paths());
-    let found = paths.find_map(|path| base.get(&path.to_lowercase()));
-    found.filter(|found| found.scope == container.scope)
+    let declaration = paths.find_map(|path| base.get(&path.to_lowercase()));
+    declaration.filter(|declaration| declaration.scope == container.scope)
 }
 
 /// Adds the base's identity to each entry of one section, unless another entry has that identity
 /// now. Entries are the same if the service stores the same name for them.
 fn add_former_identities(section: &mut DeclaredSection, before: &DeclaredSection) {
-    let kind = section.section;
+    let kind = section.kind;
     let Some(field) = kind.table().get(FORMER_FIELD).map(|spec| spec.name) else { return };
-    let identify = |entry: &DesiredEntry| kind.identify(&forms::plain_fields(&entry.values()));
+    let identify = |entry: &DeclaredEntry| kind.identify(&forms::plain_fields(&entry.values()));
     let identities: Vec<_> = section.entries.iter().map(identify).collect();
     for (at, entry) in section.entries.iter_mut().enumerate() {
         let former = before.entries.iter().filter(|old| old.key == entry.key).find_map(|old| {
-            let was = identify(old);
-            let is_it =
-                was.service_name.is_some() && was.service_name == identities[at].service_name;
-            let key = was.keys.into_iter().next().filter(|_| is_it)?;
+            let old_identity = identify(old);
+            let is_same_entry = old_identity.service_name.is_some()
+                && old_identity.service_name == identities[at].service_name;
+            let key = old_identity.keys.into_iter().next().filter(|_| is_same_entry)?;
             let value = old.values().get(kind.identity.last()?)?.text()?.to_owned();
             identities.iter().all(|identity| !identity.keys.contains(&key)).then_some(value)
         });
         if let Some(former) = former {
-            let written = entry.values().get(field).and_then(Value::list).cloned();
-            let all: Vec<_> = written.into_iter().flatten().chain([former.into()]).collect();
-            let value = Sourced { value: Value::Plain(all.into()), origin: entry.origin.clone() };
+            let declared_former = entry.values().get(field).and_then(Value::list).cloned();
+            let former_names: Vec<_> =
+                declared_former.into_iter().flatten().chain([former.into()]).collect();
+            let value =
+                Sourced { value: Value::Plain(former_names.into()), origin: entry.origin.clone() };
             entry.fields = entry.fields.iter().chain([(field, value)]).collect();
         }
     }
 }
 
-/// The part of the base's declaration that `head` declares too and that was read for it. `None` if
-/// the base declared nothing there, or the deletion of the container.
-fn comparable(base: &Container, head: &Container) -> Option<Container> {
+/// The sections of the base's declaration that `head` also declares: only these were read. `None` if
+/// the two cannot be compared, because only one declares the container absent, or only the base
+/// watches it.
+fn comparable_part(base: &Container, head: &Container) -> Option<Container> {
     let [base_deletes, head_deletes] =
-        [base, head].map(|declared| declared.lifecycle.is_absent().is_some());
+        [base, head].map(|declared| declared.lifecycle.absent_origin().is_some());
     if base_deletes != head_deletes || (base.is_watched && !head.is_watched) {
         return None;
     }
@@ -316,17 +327,17 @@ fn comparable(base: &Container, head: &Container) -> Option<Container> {
     comparable.path = head.path.clone();
     comparable.is_watched = false;
     comparable.lifecycle.unlisted_projects = None;
-    comparable.sections.retain(|section| head.section(section.section.section).is_some());
+    comparable.sections.retain(|section| head.section(section.kind.section).is_some());
     Some(comparable)
 }
 
 impl Plan {
     /// The number of steps for each label, without excluded ones.
-    pub fn labels(&self) -> BTreeMap<Label, usize> {
-        let mut labels = BTreeMap::new();
+    pub fn label_counts(&self) -> BTreeMap<Label, usize> {
+        let mut counts = BTreeMap::new();
         for label in self.steps.iter().filter_map(|step| step.label) {
-            *labels.entry(label).or_default() += 1;
+            *counts.entry(label).or_default() += 1;
         }
-        labels
+        counts
     }
 }

@@ -1,15 +1,15 @@
-//! Removes from the declarations what a run excludes.
+//! Removes the parts of declarations that a run excludes.
 
 use super::label::is_excluded_label;
 use crate::{
     address::Glob,
-    desired::{Container, Declared},
+    desired::{Container, DeclaredFields},
     diff::{Action, Step},
     kind::Shape,
     plan::ContainerPlan,
 };
 
-/// A declaration without the excluded parts.
+/// The part of a container's declaration that belongs to the branch.
 #[derive(Clone, Debug)]
 pub enum BranchPart {
     /// The whole container: nothing is excluded.
@@ -37,11 +37,10 @@ impl BranchPart {
             let at = remaining.section_names().position(|name| Some(name) == step.address.section);
             let Some(at) = at else { continue };
             let section = &mut remaining.sections[at];
-            section.extra_fields = section.names().map(str::to_owned).collect();
-            if section.section.shape != Shape::List {
-                // A part of the container that is created, removed or switched is excluded as a
-                // whole.
-                if step.action != Action::Update || section.section.shape == Shape::Switch {
+            section.extra_fields = section.field_names().map(str::to_owned).collect();
+            if section.kind.shape != Shape::List {
+                // A mapping that is created or removed, and a switch, are excluded as a whole.
+                if step.action != Action::Update || section.kind.shape == Shape::Switch {
                     remaining.sections.remove(at);
                 } else {
                     section
@@ -51,7 +50,7 @@ impl BranchPart {
                 }
                 continue;
             }
-            let name = step.live_entry().map(|live| section.section.name(live.fields.raw()));
+            let name = step.live_entry().map(|live| section.kind.entry_name(live.fields.raw()));
             let position = section.entries.iter().position(|entry| {
                 section.address_of(entry, &address) == step.address
                     || (step.is_copy && Some(&entry.key) == name.as_ref())
@@ -61,15 +60,15 @@ impl BranchPart {
                     if step.action == Action::Update
                         && !step.changes.iter().any(|change| {
                             is_excluded_label(change.label)
-                                && section.section.identity.contains(&&*change.field)
+                                && section.kind.identity.contains(&&*change.field)
                         }) =>
                 {
                     drop_excluded(&mut section.entries[position].fields, step);
                 }
                 position => {
-                    let removed = position.map(|position| section.entries.remove(position).key);
-                    let names = [name, removed].into_iter().flatten();
-                    section.unmanaged.extend(names.map(|name| Glob::exact(&name)));
+                    let removed_key = position.map(|position| section.entries.remove(position).key);
+                    let unmanaged_names = [name, removed_key].into_iter().flatten();
+                    section.unmanaged_globs.extend(unmanaged_names.map(|name| Glob::exact(&name)));
                 }
             }
         }
@@ -84,7 +83,7 @@ fn has_excluded_part(step: &Step) -> bool {
 }
 
 /// Removes from `fields` those that `step` excludes.
-fn drop_excluded(fields: &mut Declared, step: &Step) {
+fn drop_excluded(fields: &mut DeclaredFields, step: &Step) {
     let remaining_fields = fields.iter().filter(|(name, _)| {
         step.change(name).is_none_or(|change| !is_excluded_label(change.label))
     });
@@ -97,7 +96,7 @@ pub fn excluded_steps(steps: &[Step], includes_all: bool) -> Vec<Step> {
         .iter()
         .filter(|step| includes_all || has_excluded_part(step))
         .map(|step: &Step| {
-            let mut step = Step { calls: Vec::new(), sends: Vec::new(), ..step.clone() };
+            let mut step = Step { calls: Vec::new(), planned_calls: Vec::new(), ..step.clone() };
             if !includes_all && !is_excluded_label(step.label) {
                 step.changes.retain(|change| is_excluded_label(change.label));
                 step.label = step.changes.iter().filter_map(|change| change.label).min();

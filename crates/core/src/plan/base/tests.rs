@@ -1,4 +1,4 @@
-//! Tests of every combination of base, branch and live state.
+//! Tests of labels: every combination of base, branch and live state.
 
 use std::sync::Arc;
 
@@ -7,18 +7,20 @@ use serde_json::json;
 use super::*;
 use crate::{
     address::Glob,
-    desired::{ContainerLife, CreationPolicy, Declared, EntryPresence, Unlisted, testing::shop},
+    desired::{
+        ContainerLifecycle, CreationPolicy, DeclaredFields, EntryPresence, Unlisted, testing::shop,
+    },
     diff::Action,
-    kind::{FieldSelection, Former, Target},
+    kind::{FieldSelection, FormerLocation, Target},
     live::{
         Presence,
-        testing::{here_reading, live_container},
+        testing::{live_container, live_container_with},
     },
     plan::tests::settings,
     value::Json,
 };
 
-/// A variable as the service answers.
+/// A variable as the service returns it.
 fn variable(key: &str, value: &str) -> Json {
     json!({
         "key": key, "environment_scope": "*", "value": value, "variable_type": "env_var",
@@ -28,15 +30,19 @@ fn variable(key: &str, value: &str) -> Json {
 
 const VALUES: [Option<&str>; 3] = [None, Some("a"), Some("b")];
 
-fn all() -> impl Iterator<Item = [Option<&'static str>; 3]> {
+fn all_combinations() -> impl Iterator<Item = [Option<&'static str>; 3]> {
     let each = |base| VALUES.into_iter().map(move |head| (base, head));
     let pairs = VALUES.into_iter().flat_map(each);
     pairs.flat_map(|(base, head)| VALUES.into_iter().map(move |live| [base, head, live]))
 }
 
-/// The plan against a base: for each step its label and those of its changes, then the rest of the
-/// comparison.
-fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, BaseComparison) {
+/// Plans `head` and compares with `base`: for each step its label and those of its changes as text, and
+/// the comparison.
+fn compare_with_base(
+    base: &Container,
+    head: &Container,
+    live: &LiveContainer,
+) -> (Vec<String>, BaseComparison) {
     let settings = settings(&[]);
     let mut plan = plan_container(head, live, &settings);
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
@@ -52,7 +58,7 @@ fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, BaseCo
 }
 
 /// The label of a value's difference.
-fn label(base: Option<&str>, head: &str, live: Option<&str>) -> Label {
+fn expected_label(base: Option<&str>, head: &str, live: Option<&str>) -> Label {
     match base {
         None => Label::Change,
         Some(base) if base == head => Label::Drift,
@@ -70,7 +76,10 @@ fn what_the_branch_no_longer_declares_is_named() {
             value: Arc::from(*path),
             origin: crate::desired::testing::origin(1),
         });
-        let life = ContainerLife { previously: previously.collect(), ..ContainerLife::default() };
+        let life = ContainerLifecycle {
+            former_paths: previously.collect(),
+            ..ContainerLifecycle::default()
+        };
         Container { path: path.into(), lifecycle: life, ..shop(&sections, Unlisted::Report) }
     };
     let both = json!({"settings": {"description": "a"}, "variables": []});
@@ -91,7 +100,7 @@ fn what_the_branch_no_longer_declares_is_named() {
         base.removed_declarations(&here, &moves).iter().map(ToString::to_string).collect();
     assert_eq!(gone, ["acme/a", "acme/b#variables"]);
     assert_eq!(Base::Unknown.removed_declarations(&here, &moves), []);
-    // What is to be absent is in the plan.
+    // A project declared absent is in the plan.
     let absent =
         Sourced { value: EntryPresence::Absent, origin: crate::desired::testing::origin(1) };
     let mut removed = at("acme/a", json!({}), &[]);
@@ -108,15 +117,15 @@ fn the_label_of_a_field_depends_on_base_branch_and_live_value() {
         let fields = value.map_or_else(|| json!({}), |value| json!({"description": value}));
         shop(&json!({"settings": fields}), Unlisted::Report)
     };
-    for [base, head, live] in all() {
+    for [base, head, live] in all_combinations() {
         let (base_declared, declared) = (declare(base), declare(head));
         let there = json!({"settings": {"description": live}});
         let live_state =
-            here_reading(&declared, &there, FieldSelection::Only(&["description"].into()));
-        let (steps, against) = said(&base_declared, &declared, &live_state);
+            live_container_with(&declared, &there, FieldSelection::Only(&["description"].into()));
+        let (steps, against) = compare_with_base(&base_declared, &declared, &live_state);
         let about = format!("base {base:?}, head {head:?}, live {live:?}");
         let expected = head.filter(|_| head != live).map(|head| {
-            let label = label(base, head, live);
+            let label = expected_label(base, head, live);
             format!("Update {label:?} description={label:?}")
         });
         assert_eq!(steps, Vec::from_iter(expected), "{about}");
@@ -134,17 +143,17 @@ fn the_label_of_an_entry_depends_on_base_branch_and_live_state() {
         )
     };
     for policy in [Unlisted::Report, Unlisted::Delete] {
-        for [base, head, live] in all() {
+        for [base, head, live] in all_combinations() {
             let declare = |value| shop(&json!({"variables": entries(value)}), policy);
             let (base_declared, declared) = (declare(base), declare(head));
             let there = Json::from_iter(live.map(|value| variable("K", value)));
             let there = json!({"variables": there});
-            let live_state = here_reading(&declared, &there, FieldSelection::All);
-            let (steps, against) = said(&base_declared, &declared, &live_state);
+            let live_state = live_container_with(&declared, &there, FieldSelection::All);
+            let (steps, against) = compare_with_base(&base_declared, &declared, &live_state);
             let about = format!("{policy:?}: base {base:?}, head {head:?}, live {live:?}");
             let expected = match (head, live) {
                 (Some(head), Some(_)) if Some(head) != live => {
-                    let label = label(base, head, live);
+                    let label = expected_label(base, head, live);
                     Some(format!("Update {label:?} value={label:?}"))
                 }
                 // Somebody removed the live entry.
@@ -193,8 +202,9 @@ fn the_label_of_a_removal_depends_on_which_side_declares_it_absent() {
                 .then(|| json!({"key": "K", "environment_scope": "*", "value": "a"}))
                 .into_iter()
                 .collect();
-            let live_state = here_reading(&own, &json!({"variables": there}), FieldSelection::All);
-            let (steps, against) = said(&before, &own, &live_state);
+            let live_state =
+                live_container_with(&own, &json!({"variables": there}), FieldSelection::All);
+            let (steps, against) = compare_with_base(&before, &own, &live_state);
             assert_eq!(steps, expected, "{base:?} {live}");
             assert_eq!(
                 !against.already.is_empty(),
@@ -210,7 +220,7 @@ fn the_label_of_a_creation_depends_on_which_side_declares_it() {
     let declare = |may: bool, description: &str| {
         let mut own = shop(&json!({"settings": {"description": description}}), Unlisted::Report);
         if may {
-            own.create = CreationPolicy::Allowed(Declared::default());
+            own.create = CreationPolicy::Allowed(DeclaredFields::default());
         }
         own
     };
@@ -241,7 +251,7 @@ fn removing_watch_makes_a_difference_a_change_of_the_branch() {
     let own = shop(&json!({"settings": {"description": "a"}}), Unlisted::Report);
     let watched = Container { is_watched: true, ..own.clone() };
     let live = live_container(&own, &json!({"settings": {"description": "b"}}));
-    assert_eq!(said(&watched, &own, &live).0, ["Update Change description=Change"]);
+    assert_eq!(compare_with_base(&watched, &own, &live).0, ["Update Change description=Change"]);
 }
 
 /// Watched differences have labels, as steps have.
@@ -287,7 +297,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         ],
     });
     let (before, head) = (shop(&base, Unlisted::Delete), shop(&own, Unlisted::Delete));
-    let (live, settings) = (here_reading(&head, &there, FieldSelection::All), settings(&[]));
+    let (live, settings) = (live_container_with(&head, &there, FieldSelection::All), settings(&[]));
     let mut plan = plan_container(&head, &live, &settings);
     Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
     let BranchPart::Some(rest) = BranchPart::from_labels(&head, &plan) else {
@@ -356,7 +366,7 @@ fn a_rename_is_drift_only_if_the_base_renames_the_same_entry() {
         let head = label("ops", &["bug"]);
         let mut live = live_container(&head, &there);
         live.entries_above.insert("labels", Vec::new());
-        assert_eq!(said(&base, &head, &live).0, [expected]);
+        assert_eq!(compare_with_base(&base, &head, &live).0, [expected]);
     }
 }
 
@@ -387,7 +397,7 @@ fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
     };
     let base = project("a", "nobody");
     let mut moved = live_container(&base, &json!({"settings": {"description": "a"}}));
-    moved.presence = Presence::Moved { to: Some("acme/store".into()) };
+    moved.presence = Presence::Redirected { new_path: Some("acme/store".into()) };
     let sections = json!({"settings": {"description": "a"}, "protected_branches": []});
     let mut there = live_container(&base, &sections);
     there.names.insert(crate::field::NamedObject::User, "nobody", None);
@@ -409,7 +419,7 @@ fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
 }
 
 /// The steps of `head` against a base, each with its label, in the order of their addresses.
-fn labelled(base: &Container, head: &Container, live: &Live) -> Vec<String> {
+fn labelled_steps(base: &Container, head: &Container, live: &LiveContainer) -> Vec<String> {
     let settings = settings(&[]);
     let mut plan = plan_container(head, live, &settings);
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
@@ -423,7 +433,7 @@ fn labelled(base: &Container, head: &Container, live: &Live) -> Vec<String> {
     lines
 }
 
-/// Of two that are alike nothing may be left where one is changed, and no other copy goes.
+/// If the branch changes an entry, its copy is removed too; copies of other entries stay.
 #[test]
 fn a_copy_is_removed_if_the_branch_changes_its_original() {
     let hook = |id: u64, url: &str| {
@@ -445,7 +455,7 @@ fn a_copy_is_removed_if_the_branch_changes_its_original() {
         shop(&json!({"hooks": [one("a"), one("b")], "badges": badges}), Unlisted::Report)
     };
     let base = declare(None);
-    let live = |head: &Container| here_reading(head, &there, FieldSelection::All);
+    let live = |head: &Container| live_container_with(head, &there, FieldSelection::All);
     for (changed, expected) in [
         (None, vec!["badges/a@6 Drift", "hooks/a@2 Drift", "hooks/b@4 Drift"]),
         (
@@ -459,11 +469,11 @@ fn a_copy_is_removed_if_the_branch_changes_its_original() {
     ] {
         let head = declare(changed);
         let expected: Vec<_> = expected.iter().map(|line| format!("acme/shop#{line}")).collect();
-        assert_eq!(labelled(&base, &head, &live(&head)), expected, "{changed:?}");
+        assert_eq!(labelled_steps(&base, &head, &live(&head)), expected, "{changed:?}");
     }
 }
 
-/// What a change of this branch names is created for it although it only drifted, and nothing else.
+/// If a change of the branch names drifted entries, these are created too, and no others.
 #[test]
 fn drifted_entries_that_a_change_names_are_created() {
     let declare = |branches: Json| {
@@ -487,7 +497,7 @@ fn drifted_entries_that_a_change_names_are_created() {
             rule("main", dave),
             vec!["members/bob Drift", "members/carol Drift", "protected_branches/main Change"],
         ),
-        // It only drifted itself.
+        // The branch does not change the rule itself.
         (
             rule("main", bob.clone()),
             rule("main", bob),
@@ -495,7 +505,7 @@ fn drifted_entries_that_a_change_names_are_created() {
         ),
     ] {
         let (base, head) = (declare(before), declare(now));
-        let mut live = here_reading(&head, &there, FieldSelection::All);
+        let mut live = live_container_with(&head, &there, FieldSelection::All);
         live.levels_above = Some(std::sync::Arc::default());
         live.group_above = Some(std::sync::Arc::default());
         live.users_with_access = Some(Ok(std::collections::BTreeSet::new()));
@@ -503,11 +513,11 @@ fn drifted_entries_that_a_change_names_are_created() {
             live.names.insert(crate::field::NamedObject::User, name, Some(11 + at as u64));
         }
         let expected: Vec<_> = expected.iter().map(|line| format!("acme/shop#{line}")).collect();
-        assert_eq!(labelled(&base, &head, &live), expected, "{:?}", head.sections);
+        assert_eq!(labelled_steps(&base, &head, &live), expected, "{:?}", head.sections);
     }
 }
 
-/// A base that keeps the project archived says nothing of what it would remove.
+/// If the base keeps the project archived, its removals are unknown.
 #[test]
 fn a_removal_is_unknown_where_the_base_may_have_removed_it_too() {
     let declare = |archived: bool, policy| {
@@ -516,30 +526,33 @@ fn a_removal_is_unknown_where_the_base_may_have_removed_it_too() {
     };
     let head = declare(false, Unlisted::Delete);
     let there = json!({"archived": {"archived": true}, "variables": [variable("K", "a")]});
-    let mut live = here_reading(&head, &there, FieldSelection::All);
-    if let Presence::Here(_, facts) = &mut live.presence {
+    let mut live = live_container_with(&head, &there, FieldSelection::All);
+    if let Presence::Existing(_, facts) = &mut live.presence {
         facts.is_archived = true;
     }
     for (policy, label) in [(Unlisted::Delete, "Unknown"), (Unlisted::Report, "Change")] {
-        let found = labelled(&declare(true, policy), &head, &live);
+        let found = labelled_steps(&declare(true, policy), &head, &live);
         let removal = found.iter().find(|line| line.contains("variables/K"));
         assert_eq!(removal, Some(&format!("acme/shop#variables/K@* {label}")), "{found:?}");
     }
 }
 
-/// The branch removes an entry that the base leaves to whoever manages it.
+/// The branch removes an entry that the base declares as managed elsewhere.
 #[test]
 fn a_removal_is_a_change_if_the_base_does_not_manage_the_entry() {
     let head = shop(&json!({"variables": []}), Unlisted::Delete);
     let mut base = head.clone();
-    base.sections[0].unmanaged = vec![Glob::for_names("K@*").unwrap()];
-    let live =
-        here_reading(&head, &json!({"variables": [variable("K", "a")]}), FieldSelection::All);
-    assert_eq!(said(&base, &head, &live).0, ["Delete Change"]);
+    base.sections[0].unmanaged_globs = vec![Glob::for_names("K@*").unwrap()];
+    let live = live_container_with(
+        &head,
+        &json!({"variables": [variable("K", "a")]}),
+        FieldSelection::All,
+    );
+    assert_eq!(compare_with_base(&base, &head, &live).0, ["Delete Change"]);
 }
 
-/// The base would remove an unlisted entry. The branch declares it: with its live value, there is
-/// nothing left to do; with another one, there is a step.
+/// The base would remove an unlisted entry, and the branch declares it. With its live value there is no
+/// step; with another value there is one.
 #[test]
 fn a_removal_by_the_base_is_settled_only_if_the_branch_declares_the_live_state() {
     let declare = |value: Option<&str>| {
@@ -549,9 +562,12 @@ fn a_removal_by_the_base_is_settled_only_if_the_branch_declares_the_live_state()
     };
     for (own, settled) in [("a", true), ("b", false)] {
         let head = declare(Some(own));
-        let live =
-            here_reading(&head, &json!({"variables": [variable("K", "a")]}), FieldSelection::All);
-        let (steps, against) = said(&declare(None), &head, &live);
+        let live = live_container_with(
+            &head,
+            &json!({"variables": [variable("K", "a")]}),
+            FieldSelection::All,
+        );
+        let (steps, against) = compare_with_base(&declare(None), &head, &live);
         assert_eq!((steps.is_empty(), !against.already.is_empty()), (settled, settled), "{own}");
     }
 }
@@ -568,11 +584,11 @@ fn a_field_that_both_declare_alike_is_drift_even_if_the_base_has_no_plan_for_it(
     let head = declare(false, Some("a"));
     let there = json!({"archived": {"archived": true}, "settings": {"description": "b"}});
     let mut live = live_container(&head, &there);
-    if let Presence::Here(_, facts) = &mut live.presence {
+    if let Presence::Existing(_, facts) = &mut live.presence {
         facts.is_archived = true;
     }
     for (base, label) in [(Some("a"), "Drift"), (Some("c"), "Change"), (None, "Change")] {
-        let found = labelled(&declare(true, base), &head, &live);
+        let found = labelled_steps(&declare(true, base), &head, &live);
         assert!(found.contains(&format!("acme/shop#settings {label}")), "{base:?} {found:?}");
     }
 }
@@ -588,7 +604,8 @@ fn a_missing_or_needless_part_of_the_project_is_left_as_a_whole() {
         };
         let (before, head) = (declare("merge"), declare("ff"));
         let there = json!({"settings": {"merge_method": "merge"}, "push_rule": there});
-        let (live, settings) = (here_reading(&head, &there, FieldSelection::All), settings(&[]));
+        let (live, settings) =
+            (live_container_with(&head, &there, FieldSelection::All), settings(&[]));
         let mut plan = plan_container(&head, &live, &settings);
         assert_eq!(plan.steps.len(), 2, "{plan:?}");
         Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
@@ -610,8 +627,8 @@ fn a_creation_is_a_change_unless_the_base_declares_the_entry_present() {
     };
     let head = declare(false, Some(variable("K", "a")));
     let there = json!({"archived": {"archived": true}, "variables": []});
-    let mut live = here_reading(&head, &there, FieldSelection::All);
-    if let Presence::Here(_, facts) = &mut live.presence {
+    let mut live = live_container_with(&head, &there, FieldSelection::All);
+    if let Presence::Existing(_, facts) = &mut live.presence {
         facts.is_archived = true;
     }
     let absent = json!({"key": "K", "environment_scope": "*", "state": "absent"});
@@ -621,25 +638,25 @@ fn a_creation_is_a_change_unless_the_base_declares_the_entry_present() {
         (Some(absent), "Change"),
         (None, "Change"),
     ] {
-        let found = labelled(&declare(true, base), &head, &live);
+        let found = labelled_steps(&declare(true, base), &head, &live);
         let creation = found.iter().find(|line| line.contains("variables/K"));
         assert_eq!(creation, Some(&format!("acme/shop#variables/K@* {label}")), "{found:?}");
     }
 }
 
-/// The base would move it too, but only since the branch says where it was.
+/// Without the former path, the base would not move the project, so the move is a change.
 #[test]
 fn a_move_is_drift_only_if_the_base_declares_the_former_path() {
     let declare = |former: &[&str]| {
         let mut own = shop(&json!({}), Unlisted::Report);
-        own.lifecycle.previously =
+        own.lifecycle.former_paths =
             former.iter().map(|path| crate::desired::testing::former_path(path)).collect();
         own
     };
     let head = declare(&["acme/old"]);
     let mut live = live_container(&head, &json!({}));
-    if let Presence::Here(target, _) = &mut live.presence {
-        target.former = Some(Former {
+    if let Presence::Existing(target, _) = &mut live.presence {
+        target.former = Some(FormerLocation {
             path: "acme/old".into(),
             is_transferred: false,
             is_renamed: true,
@@ -647,14 +664,14 @@ fn a_move_is_drift_only_if_the_base_declares_the_former_path() {
         });
     }
     for (former, label) in [(&["acme/old"][..], "Drift"), (&[], "Change")] {
-        assert_eq!(labelled(&declare(former), &head, &live), [format!("acme/shop {label}")]);
+        assert_eq!(labelled_steps(&declare(former), &head, &live), [format!("acme/shop {label}")]);
     }
 }
 
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
-/// The parts of a project that a branch may change: each is not there, or there in one of two forms.
+/// The parts of a project that a branch may change. Form 0: absent; forms 1 and 2: two different values.
 const PARTS: [&str; 9] = [
     "description",
     "builds_access_level",
@@ -667,8 +684,8 @@ const PARTS: [&str; 9] = [
     "variables",
 ];
 
-/// How `part` is declared in a form.
-fn declared(part: &str, form: u8) -> Option<Json> {
+/// The declaration of `part` in this form.
+fn declared_part(part: &str, form: u8) -> Option<Json> {
     let is_second = form == 2;
     let level = if is_second { "maintainer" } else { "developer" };
     (form > 0).then(|| match part {
@@ -689,13 +706,13 @@ fn declared(part: &str, form: u8) -> Option<Json> {
     })
 }
 
-/// How the service shows `part` in a form.
-fn shown(part: &str, form: u8) -> Json {
+/// The live state of `part` in this form.
+fn live_part(part: &str, form: u8) -> Json {
     let is_second = form == 2;
     let level = if is_second { 40 } else { 30 };
     let rows = |row| Json::from_iter((form > 0).then_some(row));
     match part {
-        "description" => declared(part, form).unwrap_or_default(),
+        "description" => declared_part(part, form).unwrap_or_default(),
         "builds_access_level" => ["disabled", "enabled", "private"][usize::from(form)].into(),
         "archived" => json!({"archived": form == 2}),
         "members" => {
@@ -723,7 +740,7 @@ fn project(forms: &[u8]) -> Container {
     let mut sections = crate::value::Object::new();
     let mut settings = crate::value::Object::new();
     for (part, form) in PARTS.iter().zip(forms) {
-        let declared = declared(part, *form);
+        let declared = declared_part(part, *form);
         let is_setting = ["description", "builds_access_level"].contains(part);
         if is_setting { &mut settings } else { &mut sections }
             .extend(declared.map(|json| ((*part).to_owned(), json)));
@@ -732,27 +749,27 @@ fn project(forms: &[u8]) -> Container {
     shop(&sections.into(), Unlisted::Report)
 }
 
-/// Its live state.
-fn live(declared: &Container, forms: &[u8]) -> Live {
-    let part = |at: usize| shown(PARTS[at], forms[at]);
+/// The live state of the project with each part in the form of `forms`.
+fn live_project(declared: &Container, forms: &[u8]) -> LiveContainer {
+    let part = |at: usize| live_part(PARTS[at], forms[at]);
     let mut there = json!({"settings": {"description": part(0), "builds_access_level": part(1)}});
     for at in 2..PARTS.len() {
         there[PARTS[at]] = part(at);
     }
-    let mut live = here_reading(declared, &there, FieldSelection::All);
-    if let Presence::Here(_, facts) = &mut live.presence {
+    let mut live = live_container_with(declared, &there, FieldSelection::All);
+    if let Presence::Existing(_, facts) = &mut live.presence {
         facts.is_archived = forms[2] == 2;
     }
     live.release = crate::release::DetectedRelease::Known("18.9".parse().unwrap());
     live.levels_above = Some(std::sync::Arc::default());
     live.names.insert(crate::field::NamedObject::User, "alice", Some(11));
     live.names.insert(crate::field::NamedObject::Group, "team", Some(12));
-    live.names.insert_entries("deploy_keys", Ok(crate::kind::Entries::new()));
+    live.names.insert_entries("deploy_keys", Ok(crate::kind::EntryIds::new()));
     live
 }
 
 /// The labelled steps of `head` against `base`.
-fn against(base: &Container, head: &Container, live: &Live) -> Vec<Step> {
+fn label_steps(base: &Container, head: &Container, live: &LiveContainer) -> Vec<Step> {
     let settings = settings(&[]);
     let mut plan = plan_container(head, live, &settings);
     Base::from_containers([base.clone()], &[]).label(&mut plan, head, live, &settings);
@@ -760,23 +777,23 @@ fn against(base: &Container, head: &Container, live: &Live) -> Vec<Step> {
 }
 
 /// The fields that belong to the branch, by step.
-fn written(steps: &[Step]) -> Vec<String> {
-    let of = |step: &Step| {
+fn branch_fields(steps: &[Step]) -> Vec<String> {
+    let line = |step: &Step| {
         let fields = step.changes.iter().filter(|change| !label::is_excluded_label(change.label));
         let fields: Vec<_> = fields.map(|change| &*change.field).collect();
         format!("{} {}", step.address.section.unwrap_or_default(), fields.join(" "))
     };
-    steps.iter().filter(|step| !label::is_excluded_label(step.label)).map(of).collect()
+    steps.iter().filter(|step| !label::is_excluded_label(step.label)).map(line).collect()
 }
 
 /// Access that was taken away by hand is given back only if the branch needs it.
 #[test]
 fn what_drifted_is_written_only_if_a_step_of_the_branch_needs_it() {
-    // A setting, the switch of CI/CD, archived, and what has access, is gone by hand.
+    // By hand: CI/CD switched off, the project archived, the member and the share removed, the key read-only.
     let before = [1, 1, 0, 1, 1, 2, 1, 0, 0];
     let there = [1, 0, 1, 0, 0, 1, 1, 0, 0];
     for (at, form, expected) in [
-        // A text is no name.
+        // The description contains the text of a name, but does not name the member.
         (0, 2, vec!["settings description"]),
         (8, 1, vec!["settings builds_access_level", "variables"]),
         (7, 1, vec!["settings builds_access_level", "pipeline_schedules"]),
@@ -786,8 +803,8 @@ fn what_drifted_is_written_only_if_a_step_of_the_branch_needs_it() {
         let mut after = before;
         after[at] = form;
         let (base, head) = (project(&before), project(&after));
-        let steps = against(&base, &head, &live(&head, &there));
-        let mut found = written(&steps);
+        let steps = label_steps(&base, &head, &live_project(&head, &there));
+        let mut found = branch_fields(&steps);
         found.sort();
         let mut expected: Vec<_> = expected.into_iter().map(str::to_owned).collect();
         expected.sort();
@@ -798,14 +815,14 @@ fn what_drifted_is_written_only_if_a_step_of_the_branch_needs_it() {
     }
 }
 
-/// Checks that what is written was changed by the branch, or leads to what needs it.
+/// Checks that each written step was changed by the branch, or is needed by a step that was.
 fn check_writes(base: &[u8], head: &[u8], there: &[u8]) {
     let own = |part: &str| {
         let at = PARTS.iter().position(|other| *other == part).unwrap();
-        declared(part, base[at]) != declared(part, head[at])
+        declared_part(part, base[at]) != declared_part(part, head[at])
     };
     let (before, after) = (project(base), project(head));
-    let steps = against(&before, &after, &live(&after, there));
+    let steps = label_steps(&before, &after, &live_project(&after, there));
     let needed: Vec<_> = steps
         .iter()
         .filter(|step| !label::is_excluded_label(step.label))

@@ -19,51 +19,51 @@ use crate::{
 /// A step above frees the name before a step below takes it, or takes it afterwards.
 pub(super) fn order_entries(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    let mut of_groups: HashMap<_, Vec<_>> = HashMap::new();
+    let mut group_entries: HashMap<_, Vec<_>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
         let is_taken = [(step.freed_name(), false), (step.taken_name(), true)];
         for (name, is_taken) in is_taken {
             if let Some((section, name, unique)) = unique_above(step, name) {
                 let key = (step.address.path.to_lowercase(), section.section, unique);
-                of_groups.entry(key).or_default().push((at, name, is_taken));
+                group_entries.entry(key).or_default().push((at, name, is_taken));
             }
         }
     }
     for (at, step) in steps.iter().enumerate() {
         let Some((section, name, unique)) = unique_above(step, step.taken_name()) else { continue };
-        // A group may have several entries that exclude each other in a project.
+        // Entries that exclude each other in a project may exist together in a group.
         if step.scope == Scope::Group && !section.is_name_unique_above() {
             continue;
         }
         let path = step.address.path.to_lowercase();
         let conflicts_above = groups_above(&path)
-            .filter_map(|group| of_groups.get(&(group.to_owned(), section.section, unique)))
+            .filter_map(|group| group_entries.get(&(group.to_owned(), section.section, unique)))
             .flatten()
             .filter(|(_, other, _)| section.collides_with_parent(name, other));
-        let mut gone = Vec::new();
+        let mut removed_above = Vec::new();
         for (other, freed_name, is_taken) in conflicts_above {
             if *is_taken {
-                relations.order(*other, &step.address, "a group above would forbid it");
+                relations.add_edge(*other, &step.address, "a group above would forbid it");
             } else {
-                gone.push((&steps[*other].address, *freed_name));
+                removed_above.push((&steps[*other].address, *freed_name));
             }
         }
-        // Another entry of the same section frees its name by a rename.
+        // Skip addresses in the same container: those entries free their names by a rename.
         let taken_above: Vec<_> =
-            step.follows().filter(|taken| taken.path != step.address.path).collect();
-        let stays = taken_above.iter().find(|taken| {
-            !gone.iter().any(|(gone, freed_name)| {
+            step.followed_addresses().filter(|taken| taken.path != step.address.path).collect();
+        let remaining = taken_above.iter().find(|taken| {
+            !removed_above.iter().any(|(gone, freed_name)| {
                 taken.entry.as_deref() == Some(freed_name)
                     && gone.path.eq_ignore_ascii_case(&taken.path)
             })
         });
-        match stays {
+        match remaining {
             Some(taken) => {
                 relations.problems.push(collision_problem(step, section, unique, taken));
             }
             None if !taken_above.is_empty() => {
                 let reason = "the group above has one until then";
-                gone.iter().for_each(|(gone, _)| relations.order(at, gone, reason));
+                removed_above.iter().for_each(|(gone, _)| relations.add_edge(at, gone, reason));
             }
             None => {}
         }

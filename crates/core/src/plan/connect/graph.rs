@@ -1,101 +1,103 @@
-//! Which steps come after which, by edges over any number of steps.
+//! The order of steps as a graph: which steps come after a step, directly or through others.
 //!
-//! As in apply, an edge to a section means its earlier steps. To keep the links linear in the
-//! number of steps, each step has a second node, which comes after the step and after the second
-//! node of the previous step in the section.
+//! An edge to a section means all earlier steps of that section, as in apply. So that the graph grows
+//! only linearly with the number of steps, each step also has a section node. It comes after the step,
+//! and after the section node of the previous step in the section.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::{diff::Step, steps};
 
-/// The links between steps.
+/// The dependencies between steps. The node of a step is its position; its section node is that
+/// position plus the number of steps.
 #[derive(Debug)]
-pub(in crate::plan) struct Graph {
-    /// The nodes that each node comes directly after. The second nodes follow the steps.
+pub(in crate::plan) struct StepGraph {
+    /// For each node, the nodes that come directly before it.
     predecessors: Vec<Vec<usize>>,
-    /// The reverse.
+    /// For each node, the nodes that come directly after it.
     successors: Vec<Vec<usize>>,
 }
 
-impl Graph {
+impl StepGraph {
     pub(in crate::plan) fn from_steps(steps: &[Step]) -> Self {
-        let places: HashMap<_, _> =
+        let positions: HashMap<_, _> =
             steps.iter().enumerate().map(|(at, step)| (&step.address, at)).collect();
-        let mut before = vec![Vec::new(); 2 * steps.len()];
-        // The last step so far of each section.
-        let mut last = HashMap::new();
+        let mut predecessors = vec![Vec::new(); 2 * steps.len()];
+        // The last section node so far of each section.
+        let mut last_nodes = HashMap::new();
         for (at, step) in steps.iter().enumerate() {
             let path = &step.address.path;
-            before[at].extend(step.after.iter().filter_map(
-                |edge| match places.get(&edge.address) {
-                    Some(one) => Some(*one),
+            predecessors[at].extend(step.after.iter().filter_map(|edge| {
+                match positions.get(&edge.address) {
+                    Some(position) => Some(*position),
                     None if edge.address.path != *path || edge.address.entry.is_some() => None,
-                    None => last.get(&(path, edge.address.section)).copied(),
-                },
-            ));
+                    None => last_nodes.get(&(path, edge.address.section)).copied(),
+                }
+            }));
             let section_node = steps.len() + at;
-            before[section_node].push(at);
-            before[section_node].extend(last.insert((path, step.address.section), section_node));
+            predecessors[section_node].push(at);
+            predecessors[section_node]
+                .extend(last_nodes.insert((path, step.address.section), section_node));
         }
-        let mut after = vec![Vec::new(); before.len()];
-        for (at, others) in before.iter().enumerate() {
-            others.iter().for_each(|other| after[*other].push(at));
+        let mut successors = vec![Vec::new(); predecessors.len()];
+        for (at, others) in predecessors.iter().enumerate() {
+            others.iter().for_each(|other| successors[*other].push(at));
         }
-        Self { predecessors: before, successors: after }
+        Self { predecessors, successors }
     }
 
-    /// The step at `first`, and those that come after it.
-    pub(in crate::plan) fn followers(&self, first: usize) -> HashSet<usize> {
-        let mut found = HashSet::new();
-        self.visit_followers(first, |at| found.insert(at));
-        found
+    /// The node `start`, and all nodes that come after it.
+    pub(in crate::plan) fn followers(&self, start: usize) -> HashSet<usize> {
+        let mut followers = HashSet::new();
+        self.visit_followers(start, |node| followers.insert(node));
+        followers
     }
 
-    fn visit_followers(&self, first: usize, mut is_new: impl FnMut(usize) -> bool) {
-        let mut open = vec![first];
-        while let Some(at) = open.pop() {
+    fn visit_followers(&self, start: usize, mut mark_visited: impl FnMut(usize) -> bool) {
+        let mut pending = vec![start];
+        while let Some(node) = pending.pop() {
             steps::step();
-            if is_new(at) {
-                open.extend(&self.successors[at]);
+            if mark_visited(node) {
+                pending.extend(&self.successors[node]);
             }
         }
     }
 
-    /// The steps that come after themselves, each with another one of its circle.
-    pub(super) fn find_circles(&self) -> Vec<(usize, usize)> {
-        // A node is finished after all that it comes after.
+    /// The steps that are part of a cycle, each with another step of the same cycle.
+    pub(super) fn find_cycles(&self) -> Vec<(usize, usize)> {
+        // List the nodes so that each comes after its predecessors (depth first).
         let (mut seen, mut finished) = (vec![false; self.predecessors.len()], Vec::new());
         for start in 0..self.predecessors.len() {
-            let mut open = vec![(start, false)];
-            while let Some((at, is_finished)) = open.pop() {
+            let mut pending = vec![(start, false)];
+            while let Some((node, is_finished)) = pending.pop() {
                 steps::step();
                 if is_finished {
-                    finished.push(at);
-                } else if !std::mem::replace(&mut seen[at], true) {
-                    open.push((at, true));
-                    open.extend(self.predecessors[at].iter().map(|other| (*other, false)));
+                    finished.push(node);
+                } else if !std::mem::replace(&mut seen[node], true) {
+                    pending.push((node, true));
+                    pending.extend(self.predecessors[node].iter().map(|other| (*other, false)));
                 }
             }
         }
-        // From the last one on, a node reaches exactly its circle among the nodes that are not yet in one.
-        let mut circle = HashMap::new();
+        // In reverse order, the nodes reachable from a node that have no cycle yet are exactly its cycle.
+        let mut cycle_of = HashMap::new();
         for start in finished.into_iter().rev() {
-            self.visit_followers(start, |at| {
-                let is_new = !circle.contains_key(&at);
-                circle.entry(at).or_insert(start);
+            self.visit_followers(start, |node| {
+                let is_new = !cycle_of.contains_key(&node);
+                cycle_of.entry(node).or_insert(start);
                 is_new
             });
         }
         let step_count = self.predecessors.len() / 2;
-        let mut members: HashMap<_, Vec<_>> = HashMap::new();
-        (0..step_count).for_each(|at| members.entry(circle[&at]).or_default().push(at));
+        let mut cycle_members: HashMap<_, Vec<_>> = HashMap::new();
+        (0..step_count).for_each(|at| cycle_members.entry(cycle_of[&at]).or_default().push(at));
         (0..step_count)
             .filter_map(|at| {
-                let mut direct = self.predecessors[at].iter();
-                let direct =
-                    direct.find(|other| **other < step_count && circle[other] == circle[&at]);
-                let other =
-                    direct.or_else(|| members[&circle[&at]].iter().find(|other| **other != at));
+                let mut predecessors = self.predecessors[at].iter();
+                let direct_member = predecessors
+                    .find(|other| **other < step_count && cycle_of[other] == cycle_of[&at]);
+                let other = direct_member
+                    .or_else(|| cycle_members[&cycle_of[&at]].iter().find(|other| **other != at));
                 Some((at, *other?))
             })
             .collect()

@@ -1,5 +1,5 @@
-//! Access of users across containers: what gives it comes before the rules that name them, and what takes
-//! it away after those.
+//! Access of users across containers: it is given before rules name the users, and removed after the
+//! rules no longer name them.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,7 +20,7 @@ use crate::{
 /// Orders steps that change access and steps that need it, and refuses conflicts between them.
 pub(super) fn order_access(steps: &[Step]) -> StepRelations {
     let (mut relations, grants) = (StepRelations::default(), collect_grants(steps));
-    follow_access(steps, &grants, &mut relations);
+    order_needed_access(steps, &grants, &mut relations);
     refuse_outsiders(steps, &grants, &mut relations);
     order_removals(steps, &grants, &mut relations);
     refuse_lower_levels(steps, &grants, &mut relations);
@@ -36,10 +36,10 @@ struct AccessGrant {
 }
 
 /// The grants to each user, by the path of their container in lower case.
-type Grants = HashMap<u64, HashMap<String, AccessGrant>>;
+type GrantsByUser = HashMap<u64, HashMap<String, AccessGrant>>;
 
-fn collect_grants(steps: &[Step]) -> Grants {
-    let mut grants = Grants::new();
+fn collect_grants(steps: &[Step]) -> GrantsByUser {
+    let mut grants = GrantsByUser::new();
     for step in steps {
         for (user, before, after) in step.accesses().filter(|(_, before, after)| before < after) {
             let (address, scope) = (step.address.clone(), step.scope);
@@ -51,15 +51,17 @@ fn collect_grants(steps: &[Step]) -> Grants {
     grants
 }
 
-/// The grants to one user in groups: the project may be shared with any of them.
+/// The grants of `grants` in groups: a project may be shared with any of these groups.
 fn group_grants(grants: &HashMap<String, AccessGrant>) -> impl Iterator<Item = &AccessGrant> {
     grants.values().filter(|grant| grant.scope == Scope::Group)
 }
 
-/// Users named in a rule get access first: in a group above or by its shares, or an outsider in any group.
-fn follow_access(steps: &[Step], grants: &Grants, relations: &mut StepRelations) {
+/// Users named in a rule get access first: in a group above or through its shares; outsiders in any
+/// group.
+fn order_needed_access(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     let reason = Capability::People.order_reason(Scope::Project);
-    let shared = addresses_by_path(steps, |step| step.scope == Scope::Group && raises_share(step));
+    let raised_shares =
+        addresses_by_path(steps, |step| step.scope == Scope::Group && raises_share(step));
     for (at, step) in steps.iter().enumerate() {
         let path = &step.address.path;
         for (user, outsider) in step.needed_users() {
@@ -72,18 +74,18 @@ fn follow_access(steps: &[Step], grants: &Grants, relations: &mut StepRelations)
                 matching_grants.sort_by_key(|grant| &grant.address.path);
             }
             for grant in matching_grants.into_iter().filter(|grant| grant.before == 0) {
-                relations.order(at, &grant.address, reason);
+                relations.add_edge(at, &grant.address, reason);
             }
         }
         if step.needed_users().next().is_some() {
-            values_above(&shared, path)
+            values_above(&raised_shares, path)
                 .flatten()
-                .for_each(|first| relations.order(at, first, reason));
+                .for_each(|first| relations.add_edge(at, first, reason));
         }
     }
 }
 
-/// True if a step shares a group or project with a group, or at a higher level.
+/// True if a step adds a share with a group, or raises its level.
 fn raises_share(step: &Step) -> bool {
     step.effects
         .iter()
@@ -91,21 +93,21 @@ fn raises_share(step: &Step) -> bool {
 }
 
 /// Rules may name only users who have access, or get it in a group.
-fn refuse_outsiders(steps: &[Step], grants: &Grants, relations: &mut StepRelations) {
+fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     let transferred = addresses_by_path(steps, |step| {
         step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }))
     });
     for step in steps {
         let path = step.address.path.to_lowercase();
-        let least = step.scope.choose(MAINTAINER, 1);
+        let min_level = step.scope.choose(MAINTAINER, 1);
         let names = step.needed_users().filter_map(|(user, name)| {
-            let mut all = grants.get(&user).into_iter().flat_map(group_grants);
-            name.filter(|_| !all.any(|grant| grant.after >= least))
+            let mut user_grants = grants.get(&user).into_iter().flat_map(group_grants);
+            name.filter(|_| !user_grants.any(|grant| grant.after >= min_level))
         });
         let names: BTreeSet<_> = names.collect();
-        let itself = (step.scope == Scope::Group).then_some(&*path);
-        let mut places = itself.into_iter().chain(groups_above(&path));
-        if names.is_empty() || places.any(|place| transferred.contains_key(place)) {
+        let own_path = (step.scope == Scope::Group).then_some(&*path);
+        let mut group_paths = own_path.into_iter().chain(groups_above(&path));
+        if names.is_empty() || group_paths.any(|place| transferred.contains_key(place)) {
             continue;
         }
         let names: Vec<_> = names.into_iter().collect();
@@ -121,59 +123,64 @@ fn user_losing_access(step: &Step) -> Option<u64> {
     step.accesses().find(|(.., after)| *after == 0).map(|(user, ..)| user)
 }
 
-/// A user gets access above before it ends below, and the rules that name the user are changed before it ends
-/// in a group. The service also removes a member of a group from what is below it, so new members there come
-/// later.
-fn order_removals(steps: &[Step], grants: &Grants, relations: &mut StepRelations) {
-    let mut by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
+/// Orders removals of members. A user gets access in a group above before losing it below. Rules that
+/// name the user are changed before the user leaves a group. The service also removes a leaving member
+/// from everything below the group, so the user is added there later.
+fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
+    let mut removals_by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
         if let Some(user) = user_losing_access(step) {
-            by_user.entry(user).or_default().insert(step.address.path.to_lowercase(), at);
+            removals_by_user.entry(user).or_default().insert(step.address.path.to_lowercase(), at);
         }
     }
     for (at, step) in steps.iter().enumerate() {
         let path = &step.address.path;
-        let granted = user_losing_access(step).and_then(|user| grants.get(&user));
-        let mut granted = granted.into_iter().flat_map(|all| values_above(all, path));
-        if let Some(first) = granted.find(|grant| grant.before == 0) {
+        let user_grants = user_losing_access(step).and_then(|user| grants.get(&user));
+        let mut grants_above =
+            user_grants.into_iter().flat_map(|grants_by_path| values_above(grants_by_path, path));
+        if let Some(first) = grants_above.find(|grant| grant.before == 0) {
             let reason = "the user keeps access through the group above";
-            relations.order(at, &first.address, reason);
+            relations.add_edge(at, &first.address, reason);
         }
         for (user, ..) in step.accesses().filter(|(.., after)| *after > 0) {
-            if let Some(first) = by_user.get(&user).and_then(|of| values_above(of, path).next()) {
+            if let Some(first) =
+                removals_by_user.get(&user).and_then(|removals| values_above(removals, path).next())
+            {
                 let reason =
                     "the service also removes a group's members from its subgroups and projects";
-                relations.order(at, &steps[*first].address, reason);
+                relations.add_edge(at, &steps[*first].address, reason);
             }
         }
         for (user, _) in step.needed_users() {
-            let later = by_user.get(&user).filter(|_| !gains_access_at(grants, user, path));
+            let later =
+                removals_by_user.get(&user).filter(|_| !gains_access_at(grants, user, path));
             for later in later.into_iter().flat_map(HashMap::values) {
                 let reason = "access ends after the changes that need it";
-                relations.order(*later, &step.address, reason);
+                relations.add_edge(*later, &step.address, reason);
             }
         }
     }
 }
 
 /// True if a user gets access at `path`, or in a group above.
-fn gains_access_at(grants: &Grants, user: u64, path: &str) -> bool {
-    grants.get(&user).is_some_and(|all| {
-        all.contains_key(&path.to_lowercase()) || values_above(all, path).next().is_some()
+fn gains_access_at(grants: &GrantsByUser, user: u64, path: &str) -> bool {
+    grants.get(&user).is_some_and(|grants_by_path| {
+        grants_by_path.contains_key(&path.to_lowercase())
+            || values_above(grants_by_path, path).next().is_some()
     })
 }
 
-/// Notes for members removed from groups, if rules of `rules`, by username, need the access.
+/// Notes for members removed from groups whose access is needed by `rules`, which are by username.
 pub(in crate::plan) fn note_lost_access(
     steps: &[Step],
     rules: &HashMap<String, Vec<UserRule>>,
 ) -> Vec<Note> {
-    let grants = if rules.is_empty() { Grants::new() } else { collect_grants(steps) };
+    let grants = if rules.is_empty() { GrantsByUser::new() } else { collect_grants(steps) };
     let notes = steps.iter().filter(|_| !rules.is_empty()).filter_map(|step| {
         let user = user_losing_access(step).filter(|_| step.scope == Scope::Group)?;
-        let of_user = rules.get(&step.address.entry.as_deref()?.to_lowercase())?;
+        let user_rules = rules.get(&step.address.entry.as_deref()?.to_lowercase())?;
         let group = step.address.path.to_lowercase();
-        let affected_rules: Vec<_> = of_user
+        let affected_rules: Vec<_> = user_rules
             .iter()
             .filter(|rule| {
                 let path = &rule.address.path;
@@ -182,16 +189,17 @@ pub(in crate::plan) fn note_lost_access(
             })
             .map(|rule| rule.address.to_string())
             .collect();
-        let hit: Vec<_> = affected_rules.iter().map(String::as_str).collect();
-        let what = format!("it may end access that rules need: {}", text::list_first(&hit));
+        let rule_texts: Vec<_> = affected_rules.iter().map(String::as_str).collect();
+        let what = format!("it may end access that rules need: {}", text::list_first(&rule_texts));
         let note = Note::new(&step.address, Reason::Besides { what }, &step.origin);
-        (!hit.is_empty()).then_some(note)
+        (!rule_texts.is_empty()).then_some(note)
     });
     notes.collect()
 }
 
-/// The service refuses a level below one that the same run gives in a group above.
-fn refuse_lower_levels(steps: &[Step], grants: &Grants, relations: &mut StepRelations) {
+/// Refuses a level below the level that the same run gives to the user in a group above. The service
+/// refuses this too.
+fn refuse_lower_levels(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     for step in steps {
         for (user, _, after) in step.accesses().filter(|(.., after)| *after > 0) {
             let Some(grants) = grants.get(&user) else { continue };

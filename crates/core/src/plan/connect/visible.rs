@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{StepRelations, by_path, values_above};
+use super::{StepRelations, map_by_path, values_above};
 use crate::{
     address::{Address, groups_above},
     diff::{
@@ -14,11 +14,11 @@ use crate::{
     plan::order::{narrows_visibility, visibility_change},
 };
 
-/// Refuses visibility above what the same run gives the group. A new group that does not declare it is
-/// private, unless the administrators of the service changed that.
+/// Refuses a visibility above the visibility that the same run gives to the group. A new group without
+/// a declared visibility is private, unless the administrators of the service changed that default.
 pub(super) fn refuse_too_visible(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    let groups = by_path(steps, |_, step| {
+    let groups = map_by_path(steps, |_, step| {
         let most = visibility_after(step).filter(|_| step.scope == Scope::Group)?;
         Some((step, most))
     });
@@ -51,42 +51,42 @@ fn visibility_after(step: &Step) -> Option<usize> {
     visibility_change(step).map(|(_, after)| after).or(is_new_group.then_some(0))
 }
 
-/// A group is widened before what is in it, and narrowed after that.
+/// Widens a group before its contents, and narrows it after them.
 pub(super) fn order_visibility(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let reason = "nothing may be more visible than its parent group";
-    let widened = by_path(steps, |_, step| widens(step).then_some(&step.address));
-    let narrowed = by_path(steps, |at, step| narrows_visibility(step).then_some(at));
+    let widened = map_by_path(steps, |_, step| widens_visibility(step).then_some(&step.address));
+    let narrowed = map_by_path(steps, |at, step| narrows_visibility(step).then_some(at));
     for (at, step) in steps.iter().enumerate() {
         let path = &step.address.path;
         if narrows_visibility(step) {
             let group = values_above(&narrowed, path).next();
-            group.into_iter().for_each(|group| relations.order(*group, &step.address, reason));
-        } else if widens(step) {
+            group.into_iter().for_each(|group| relations.add_edge(*group, &step.address, reason));
+        } else if widens_visibility(step) {
             let group = values_above(&widened, path).next();
-            group.into_iter().for_each(|group| relations.order(at, group, reason));
+            group.into_iter().for_each(|group| relations.add_edge(at, group, reason));
         }
     }
     relations
 }
 
-/// Whether a step widens the visibility of its container, or sets that of a new one.
-fn widens(step: &Step) -> bool {
+/// True if a step widens the visibility of its container, or sets that of a new one.
+fn widens_visibility(step: &Step) -> bool {
     visibility_change(step)
         .is_some_and(|(before, after)| before.is_none_or(|before| before < after))
 }
 
-/// Refuses to narrow a group with something more visible in it that this run does not narrow. What leaves
-/// the group does so first.
+/// Refuses to narrow a group while it contains something more visible that this run does not narrow.
+/// Containers that move out of the group move first.
 pub(super) fn order_visible_contents(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     if !steps.iter().any(|step| !visible_contents(step).is_empty()) {
         return relations;
     }
-    let moved = by_path(steps, |_, step| {
+    let movers = map_by_path(steps, |_, step| {
         step.provides(Capability::InPlace).then(|| Address::container(step.address.path.clone()))
     });
-    let narrowed = by_path(steps, |_, step| {
+    let narrowed_ranks = map_by_path(steps, |_, step| {
         Some(visibility_change(step).filter(|_| narrows_visibility(step))?.1)
     });
     for (at, step) in steps.iter().enumerate() {
@@ -94,11 +94,12 @@ pub(super) fn order_visible_contents(steps: &[Step]) -> StepRelations {
         let group = step.address.path.to_lowercase();
         for (path, rank) in visible_contents(step) {
             let key = path.to_lowercase();
-            let leaves = !groups_above(&key).any(|above| above == group);
-            let mut places = std::iter::once(&*key).chain(groups_above(&key));
-            if let Some(mover) = places.find_map(|place| moved.get(place)).filter(|_| leaves) {
-                relations.order(at, mover, "it has to leave the group first");
-            } else if narrowed.get(&key).is_none_or(|after| *after > max_rank) {
+            let leaves_group = !groups_above(&key).any(|above| above == group);
+            let mut paths = std::iter::once(&*key).chain(groups_above(&key));
+            if let Some(mover) = paths.find_map(|place| movers.get(place)).filter(|_| leaves_group)
+            {
+                relations.add_edge(at, mover, "it has to leave the group first");
+            } else if narrowed_ranks.get(&key).is_none_or(|after| *after > max_rank) {
                 let words = words![path, is = VISIBILITIES[*rank], most = VISIBILITIES[max_rank]];
                 let texts = texts::VISIBLE_CONTENTS;
                 relations.problems.push(Problem::from_texts(

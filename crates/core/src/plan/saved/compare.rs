@@ -1,9 +1,8 @@
-//! Compares a saved plan with a new one: which part of the new one was saved, and what changed
-//! since.
+//! Compares a saved plan with a new one: finds the containers that apply may change as saved, and the
+//! changes since.
 //!
-//! A group or project is agreed on if its declaration is unchanged and all its new steps were
-//! saved. A saved step that is no longer needed does not prevent that, if the new plan could see
-//! everything that the step concerns.
+//! The plans agree on a group or project if its declaration is unchanged and all its new steps were
+//! saved. A saved step may be missing from the new plan if everything that it concerns could be read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,14 +13,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Recording, SavedPlan, content,
+    PlanRecorder, SavedPlan, content,
     form::{Declaration, SavedCall, SavedChange, SavedStep, Sent},
 };
 use crate::{
     address::Address,
     desired::Container,
     diff::{Action, Shown},
-    operation::created_at,
+    operation::placeholder_path,
     plan::Plan,
     text::list_names,
     value::Json,
@@ -34,38 +33,38 @@ pub struct PlanComparison {
     pub id: String,
     /// Saved steps that are no longer needed: somebody did them.
     pub already: Vec<Address>,
-    /// What changed since the plan was saved.
-    pub stale: Vec<Stale>,
+    /// The changes since the plan was saved.
+    pub stale: Vec<StaleObject>,
     /// The groups and projects whose new steps were all saved.
     #[serde(skip)]
-    pub(in crate::plan) agreed: BTreeSet<Arc<str>>,
+    pub(in crate::plan) agreed_paths: BTreeSet<Arc<str>>,
 }
 
 /// A change since a plan was saved.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Stale {
+pub struct StaleObject {
     /// The object, or the group or project as a whole.
     pub address: Address,
     /// What changed.
     pub reason: String,
     /// The fields that would change in another way than saved.
-    pub fields: Vec<Difference>,
+    pub fields: Vec<FieldDifference>,
 }
 
 /// A field that would change in another way than saved.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Difference {
+pub struct FieldDifference {
     /// Its name in the manifest.
     pub field: String,
     /// The saved change, if there was one.
-    pub saved: Option<Sides>,
+    pub saved: Option<ChangeSides>,
     /// The new change, if there is one.
-    pub now: Option<Sides>,
+    pub now: Option<ChangeSides>,
 }
 
 /// The two sides of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Sides {
+pub struct ChangeSides {
     /// The live value.
     pub before: Shown,
     /// The declared value.
@@ -73,14 +72,14 @@ pub struct Sides {
 }
 
 impl SavedPlan {
-    /// Compares the saved plan with `plan`, which was made now for `containers` and
-    /// [remembers](Plan::with_container_plans) its parts. `id` is that of the file.
+    /// Compares the saved plan with `plan`, which was made now for `containers`. `plan` needs
+    /// [`Plan::with_container_plans`]; `id` is the id of the file.
     pub fn compare(
         &self,
         id: &str,
         plan: &Plan,
         containers: &[Container],
-        recording: Recording<'_>,
+        recording: PlanRecorder<'_>,
     ) -> PlanComparison {
         let (steps, _) = content::record_all(&plan.steps, &[], recording);
         let declared: BTreeMap<_, _> = containers
@@ -90,15 +89,15 @@ impl SavedPlan {
             .collect();
         let mut comparison = PlanComparison { id: id.to_owned(), ..PlanComparison::default() };
         for saved in &self.containers {
-            let at = (saved.scope, saved.path.clone());
+            let container_key = (saved.scope, saved.path.clone());
             let mut stale: Vec<_> =
-                declaration_change(saved, declared.get(&at)).into_iter().collect();
+                declaration_change(saved, declared.get(&container_key)).into_iter().collect();
             for step in steps.iter().filter(|step| *step.path == *saved.path) {
                 let saved = self.steps.iter().find(|saved| saved.has_same_object(step));
                 // Steps of the new plan have known sections, so others cannot match.
                 let Ok(shown) = step.to_step() else { continue };
                 if let Some((reason, fields)) = excess_reason(saved, step) {
-                    stale.push(Stale { address: shown.address, reason, fields });
+                    stale.push(StaleObject { address: shown.address, reason, fields });
                 }
             }
             for saved in self.steps.iter().filter(|step| *step.path == *saved.path) {
@@ -111,10 +110,10 @@ impl SavedPlan {
                     continue;
                 };
                 let reason = format!("cannot tell whether this is still needed: {doubt}");
-                stale.push(Stale { address: shown.address, reason, fields: Vec::new() });
+                stale.push(StaleObject { address: shown.address, reason, fields: Vec::new() });
             }
             if stale.is_empty() {
-                comparison.agreed.insert(saved.path.as_str().into());
+                comparison.agreed_paths.insert(saved.path.as_str().into());
             }
             comparison.stale.extend(stale);
         }
@@ -122,46 +121,50 @@ impl SavedPlan {
     }
 }
 
-/// Whether a declaration changed since `saved`.
-fn declaration_change(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale> {
-    let reason = match now {
+/// The change of a declaration since `saved`, if any. `current` is the present declaration.
+fn declaration_change(saved: &Declaration, current: Option<&Declaration>) -> Option<StaleObject> {
+    let reason = match current {
         Some(now) if now.declared == saved.declared => return None,
         Some(_) => "its manifests have changed",
         None => "no manifest declares it any more",
     };
     let address = Address::container(saved.path.as_str().into());
-    Some(Stale { address, reason: reason.to_owned(), fields: Vec::new() })
+    Some(StaleObject { address, reason: reason.to_owned(), fields: Vec::new() })
 }
 
-/// The reason why `now` exceeds `saved`: further changes, or a changed live value.
-fn excess_reason(saved: Option<&SavedStep>, now: &SavedStep) -> Option<(String, Vec<Difference>)> {
+/// The reason why `new_step` does more than the step `saved`, or something else, with the fields that
+/// differ.
+fn excess_reason(
+    saved: Option<&SavedStep>,
+    new_step: &SavedStep,
+) -> Option<(String, Vec<FieldDifference>)> {
     let Some(saved) = saved else {
-        let fields = now.changes.iter().map(|change| new_difference(None, change)).collect();
-        return Some((format!("the saved plan does not {} it", action_verb(now)), fields));
+        let fields = new_step.changes.iter().map(|change| new_difference(None, change)).collect();
+        return Some((format!("the saved plan does not {} it", action_verb(new_step)), fields));
     };
     if saved.possible {
-        let is_other_way = !now.replaces && now.action != saved.action;
-        let fields = differing_changes(saved, now, |saved, now| saved.after == now.after);
-        let is_within = now.action != Action::Delete
-            && (now.replaces == saved.replaces || is_other_way)
+        let is_other_action = !new_step.replaces && new_step.action != saved.action;
+        let fields = differing_changes(saved, new_step, |saved, now| saved.after == now.after);
+        let is_covered = new_step.action != Action::Delete
+            && (new_step.replaces == saved.replaces || is_other_action)
             && fields.is_empty();
-        return (!is_within)
+        return (!is_covered)
             .then(|| ("it would change more than the saved plan shows".to_owned(), fields));
     }
-    if (now.action, now.replaces) != (saved.action, saved.replaces) {
-        let (now_does, saved_does) = (action_verb(now), action_verb(saved));
-        let fields = differing_changes(saved, now, SavedChange::is_same_change);
+    if (new_step.action, new_step.replaces) != (saved.action, saved.replaces) {
+        let (now_does, saved_does) = (action_verb(new_step), action_verb(saved));
+        let fields = differing_changes(saved, new_step, SavedChange::is_same_change);
         return Some((format!("the plan would {now_does} it now, not {saved_does} it"), fields));
     }
-    if now.possible {
+    if new_step.possible {
         return Some(("the live state can no longer be read".to_owned(), Vec::new()));
     }
-    let fields = differing_changes(saved, now, SavedChange::is_same_change);
+    let fields = differing_changes(saved, new_step, SavedChange::is_same_change);
     if !fields.is_empty() {
         return Some(("it changed since the plan was saved".to_owned(), fields));
     }
-    let other = now.calls.iter().find_map(|call| call.excess_reason(&saved.calls))?;
-    Some((other, Vec::new()))
+    let call_excess = new_step.calls.iter().find_map(|call| call.excess_reason(&saved.calls))?;
+    Some((call_excess, Vec::new()))
 }
 
 /// The action as a verb.
@@ -174,21 +177,27 @@ const fn action_verb(step: &SavedStep) -> &'static str {
     }
 }
 
-/// The changes of `now` that are not among those of `saved`.
+/// The changes of `new_step` that `saved` does not contain.
 fn differing_changes(
     saved: &SavedStep,
-    now: &SavedStep,
+    new_step: &SavedStep,
     is_equal: impl Fn(&SavedChange, &SavedChange) -> bool,
-) -> Vec<Difference> {
-    let changes = now.changes.iter().map(|change| (saved.change(&change.field), change));
-    let other = changes.filter(|(saved, now)| !saved.is_some_and(|saved| is_equal(saved, now)));
-    other.map(|(saved, now)| new_difference(saved, now)).collect()
+) -> Vec<FieldDifference> {
+    let changes = new_step.changes.iter().map(|change| (saved.change(&change.field), change));
+    let differing = changes.filter(|(saved, now)| !saved.is_some_and(|saved| is_equal(saved, now)));
+    differing.map(|(saved, now)| new_difference(saved, now)).collect()
 }
 
-fn new_difference(saved: Option<&SavedChange>, now: &SavedChange) -> Difference {
-    let sides =
-        |change: &SavedChange| Sides { before: change.before.clone(), after: change.after.clone() };
-    Difference { field: now.field.clone(), saved: saved.map(sides), now: Some(sides(now)) }
+fn new_difference(saved: Option<&SavedChange>, new_change: &SavedChange) -> FieldDifference {
+    let sides = |change: &SavedChange| ChangeSides {
+        before: change.before.clone(),
+        after: change.after.clone(),
+    };
+    FieldDifference {
+        field: new_change.field.clone(),
+        saved: saved.map(sides),
+        now: Some(sides(new_change)),
+    }
 }
 
 impl SavedStep {
@@ -204,23 +213,23 @@ impl SavedStep {
 }
 
 impl SavedChange {
-    /// True if it does the same to an unchanged field.
-    fn is_same_change(&self, now: &Self) -> bool {
-        self.before == now.before
-            && self.after == now.after
-            && is_same_digest(self.found.as_ref(), now.found.as_ref())
+    /// True if `new_change` is the same change of the same live value.
+    fn is_same_change(&self, new_change: &Self) -> bool {
+        self.before == new_change.before
+            && self.after == new_change.after
+            && is_same_digest(self.found.as_ref(), new_change.found.as_ref())
     }
 }
 
-/// True if two digests are equal; a missing one is no contradiction.
+/// True if two digests are equal, or one is missing.
 fn is_same_digest(saved: Option<&String>, now: Option<&String>) -> bool {
     saved.zip(now).is_none_or(|(saved, now)| saved == now)
 }
 
 impl SavedCall {
-    /// The reason why this new call exceeds the `saved` ones: it sends more than any of them.
+    /// The reason why none of the `saved` calls equals this new call, if so.
     fn excess_reason(&self, saved: &[Self]) -> Option<String> {
-        let others: Vec<Vec<&str>> = saved
+        let differing_names: Vec<Vec<&str>> = saved
             .iter()
             .filter(|saved| {
                 saved.operation == self.operation
@@ -230,7 +239,7 @@ impl SavedCall {
             })
             .map(|saved| self.differing_fields(saved))
             .collect();
-        match others.into_iter().min_by_key(Vec::len) {
+        match differing_names.into_iter().min_by_key(Vec::len) {
             None => Some(format!("the call `{}` would have another path", self.operation)),
             Some(names) if names.is_empty() => None,
             Some(names) => Some(format!("its call sends other values in {}", list_names(&names))),
@@ -239,19 +248,20 @@ impl SavedCall {
 
     /// The fields of the body that differ in `saved`.
     fn differing_fields(&self, saved: &Self) -> Vec<&str> {
-        let others = self.body.iter().filter(|(name, now)| match (saved.body.get(*name), now) {
-            (Some(Sent::Value(saved)), Sent::Value(now)) => !is_same_value(saved, now),
-            (Some(Sent::AsItIs(saved)), Sent::AsItIs(now)) => {
-                !is_same_digest(saved.as_ref(), now.as_ref())
-            }
-            (saved, now) => saved != Some(now),
-        });
-        others.map(|(name, _)| name.as_str()).collect()
+        let differing_fields =
+            self.body.iter().filter(|(name, now)| match (saved.body.get(*name), now) {
+                (Some(Sent::Value(saved)), Sent::Value(now)) => !is_same_value(saved, now),
+                (Some(Sent::AsItIs(saved)), Sent::AsItIs(now)) => {
+                    !is_same_digest(saved.as_ref(), now.as_ref())
+                }
+                (saved, now) => saved != Some(now),
+            });
+        differing_fields.map(|(name, _)| name.as_str()).collect()
     }
 }
 
-/// True if two paths lead to the same object. An object that was still to be created is named by
-/// its path in the saved one, and by its id now.
+/// True if two request paths lead to the same object. If the object did not exist when the plan was
+/// saved, the saved path contains the object's own path instead of its id.
 fn is_same_path(saved: &str, now: &str) -> bool {
     let is_id = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
     saved.split('/').count() == now.split('/').count()
@@ -265,7 +275,7 @@ fn is_same_path(saved: &str, now: &str) -> bool {
 /// True if two values are equal, except for ids that were not known when saved.
 fn is_same_value(saved: &Json, now: &Json) -> bool {
     match (saved, now) {
-        (saved, Json::Number(_)) if created_at(saved).is_some() => true,
+        (saved, Json::Number(_)) if placeholder_path(saved).is_some() => true,
         (Json::Array(saved), Json::Array(now)) => {
             saved.len() == now.len()
                 && saved.iter().zip(now).all(|(saved, now)| is_same_value(saved, now))
@@ -285,7 +295,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::operation::id_of;
+    use crate::operation::id_placeholder;
 
     /// A step with one change, to `after`.
     fn step(action: &str, replaces: bool, possible: bool, after: &str) -> SavedStep {
@@ -347,7 +357,7 @@ mod tests {
         ] {
             assert_eq!(is_same_path(saved, now), same, "{saved} {now}");
         }
-        let pending = || id_of("acme/neo");
+        let pending = || id_placeholder("acme/neo");
         for (saved, now, same) in [
             (pending(), json!(7), true),
             (pending(), pending(), true),

@@ -1,7 +1,7 @@
-//! Converts steps and declarations into what a saved plan keeps.
+//! Converts steps and declarations into the records of a saved plan.
 //!
-//! The same code records the plan that is saved and the plan that it is compared with later, so
-//! both leave out the same values.
+//! The same code records the plan to save and the new plan that it is compared with later, so both
+//! omit the same values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::form::{Declaration, SavedCall, SavedChange, SavedStep, Sent};
 use crate::{
     address::Address,
     catalogue,
-    desired::{Container, Declared, DeclaredSection, EntryPresence},
+    desired::{Container, DeclaredFields, DeclaredSection, EntryPresence},
     diff::{self, Shown, show_declared},
     digest::{self, DigestKey},
     field::{Field, Secrecy},
@@ -20,16 +20,16 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// How values are recorded.
+/// Records steps and declarations for a saved plan, without secrets.
 #[derive(Clone, Copy)]
-pub struct Recording<'a> {
+pub struct PlanRecorder<'a> {
     /// The secrets that no text may contain.
     pub secrets: &'a Secrets,
-    /// The key for digests of hidden values; without it they are left out.
+    /// The key for digests of hidden values; without it, these values have no digest.
     pub key: Option<&'a DigestKey>,
 }
 
-impl Recording<'_> {
+impl PlanRecorder<'_> {
     /// The record of the declaration of `container`.
     pub(super) fn record_declaration(self, container: &Container) -> Declaration {
         Declaration {
@@ -41,19 +41,20 @@ impl Recording<'_> {
 
     /// The record of `step`.
     pub(super) fn record_step(self, step: &diff::Step) -> SavedStep {
-        assert_eq!(step.sends.len(), step.calls.len(), "the plan keeps its requests");
+        assert_eq!(step.planned_calls.len(), step.calls.len(), "the plan keeps its requests");
         let sections = SavedSections::for_step(step);
         let live = step.live_entry().map(|live| live.fields.raw());
         let change = |change: &diff::FieldChange| {
-            let found = live.and_then(|live| live.get(&*change.field));
-            let found = found.filter(|live| {
+            let live_value = live.and_then(|live| live.get(&*change.field));
+            let hidden_value = live_value.filter(|live| {
                 is_masked(live) || sections.is_secret(|spec| *spec.name == *change.field)
             });
             SavedChange {
                 field: self.redact_text(&change.field),
                 before: self.redact_shown(&change.before),
                 after: self.redact_shown(&change.after),
-                found: found.and_then(|live| self.keyed_digest(&step.address, &change.field, live)),
+                found: hidden_value
+                    .and_then(|live| self.keyed_digest(&step.address, &change.field, live)),
                 origin: change.origin.clone(),
             }
         };
@@ -67,26 +68,31 @@ impl Recording<'_> {
             possible: step.possible.is_some(),
             origin: step.origin.clone(),
             changes: step.changes.iter().map(change).collect(),
-            calls: step.sends.iter().map(|call| self.record_call(step, &sections, call)).collect(),
+            calls: step
+                .planned_calls
+                .iter()
+                .map(|call| self.record_call(step, &sections, call))
+                .collect(),
         }
     }
 
     fn record_call(
         self,
         step: &diff::Step,
-        about: &SavedSections,
+        sections: &SavedSections,
         call: &kind::PlannedCall,
     ) -> SavedCall {
         let request = &call.request;
-        let changed = about.sent_names(step);
+        let changed_names = sections.sent_names(step);
         let is_secret = |name: &str, value: &Json| {
             is_masked(value)
                 || request.is_sensitive(name)
-                || about.is_secret(|spec| is_sent_as(spec, name))
+                || sections.is_secret(|spec| is_sent_as(spec, name))
         };
-        // A replacement adds the unchanged fields as they were.
-        let puts_back = |name: &str| call.is_restore || (step.replaces && !changed.contains(name));
-        let as_it_is = |name: &str, value: &Json| {
+        // A replacement also sends the unchanged fields, with their live values.
+        let is_put_back =
+            |name: &str| call.is_restore || (step.replaces && !changed_names.contains(name));
+        let live_digest = |name: &str, value: &Json| {
             Sent::AsItIs(if is_secret(name, value) {
                 self.keyed_digest(&step.address, name, value)
             } else {
@@ -94,20 +100,21 @@ impl Recording<'_> {
             })
         };
         let declared = request.body_fields().into_iter().flatten().map(|(name, value)| {
-            let sent = match value {
+            let sent_value = match value {
                 Value::Secret(reference) => Sent::Secret(reference.to_string()),
                 Value::File(path) => Sent::File(self.redact_text(path)),
-                Value::Plain(value) if puts_back(name) => as_it_is(name, value),
+                Value::Plain(value) if is_put_back(name) => live_digest(name, value),
                 Value::Plain(value) if is_secret(name, value) => Sent::Hidden,
                 Value::Plain(value) => Sent::Value(self.redact_json(value)),
             };
-            (self.redact_text(name), sent)
+            (self.redact_text(name), sent_value)
         });
-        let repeated =
-            request.repeated().map(|(name, value)| (self.redact_text(name), as_it_is(name, value)));
+        let repeated = request
+            .repeated_values()
+            .map(|(name, value)| (self.redact_text(name), live_digest(name, value)));
         SavedCall {
             operation: request.operation.id.to_owned(),
-            path: self.redact_text(&request.shown_target()),
+            path: self.redact_text(&request.display_target()),
             body: declared.chain(repeated).collect(),
             restores: call.is_restore,
             undoes: call.is_undo,
@@ -116,21 +123,21 @@ impl Recording<'_> {
     }
 
     fn declaration_content(self, container: &Container) -> Json {
-        let (itself, _) = catalogue::container(container.scope);
+        let (container_kind, _) = catalogue::container(container.scope);
         let address = container.address();
         let sections = container.sections.iter();
         let sections: Object = sections
             .map(|section| {
-                (section.section.section.to_owned(), self.section_content(section, &address))
+                (section.kind.section.to_owned(), self.section_content(section, &address))
             })
             .collect();
         let lifecycle = &container.lifecycle;
         let former: Vec<_> = container.former_paths().map(|path| self.redact_text(path)).collect();
         json!({
-            "create": container.create.all_fields().map(|fields| self.fields_content(itself, fields, &address)),
+            "create": container.create.create_fields().map(|fields| self.fields_content(container_kind, fields, &address)),
             "watch": container.is_watched,
             "previously": former,
-            "is_absent": lifecycle.is_absent().is_some(),
+            "is_absent": lifecycle.absent_origin().is_some(),
             "unlisted_projects": lifecycle.unlisted_projects.as_ref().map(|policy| policy.value.word()),
             "sections": sections,
         })
@@ -138,32 +145,31 @@ impl Recording<'_> {
 
     fn section_content(self, section: &DeclaredSection, container: &Address) -> Json {
         let unmanaged: Vec<_> =
-            section.unmanaged.iter().map(|glob| self.redact_text(glob.pattern())).collect();
+            section.unmanaged_globs.iter().map(|glob| self.redact_text(glob.pattern())).collect();
         json!({
             "unlisted": section.unlisted.value.word(),
             "unmanaged": unmanaged,
             "entries": section.entries.iter().map(|entry| {
             let address = section.address_of(entry, container);
-            let fields = self.fields_content(section.section, &entry.fields, &address);
+            let fields = self.fields_content(section.kind, &entry.fields, &address);
             let is_present = entry.state == EntryPresence::Present;
             (self.redact_text(&entry.key), json!({ "is_present": is_present, "fields": fields }))
         }).collect::<Object>(),
         })
     }
 
-    fn fields_content(self, section: Section, fields: &Declared, address: &Address) -> Json {
+    fn fields_content(self, section: Section, fields: &DeclaredFields, address: &Address) -> Json {
         let values = fields.values();
-        let each = values.iter().map(|(name, value)| {
+        let contents = values.iter().map(|(name, value)| {
             (
                 self.redact_text(name),
                 self.field_content(section.field(name), name, value, &values, address),
             )
         });
-        each.collect::<Object>().into()
+        contents.collect::<Object>().into()
     }
 
-    /// A declared value in a form that may be shown, with a digest under the key if parts are
-    /// hidden.
+    /// A declared value in a form that may be shown, with a keyed digest if parts are hidden.
     fn field_content(
         self,
         field: &Field,
@@ -180,8 +186,8 @@ impl Recording<'_> {
         json!({ "value": self.redact_shown(&shown), "keyed": keyed })
     }
 
-    /// The digest under the key of a field's `value`. It depends on the address, so that equal
-    /// values have different digests.
+    /// The keyed digest of a field's `value`; `None` without a key. It depends on the address, so that
+    /// equal values of two objects have different digests.
     fn keyed_digest(self, address: &Address, field: &str, value: &Json) -> Option<String> {
         let at = address.to_string();
         Some(self.key?.digest(&json!({ "at": at, "field": field, "value": value })))
@@ -212,26 +218,26 @@ impl Recording<'_> {
     }
 }
 
-/// The sections whose fields a step may contain.
+/// The sections whose fields may occur in a step.
 struct SavedSections(Vec<Section>);
 
 impl SavedSections {
-    /// The creation of a container also contains fields of other sections.
+    /// The sections for `step`. The creation of a container also contains fields of other sections.
     fn for_step(step: &diff::Step) -> Self {
-        let (itself, _) = catalogue::container(step.scope);
-        let itself = step.address.section.is_none().then_some(itself);
+        let (container_kind, _) = catalogue::container(step.scope);
+        let container_kind = step.address.section.is_none().then_some(container_kind);
         let sections =
             catalogue::sections(step.scope).filter(|section| match step.address.section {
                 Some(name) => section.section == name,
-                None => section.comes_with_container(),
+                None => section.is_created_with_container(),
             });
-        Self(sections.chain(itself).collect())
+        Self(sections.chain(container_kind).collect())
     }
 
-    /// Whether a field that matches `is_it` has hidden values.
-    fn is_secret(&self, is_it: impl Fn(&Spec) -> bool) -> bool {
+    /// True if a field for which `matches_field` returns true has hidden values.
+    fn is_secret(&self, matches_field: impl Fn(&Spec) -> bool) -> bool {
         let specs = self.0.iter().flat_map(|section| section.table().specs());
-        specs.filter(|spec| spec.field.secrecy() != Secrecy::Open).any(is_it)
+        specs.filter(|spec| spec.field.secrecy() != Secrecy::Open).any(matches_field)
     }
 
     /// The names in requests of the fields that `step` changes.
@@ -257,11 +263,13 @@ fn is_sent_as(spec: &Spec, name: &str) -> bool {
 pub(super) fn record_all(
     steps: &[diff::Step],
     containers: &[Container],
-    recording: Recording<'_>,
+    recording: PlanRecorder<'_>,
 ) -> (Vec<SavedStep>, Vec<Declaration>) {
-    let by_path: BTreeMap<_, _> = containers.iter().map(|one| (&one.path, one)).collect();
-    let touched: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
-    let declarations = touched.into_iter().filter_map(|path| by_path.get(path));
-    let declarations = declarations.map(|one| recording.record_declaration(one)).collect();
+    let containers_by_path: BTreeMap<_, _> =
+        containers.iter().map(|container| (&container.path, container)).collect();
+    let changed_paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
+    let declarations = changed_paths.into_iter().filter_map(|path| containers_by_path.get(path));
+    let declarations =
+        declarations.map(|container| recording.record_declaration(container)).collect();
     (steps.iter().map(|step| recording.record_step(step)).collect(), declarations)
 }

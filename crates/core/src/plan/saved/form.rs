@@ -25,7 +25,7 @@ pub const FORMAT: u32 = 0;
 /// Shown as the condition of a possible step, because files do not store the condition.
 const SAVED_CONDITION: &str = "if it is still needed once the steps before it are done";
 
-/// The sort of a file.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanFileKind {
@@ -33,7 +33,7 @@ pub enum PlanFileKind {
     SavedPlan,
 }
 
-/// A saved plan with what proves that it was not edited.
+/// A saved plan with its digest, and its signature if there is a key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SavedPlan")]
 pub struct SealedPlan {
@@ -50,7 +50,7 @@ pub struct SealedPlan {
 /// A plan that is applied later, perhaps by somebody else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SavedPlan {
-    /// The sort of the file.
+    /// The kind of the file.
     pub undrift: PlanFileKind,
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
@@ -109,7 +109,7 @@ pub struct SavedStep {
     pub action: Action,
     /// Whether the object is removed and added anew.
     pub replaces: bool,
-    /// Whether it may prove unnecessary, or a smaller change.
+    /// Whether it may be unnecessary, or a smaller change, once its object can be read.
     pub possible: bool,
     /// Where it is declared.
     pub origin: Origin,
@@ -162,7 +162,7 @@ pub struct SavedCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", content = "value", rename_all = "snake_case")]
 pub enum Sent {
-    /// Plain data; `{"id_of": PATH}` stands for the id of a container that the run creates.
+    /// Plain data; `{"id_of": PATH}` is the id of a container that the run creates.
     Value(Json),
     /// A declared value that is hidden.
     Hidden,
@@ -170,8 +170,8 @@ pub enum Sent {
     Secret(String),
     /// The content of a file.
     File(String),
-    /// The live value at the time of the call: the SHA-256 of the one that was read; the HMAC if it
-    /// is hidden and `UNDRIFT_PLAN_KEY` was set, else nothing.
+    /// The live value at the time of the call. Saved is the SHA-256 of the value that was read; for a
+    /// hidden value, its HMAC if `UNDRIFT_PLAN_KEY` was set, and nothing otherwise.
     AsItIs(Option<String>),
 }
 
@@ -203,7 +203,7 @@ impl SavedStep {
 
 impl SavedCall {
     fn to_shown_call(&self) -> Result<ShownCall, UnusablePlan> {
-        let Some(AnyOp::Write(op)) = operations::find(&self.operation) else {
+        let Some(AnyOp::Write(op)) = operations::find_operation(&self.operation) else {
             let unknown_operation =
                 format!("`{}`, an operation that undrift does not know", self.operation);
             return Err(UnusablePlan::new(

@@ -1,13 +1,13 @@
-//! Saved plans: one job plans, somebody approves the file, another job applies it.
+//! Saved plans: one CI job plans, somebody approves the file, another job applies it.
 //!
 //! A file is canonical JSON with a digest of itself ([`SealedPlan`]), so each plan has exactly one
 //! text, and a file that was cut or edited is refused. It contains no secret and nothing to
 //! identify one: a hidden value is in it only as an HMAC, and only if there is a key.
 //!
-//! The file is never executed. Applying it plans anew; [`SavedPlan::compare`] decides which groups
-//! and projects the new plan treats as the file does, and [`Plan::approve`] leaves out the others.
-//! Guards, acknowledgements and problems are those of the new plan. So an edited file can at most
-//! leave something out.
+//! The steps of the file are never executed. Apply plans again; [`SavedPlan::compare`] finds the groups
+//! and projects for which the new plan and the file agree, and [`Plan::approve`] skips the others.
+//! Guards, acknowledgements and problems come from the new plan. So the worst that an edited file can do
+//! is to skip steps.
 
 mod compare;
 mod content;
@@ -21,8 +21,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
 
-pub use compare::{Difference, PlanComparison, Sides, Stale};
-pub use content::Recording;
+pub use compare::{ChangeSides, FieldDifference, PlanComparison, StaleObject};
+pub use content::PlanRecorder;
 pub use form::{Declaration, FORMAT, PlanFileKind, SavedPlan, SealedPlan};
 
 use super::Plan;
@@ -39,19 +39,19 @@ use form::Sent;
 pub const MAX_BYTES: u64 = 64 << 20;
 /// The maximum age of a saved plan, in hours.
 const MAX_AGE_HOURS: i64 = 7 * 24;
-/// How many hours ahead the clock of the saving machine may be.
+/// The maximum number of hours by which the clock of the saving machine may be ahead.
 const MAX_CLOCK_LEAD_HOURS: i64 = 1;
 
-/// How a saved plan was made.
+/// The circumstances in which a plan is saved.
 #[derive(Clone, Debug)]
 pub struct PlanSource {
-    /// When.
+    /// The time of the plan.
     pub made_at: Timestamp,
     /// The address of the service.
     pub target: String,
     /// The username that the token belongs to.
     pub caller: String,
-    /// Whether the service is the embedded sandbox.
+    /// True if the service is the embedded sandbox.
     pub is_sandbox: bool,
     /// The folder of manifests, from the working directory, if it is below that.
     pub manifests: Option<String>,
@@ -59,15 +59,15 @@ pub struct PlanSource {
     pub selectors: [Vec<String>; 3],
 }
 
-/// Why a file is not applied.
+/// The reason why a file cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnusablePlan {
-    /// What is wrong with it.
+    /// The reason.
     pub message: String,
-    /// What to do about it.
+    /// The advice.
     pub help: &'static str,
-    /// Whether the file is something else than a saved plan.
+    /// True if the file is not a saved plan at all.
     pub is_other_file: bool,
 }
 
@@ -92,11 +92,11 @@ impl SavedPlan {
         plan: &Plan,
         containers: &[Container],
         source: PlanSource,
-        recording: Recording<'_>,
+        recording: PlanRecorder<'_>,
     ) -> Self {
         let (steps, containers) = content::record_all(&plan.steps, containers, recording);
         let PlanSource {
-            made_at: at,
+            made_at,
             target,
             caller,
             is_sandbox: sandbox,
@@ -107,7 +107,7 @@ impl SavedPlan {
             undrift: PlanFileKind::SavedPlan,
             format_version: FORMAT,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            created_at: at.round(jiff::Unit::Second).unwrap_or(at).to_string(),
+            created_at: made_at.round(jiff::Unit::Second).unwrap_or(made_at).to_string(),
             target: recording.redact_text(&target),
             caller: recording.redact_text(&caller),
             sandbox,
@@ -120,7 +120,7 @@ impl SavedPlan {
         }
     }
 
-    /// Adds its id, and a seal if there is a `key`.
+    /// Adds the id of the plan, and a seal if there is a `key`.
     pub fn seal(self, key: Option<&DigestKey>) -> SealedPlan {
         let id = digest::json_digest(&json!(self));
         let seal = key.map(|key| key.digest(&json!({ "seal": id })));
@@ -136,22 +136,24 @@ impl SavedPlan {
             || calls.any(|call| call.body.values().any(|sent| *sent == Sent::AsItIs(None)))
     }
 
-    /// Its steps as plans show them, without requests.
+    /// Its steps in the form of a plan, without requests.
     pub fn shown_steps(&self) -> Vec<diff::Step> {
         self.steps.iter().filter_map(|step| step.to_step().ok()).collect()
     }
 
-    /// Refuses it for another service, or if it is too old.
+    /// Checks that the plan is for the service `target` and not too old.
     ///
     /// # Errors
-    /// Why.
+    /// If it is not, or if its time is in the future.
     pub fn check_target(&self, target: &str, now: Timestamp) -> Result<(), UnusablePlan> {
         if self.target != target {
             let message = format!("the saved plan is for `{}`, not for `{target}`", self.target);
             return Err(UnusablePlan::new(message, "name the service that it was made for"));
         }
-        let Ok(made) = Timestamp::from_str(&self.created_at) else { return Err(damaged_plan()) };
-        let age = now.duration_since(made);
+        let Ok(created_at) = Timestamp::from_str(&self.created_at) else {
+            return Err(damaged_plan());
+        };
+        let age = now.duration_since(created_at);
         if age > SignedDuration::from_hours(MAX_AGE_HOURS) {
             let message = format!(
                 "the saved plan of {} has expired: it is older than 7 days",
@@ -166,16 +168,17 @@ impl SavedPlan {
         Ok(())
     }
 
-    /// Refuses content that undrift never writes.
+    /// Checks that undrift could have written this content.
     ///
     /// # Errors
-    /// Why.
+    /// If a step is unknown, occurs twice, or is not in one of the containers.
     pub fn check(&self) -> Result<(), UnusablePlan> {
-        let paths: BTreeSet<_> = self.containers.iter().map(|one| one.path.as_str()).collect();
+        let paths: BTreeSet<_> =
+            self.containers.iter().map(|container| container.path.as_str()).collect();
         let mut addresses = BTreeSet::new();
         for step in &self.steps {
-            let shown = step.to_step()?;
-            if !paths.contains(&*step.path) || !addresses.insert(shown.address) {
+            let decoded_step = step.to_step()?;
+            if !paths.contains(&*step.path) || !addresses.insert(decoded_step.address) {
                 return Err(damaged_plan());
             }
         }
@@ -192,8 +195,8 @@ impl SealedPlan {
         file_text(json!(self))
     }
 
-    /// Reads a file. Only the exact output of [`Self::to_text`] is accepted; [`SavedPlan::check`]
-    /// also needs all kinds.
+    /// Reads a file, and accepts only the exact output of [`Self::to_text`]. Call [`SavedPlan::check`]
+    /// afterwards, when all kinds are loaded.
     ///
     /// # Errors
     /// Why it cannot be used.
@@ -238,8 +241,8 @@ impl SealedPlan {
     }
 }
 
-/// The text of a file for `plan`, the JSON form of a [`SealedPlan`]: first the kind and the version of
-/// the file, then its keys in order.
+/// The text of the file for `plan`, the JSON form of a [`SealedPlan`]: first the kind and the format
+/// version, then the other keys in alphabetical order.
 pub fn file_text(mut plan: Json) -> String {
     let mut take =
         |name| plan.as_object_mut().and_then(|keys| keys.remove(name)).unwrap_or_default();
@@ -256,12 +259,12 @@ fn check_file_header(bytes: &[u8]) -> Result<(), UnusablePlan> {
         undrift: Json,
         format_version: Json,
     }
-    let head: PlanHeader = match serde_json::from_slice(bytes) {
+    let header: PlanHeader = match serde_json::from_slice(bytes) {
         Ok(head) => head,
         Err(_) if bytes.starts_with(FILE_START.as_bytes()) => return Err(damaged_plan()),
         Err(_) => return Err(UnusablePlan::other_file("the file is not a saved plan")),
     };
-    match head.undrift.as_str() {
+    match header.undrift.as_str() {
         Some("saved_plan") => {}
         Some(sort @ ("plan" | "drift" | "apply" | "check")) => {
             let message = format!("the file is a report of `{sort}`, not a saved plan");
@@ -269,10 +272,10 @@ fn check_file_header(bytes: &[u8]) -> Result<(), UnusablePlan> {
         }
         _ => return Err(UnusablePlan::other_file("the file is not a saved plan")),
     }
-    if head.format_version != FORMAT {
+    if header.format_version != FORMAT {
         let message = format!(
             "the saved plan has format {}, and this undrift reads format {FORMAT}",
-            head.format_version
+            header.format_version
         );
         return Err(UnusablePlan::new(
             message,

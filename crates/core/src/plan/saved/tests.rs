@@ -1,5 +1,4 @@
-//! Tests of saved plans against new ones, without a service: what makes one stale, what a file may
-//! contain, and what it never contains.
+//! Tests of saved plans: changes that make them stale, and the content of the file.
 
 use std::sync::Arc;
 
@@ -14,10 +13,10 @@ use crate::{
     },
     kind::{FieldSelection, Id, LiveNamespace, NamespaceOwner, Target},
     live::{
-        Live, Presence,
-        testing::{here_reading, live_container, target},
+        LiveContainer, Presence,
+        testing::{live_container, live_container_with, target},
     },
-    plan::{Extent, Policy, tests::settings},
+    plan::{ApprovalPolicy, Extent, tests::settings},
     secret::{Secret, Secrets},
 };
 
@@ -51,7 +50,7 @@ fn live() -> Json {
 }
 
 /// A plan of `container`, made now.
-fn planned(container: &Container, live: Live, secrets: &Secrets) -> Plan {
+fn plan_now(container: &Container, live: LiveContainer, secrets: &Secrets) -> Plan {
     let secrets = Arc::new(secrets.clone());
     let settings = crate::plan::PlanSettings { secrets, ..settings(&[]) };
     let mut plan = Plan::default().with_container_plans();
@@ -59,31 +58,32 @@ fn planned(container: &Container, live: Live, secrets: &Secrets) -> Plan {
     plan.into_sorted(&Extent::default())
 }
 
-/// All inputs: declarations, live state, and the key.
-struct Side {
+/// The inputs of a plan: declarations, live state, secrets, and the key.
+struct PlanInputs {
     container: Container,
-    live: Live,
+    live: LiveContainer,
     secrets: Secrets,
     key: Option<DigestKey>,
 }
 
-impl Side {
-    fn of(declared: &Json, live: &Json) -> Self {
+impl PlanInputs {
+    fn new(declared: &Json, live: &Json) -> Self {
         let container = shop(declared, Unlisted::Delete);
-        let live = here_reading(&container, live, FieldSelection::Only(&["lfs_enabled"].into()));
+        let live =
+            live_container_with(&container, live, FieldSelection::Only(&["lfs_enabled"].into()));
         Self { container, live, secrets: (*settings(&[("A", SECRET)]).secrets).clone(), key: None }
     }
 
-    fn keyed(self) -> Self {
+    fn with_key(self) -> Self {
         Self { key: Some(DigestKey::new(&Secret::new("the key"))), ..self }
     }
 
     fn plan(&self) -> Plan {
-        planned(&self.container, self.live.clone(), &self.secrets)
+        plan_now(&self.container, self.live.clone(), &self.secrets)
     }
 
-    fn recording(&self) -> Recording<'_> {
-        Recording { secrets: &self.secrets, key: self.key.as_ref() }
+    fn recording(&self) -> PlanRecorder<'_> {
+        PlanRecorder { secrets: &self.secrets, key: self.key.as_ref() }
     }
 
     fn save(&self) -> SealedPlan {
@@ -100,27 +100,27 @@ impl Side {
         saved.seal(self.key.as_ref())
     }
 
-    /// The reasons why `sealed` is stale here.
-    fn against(&self, sealed: &SealedPlan) -> Vec<String> {
+    /// The reasons why `sealed` is stale for these inputs.
+    fn stale_reasons(&self, sealed: &SealedPlan) -> Vec<String> {
         let containers = std::slice::from_ref(&self.container);
         let compared = sealed.plan.compare(&sealed.id, &self.plan(), containers, self.recording());
-        let shown = |stale: &Stale| format!("{}: {}", stale.address, stale.reason);
+        let shown = |stale: &StaleObject| format!("{}: {}", stale.address, stale.reason);
         compared.stale.iter().map(shown).collect()
     }
 }
 
-fn side() -> Side {
-    Side::of(&declared(), &live())
+fn side() -> PlanInputs {
+    PlanInputs::new(&declared(), &live())
 }
 
 #[test]
 fn a_written_file_reads_back_and_matches_the_same_plan() {
-    for side in [side(), side().keyed()] {
+    for side in [side(), side().with_key()] {
         let sealed = side.save();
         let text = sealed.to_text();
         assert_eq!(SealedPlan::read(text.as_bytes()).unwrap(), sealed);
         assert_eq!(side.save().to_text(), text);
-        assert_eq!(side.against(&sealed), [""; 0]);
+        assert_eq!(side.stale_reasons(&sealed), [""; 0]);
         assert!(sealed.plan.steps.len() > 5, "{text}");
         assert!(sealed.plan.hides_values());
     }
@@ -136,7 +136,7 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
         "declared-and-masked",
         "in-the-url",
     ];
-    for side in [side(), side().keyed()] {
+    for side in [side(), side().with_key()] {
         let text = side.save().to_text();
         for secret in hidden {
             assert!(!text.contains(secret), "{secret} in {text}");
@@ -153,14 +153,14 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
             let text = hidden[1..5].iter().fold(text, |text, old| text.replace(old, secret));
             serde_json::from_str(&text).unwrap()
         };
-        let side = Side::of(&swap(declared()), &swap(live()));
-        if is_keyed { side.keyed() } else { side }.save().to_text()
+        let side = PlanInputs::new(&swap(declared()), &swap(live()));
+        if is_keyed { side.with_key() } else { side }.save().to_text()
     };
     assert_eq!(text("one-value-for-all", false), text("another-value-here", false));
     assert_ne!(text("one-value-for-all", true), text("another-value-here", true));
 }
 
-/// What looks like a credential in an open text is masked, but a change of it is noticed.
+/// Parts of a text that look like a credential are masked, but their changes are noticed.
 #[test]
 fn masked_parts_of_open_texts_are_covered_by_the_key() {
     let address = |secret: &str| format!("https://h.example.org/x?token={secret}");
@@ -172,7 +172,7 @@ fn masked_parts_of_open_texts_are_covered_by_the_key() {
             "id": 4, "url": "https://h.example.org/", "push_events": false,
             "push_events_branch_filter": address(repeated),
         }]);
-        Side::of(&declared, &live).keyed()
+        PlanInputs::new(&declared, &live).with_key()
     };
     let saved = side(["sent-AAAA", "found-AAAA", "repeated-AAAA"]).save();
     for now in [
@@ -180,7 +180,7 @@ fn masked_parts_of_open_texts_are_covered_by_the_key() {
         ["sent-AAAA", "found-BBBB", "repeated-AAAA"],
         ["sent-AAAA", "found-AAAA", "repeated-BBBB"],
     ] {
-        assert_ne!(side(now).against(&saved), [] as [&str; 0], "{now:?}");
+        assert_ne!(side(now).stale_reasons(&saved), [] as [&str; 0], "{now:?}");
     }
     assert!(!saved.to_text().contains("-AAAA"));
 }
@@ -192,9 +192,11 @@ fn secrets_of_a_creation_are_not_in_the_file() {
     container.create = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})));
     let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
     let target = Target { id: None, namespace, ..target(&container) };
-    let live =
-        Live { presence: Presence::Missing(target), ..live_container(&container, &json!({})) };
-    let side = Side { container, live, ..side() };
+    let live = LiveContainer {
+        presence: Presence::Missing(target),
+        ..live_container(&container, &json!({}))
+    };
+    let side = PlanInputs { container, live, ..side() };
     let text = side.save().to_text();
     assert!(text.contains("import_url") && !text.contains("in-the-url"), "{text}");
 }
@@ -202,7 +204,7 @@ fn secrets_of_a_creation_are_not_in_the_file() {
 #[test]
 fn every_changed_byte_is_detected() {
     let small = |declared: &Json| json!({"variables": declared["variables"]});
-    let side = Side::of(&small(&declared()), &small(&live())).keyed();
+    let side = PlanInputs::new(&small(&declared()), &small(&live())).with_key();
     let original = side.save();
     let text = original.to_text();
     for at in 0..text.len() {
@@ -219,7 +221,7 @@ fn every_changed_byte_is_detected() {
     }
 }
 
-/// Every value in `json` with its path.
+/// Adds the path of every value in `json` to `found`.
 fn leaves(json: &Json, way: &str, found: &mut Vec<String>) {
     match json {
         Json::Object(object) if !object.contains_key("env") => {
@@ -236,7 +238,7 @@ fn leaves(json: &Json, way: &str, found: &mut Vec<String>) {
 }
 
 /// Another value of the same type.
-fn other(json: &Json) -> Json {
+fn changed_value(json: &Json) -> Json {
     match json {
         Json::Bool(flag) => json!(!flag),
         Json::String(text) if text == "ff" => "merge".into(),
@@ -259,11 +261,11 @@ fn an_edit_of_any_declared_value_makes_the_plan_stale() {
     // Hidden values are compared only with the key.
     let hidden = ["/variables/2/value"];
     for (is_keyed, way) in all.iter().flat_map(|way| [(false, way), (true, way)]) {
-        let keyed = |side: Side| if is_keyed { side.keyed() } else { side };
+        let keyed = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
         let mut edited = declared();
         let value = edited.pointer_mut(way).unwrap();
-        *value = other(value);
-        let stale = keyed(Side::of(&edited, &live())).against(&keyed(side()).save());
+        *value = changed_value(value);
+        let stale = keyed(PlanInputs::new(&edited, &live())).stale_reasons(&keyed(side()).save());
         let is_seen = is_keyed || !hidden.contains(&way.as_str());
         assert_eq!(!stale.is_empty(), is_seen, "{way} with a key: {is_keyed}: {stale:?}");
     }
@@ -273,7 +275,7 @@ fn an_edit_of_any_declared_value_makes_the_plan_stale() {
 fn a_change_of_any_planned_live_value_makes_the_plan_stale() {
     let mut all = Vec::new();
     leaves(&live(), "", &mut all);
-    // Values that no call changes or repeats, or that changed to the declared one.
+    // Values that no call sends, or that become the declared value.
     let unimportant = [
         "/settings/lfs_enabled",
         "/protected_tags/0/create_access_levels/0/id",
@@ -281,11 +283,12 @@ fn a_change_of_any_planned_live_value_makes_the_plan_stale() {
     ];
     let hidden = ["/variables/0/value", "/variables/1/value", "/variables/2/value"];
     for (is_keyed, way) in all.iter().flat_map(|way| [(false, way), (true, way)]) {
-        let keyed = |side: Side| if is_keyed { side.keyed() } else { side };
+        let keyed = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
         let mut moved = live();
         let value = moved.pointer_mut(way).unwrap();
-        *value = other(value);
-        let stale = keyed(Side::of(&declared(), &moved)).against(&keyed(side()).save());
+        *value = changed_value(value);
+        let stale =
+            keyed(PlanInputs::new(&declared(), &moved)).stale_reasons(&keyed(side()).save());
         let is_seen =
             (is_keyed || !hidden.contains(&way.as_str())) && !unimportant.contains(&way.as_str());
         assert_eq!(!stale.is_empty(), is_seen, "{way} with a key: {is_keyed}: {stale:?}");
@@ -299,7 +302,7 @@ fn a_finished_step_counts_as_already_done() {
     moved["settings"]["description"] = "new".into();
     moved["settings"]["topics"] = json!(["a"]);
     moved["hooks"][0]["push_events"] = true.into();
-    let side = Side::of(&declared(), &moved);
+    let side = PlanInputs::new(&declared(), &moved);
     let compared = sealed.plan.compare(
         &sealed.id,
         &side.plan(),
@@ -310,8 +313,8 @@ fn a_finished_step_counts_as_already_done() {
     assert_eq!((already.len(), compared.stale.len()), (2, 0), "{compared:?}");
     // A part of a step may be done too.
     moved["settings"]["topics"] = json!(["b"]);
-    assert_eq!(Side::of(&declared(), &moved).against(&sealed), [""; 0]);
-    // Without a look, nothing is known.
+    assert_eq!(PlanInputs::new(&declared(), &moved).stale_reasons(&sealed), [""; 0]);
+    // Without a read, no step counts as done.
     let unseen = Plan::default().into_sorted(&Extent::default());
     let compared = sealed.plan.compare(
         &sealed.id,
@@ -442,7 +445,7 @@ proptest! {
         let plan = side.plan();
         let containers = std::slice::from_ref(&side.container);
         let compared = edited.plan.compare(&edited.id, &plan, containers, side.recording());
-        let policy = Policy { saved: Some(&compared), ..Policy::default() };
+        let policy = ApprovalPolicy { comparison: Some(&compared), ..ApprovalPolicy::default() };
         let Ok((approved, _)) = plan.approve(policy) else { return Ok(()) };
         for step in approved.steps() {
             // The file contains all steps that run, and the new plan contains them too.
@@ -466,12 +469,12 @@ fn a_stale_container_is_skipped_and_stops_all_or_nothing() {
     let mut moved = live();
     moved["settings"]["description"] = "mine".into();
     for (live, runs) in [(live(), true), (moved, false)] {
-        let side = Side::of(&declared(), &live);
+        let side = PlanInputs::new(&declared(), &live);
         let plan = side.plan();
         let containers = std::slice::from_ref(&side.container);
         let compared = sealed.plan.compare(&sealed.id, &plan, containers, side.recording());
         let approve = |all_or_nothing| {
-            let policy = Policy { saved: Some(&compared), all_or_nothing };
+            let policy = ApprovalPolicy { comparison: Some(&compared), all_or_nothing };
             plan.approve(policy).map(|(approved, _)| approved.steps().count() > 0)
         };
         // The guard for removals may refuse it.
@@ -496,8 +499,8 @@ fn the_digest_covers_every_part_of_a_declaration() {
         &|c| c.create = CreationPolicy::Allowed(fields(&json!({}))),
         &|c| c.create = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true}))),
         &|c| c.sections[0].unlisted.value = Unlisted::Delete,
-        &|c| c.sections[0].unmanaged = vec![crate::address::Glob::for_names("A*").unwrap()],
-        &|c| c.lifecycle.previously = vec![crate::desired::testing::former_path("acme/old")],
+        &|c| c.sections[0].unmanaged_globs = vec![crate::address::Glob::for_names("A*").unwrap()],
+        &|c| c.lifecycle.former_paths = vec![crate::desired::testing::former_path("acme/old")],
     ];
     let digests: BTreeSet<_> = tweaks.iter().map(|tweak| of(&declared(), tweak)).collect();
     assert_eq!(digests.len(), tweaks.len());
@@ -506,7 +509,7 @@ fn the_digest_covers_every_part_of_a_declaration() {
     assert_ne!(of(&absent, &|_| ()), of(&present, &|_| ()));
 }
 
-/// What a file shows of its steps is what the plan showed.
+/// The steps of the file are shown as those of the plan.
 #[test]
 fn a_saved_plan_shows_the_steps_of_the_plan() {
     let row = |id: u64, level: u8| json!({"id": id, "access_level": level});
@@ -522,7 +525,7 @@ fn a_saved_plan_shows_the_steps_of_the_plan() {
         "shares": [{"group_id": 4, "group_full_path": "acme/leads", "group_access_level": 20, "expires_at": null}],
         "protected_tags": [{"name": "v*", "create_access_levels": [row(1, 30), {"id": 2, "access_level": 30, "group_id": 4}]}],
     });
-    let side = Side::of(&declared, &live);
+    let side = PlanInputs::new(&declared, &live);
     let plan = side.plan();
     let about = |step: &crate::diff::Step| {
         let fields: Vec<_> = step.changes.iter().map(|change| change.field.to_string()).collect();

@@ -1,4 +1,4 @@
-//! Tests of what may run, and of acknowledgements.
+//! Tests of approval and of acknowledgements.
 
 use jiff::civil::{Date, date};
 
@@ -32,7 +32,7 @@ fn refusal(project: usize) -> GuardRefusal {
     GuardRefusal::new(Guard::Removals, &section, "too many".into(), 6, &origin(1))
 }
 
-fn unread(project: usize) -> Incomplete {
+fn unread_section(project: usize) -> Incomplete {
     let reason = Cause::new("answered 403");
     Incomplete { address: address(project).section("variables"), reason }
 }
@@ -47,18 +47,22 @@ fn plan(projects: usize) -> Plan {
     Plan { findings, projects, ..Plan::default() }
 }
 
-/// How many steps may run, and which paths are left out; or why nothing may run.
-fn approved(plan: &Plan, all_or_nothing: bool) -> Result<(usize, Vec<(String, usize)>), String> {
-    let (approved, left_out) =
-        plan.approve(Policy { all_or_nothing, ..Policy::default() }).map_err(|Blocked(why)| why)?;
+/// The number of steps that may run, and the skipped paths with their steps; or why nothing may run.
+fn approve_plan(
+    plan: &Plan,
+    all_or_nothing: bool,
+) -> Result<(usize, Vec<(String, usize)>), String> {
+    let (approved, left_out) = plan
+        .approve(ApprovalPolicy { all_or_nothing, ..ApprovalPolicy::default() })
+        .map_err(|Blocked(why)| why)?;
     let left_out = left_out.into_iter().map(|left| (left.address.to_string(), left.steps));
     Ok((approved.steps().count(), left_out.collect()))
 }
 
 #[test]
 fn broken_containers_are_skipped_and_too_many_stop_the_run() {
-    // All projects, the broken ones among them, and whether the rest may run.
-    for (all, broken, runs) in [
+    // The number of projects, the number of broken ones, and whether the others may run.
+    for (all, broken, is_applied) in [
         (1, 0, true),
         (1, 1, true),
         (4, 3, true),
@@ -72,40 +76,40 @@ fn broken_containers_are_skipped_and_too_many_stop_the_run() {
     ] {
         let mut plan = plan(all);
         plan.problems.extend((0..broken).map(problem));
-        match approved(&plan, false) {
+        match approve_plan(&plan, false) {
             Ok((steps, left_out)) => {
-                assert!(runs, "{broken} of {all}");
+                assert!(is_applied, "{broken} of {all}");
                 assert_eq!((steps, left_out.len()), (all - broken, broken));
             }
             Err(why) => {
-                assert!(!runs, "{broken} of {all}: {why}");
+                assert!(!is_applied, "{broken} of {all}: {why}");
                 assert!(why.contains(&format!("of {all} ")) && why.contains("5 %"), "{why}");
             }
         }
-        assert_eq!(approved(&plan, true).is_ok(), broken == 0, "{broken} of {all}");
+        assert_eq!(approve_plan(&plan, true).is_ok(), broken == 0, "{broken} of {all}");
     }
 }
 
-/// What the service withholds leaves out its own section; but nothing is archived then, because that
-/// closes the project.
+/// A withheld section is skipped alone. But the project is not archived then: after that, the section
+/// could not be changed.
 #[test]
 fn a_withheld_section_is_left_out_alone_unless_the_project_is_archived() {
     use crate::cause::Withheld::{Refused, SwitchedOff, Tier};
     for why in [Tier, SwitchedOff, Refused] {
         let mut plan = plan(5);
         for project in 0..5 {
-            let mut scope = unread(project);
+            let mut scope = unread_section(project);
             scope.reason.withheld = Some(why);
             plan.incomplete.push(scope);
         }
-        assert_eq!(approved(&plan, false), Ok((5, Vec::new())), "{why:?}");
-        plan.findings.steps[0].effects.push(Effect::takes(Capability::Writable));
+        assert_eq!(approve_plan(&plan, false), Ok((5, Vec::new())), "{why:?}");
+        plan.findings.steps[0].effects.push(Effect::revokes(Capability::Writable));
         let left_out = vec![("acme/p000".to_owned(), 1)];
-        assert_eq!(approved(&plan, false), Ok((4, left_out)), "{why:?}");
-        // Of the whole project, or of one entry, more is unknown.
+        assert_eq!(approve_plan(&plan, false), Ok((4, left_out)), "{why:?}");
+        // Only a withheld section is skipped alone, not a withheld project or entry.
         plan.incomplete[1].address = address(1);
         plan.incomplete[2].address.entry = Some("A@*".into());
-        assert_eq!(approved(&plan, false).map(|(steps, _)| steps), Ok(2), "{why:?}");
+        assert_eq!(approve_plan(&plan, false).map(|(steps, _)| steps), Ok(2), "{why:?}");
     }
 }
 
@@ -113,9 +117,9 @@ fn a_withheld_section_is_left_out_alone_unless_the_project_is_archived() {
 fn groups_count_like_projects() {
     let mut plan = Plan { projects: 40, groups: 40, ..plan(40) };
     plan.problems.extend((0..4).map(problem));
-    assert!(approved(&plan, false).is_ok());
+    assert!(approve_plan(&plan, false).is_ok());
     plan.groups = 39;
-    assert!(approved(&plan, false).is_err());
+    assert!(approve_plan(&plan, false).is_err());
 }
 
 #[test]
@@ -123,13 +127,13 @@ fn a_container_with_any_fault_is_skipped_and_counted_once() {
     let mut plan = plan(4);
     plan.problems.push(problem(0));
     plan.refusals.push(refusal(1));
-    plan.incomplete.push(unread(2));
+    plan.incomplete.push(unread_section(2));
     let paths = [0, 1, 2].map(|project| (address(project).to_string(), 1));
-    assert_eq!(approved(&plan, false), Ok((1, paths.to_vec())));
+    assert_eq!(approve_plan(&plan, false), Ok((1, paths.to_vec())));
     plan.refusals.push(refusal(0));
-    plan.incomplete.push(unread(0));
-    assert_eq!(approved(&plan, false), Ok((1, paths.to_vec())), "still three of four");
-    let why = approved(&plan, true).unwrap_err();
+    plan.incomplete.push(unread_section(0));
+    assert_eq!(approve_plan(&plan, false), Ok((1, paths.to_vec())), "still three of four");
+    let why = approve_plan(&plan, true).unwrap_err();
     assert!(why.contains("--all-or-nothing"), "{why}");
 }
 
@@ -139,7 +143,7 @@ fn a_skipped_container_loses_all_its_steps() {
     let more = plan.steps[1].clone();
     plan.steps.push(Step { address: address(1).section("hooks").entry("ci"), ..more });
     plan.problems.push(problem(1));
-    assert_eq!(approved(&plan, false), Ok((1, vec![("acme/p001".to_owned(), 2)])));
+    assert_eq!(approve_plan(&plan, false), Ok((1, vec![("acme/p001".to_owned(), 2)])));
 }
 
 #[test]
@@ -154,7 +158,7 @@ fn containers_that_depend_on_a_skipped_one_are_skipped() {
     wait(5, 4);
     plan.problems.push(problem(1));
     let paths = [1, 2, 3].map(|project| (address(project).to_string(), 1));
-    assert_eq!(approved(&plan, false), Ok((97, paths.to_vec())));
+    assert_eq!(approve_plan(&plan, false), Ok((97, paths.to_vec())));
 }
 
 #[test]
@@ -168,18 +172,19 @@ fn a_refusal_of_the_whole_run_stops_it() {
         51,
         &origin(1),
     ));
-    assert!(approved(&plan, false).unwrap_err().contains("the whole run"));
-    let acknowledged = [ack("removals:**")];
+    assert!(approve_plan(&plan, false).unwrap_err().contains("the whole run"));
+    let acknowledged = [parse_ack("removals:**")];
     assert_eq!(plan.acknowledge(&acknowledged, &Moves::default(), TODAY), []);
-    assert_eq!(approved(&plan, false), Ok((1000, vec![])));
+    assert_eq!(approve_plan(&plan, false), Ok((1000, vec![])));
 }
 
-fn ack(text: &str) -> Acknowledgement {
+fn parse_ack(text: &str) -> Acknowledgement {
     Acknowledgement::parse(text).unwrap()
 }
 
-/// The refusals left for three projects, the number of acknowledged ones, and the warnings.
-fn acknowledged(acknowledgements: &[Acknowledgement]) -> (usize, usize, Vec<String>) {
+/// Applies `acknowledgements` to refusals of three projects. Returns the numbers of remaining and of
+/// acknowledged refusals, and the warnings.
+fn apply_acks(acknowledgements: &[Acknowledgement]) -> (usize, usize, Vec<String>) {
     let mut plan = plan(3);
     plan.refusals.extend((0..3).map(refusal));
     let warnings =
@@ -201,18 +206,18 @@ fn an_acknowledgement_covers_refusals_that_its_glob_matches() {
         ("removals:**#hooks", 0),
         ("removals:**", 0),
     ] {
-        assert_eq!(acknowledged(&[ack(written)]), (left, 3 - left, vec![]), "{written}");
+        assert_eq!(apply_acks(&[parse_ack(written)]), (left, 3 - left, vec![]), "{written}");
     }
 }
 
-/// A branch cannot use a rename to choose acknowledgements of others.
+/// A branch cannot gain the acknowledgements of other projects by a rename.
 #[test]
 fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
     let mut container =
         testing::container(Scope::Project, "acme/p000", &Json::Null, Unlisted::Report);
-    container.lifecycle.previously = vec![testing::former_path("prod/web")];
+    container.lifecycle.former_paths = vec![testing::former_path("prod/web")];
     let moves = Moves::from_containers(&[container]);
-    for (written, lets) in [
+    for (written, is_acknowledged) in [
         ("removals:acme/**#hooks", false),
         ("removals:acme/p000#hooks", true),
         ("removals:ACME/p000", true),
@@ -222,11 +227,12 @@ fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
     ] {
         let mut plan = plan(1);
         plan.refusals.push(refusal(0));
-        let warnings = plan.acknowledge(&[ack(written)], &moves, TODAY);
-        assert_eq!(plan.refusals.is_empty(), lets, "{written}");
-        assert_eq!(warnings.is_empty(), lets, "{written}");
-        let is_said = warnings.iter().any(|said| said.message.contains("`prod/web`, the former"));
-        assert_eq!(is_said, written.starts_with("removals:acme/**"), "{warnings:?}");
+        let warnings = plan.acknowledge(&[parse_ack(written)], &moves, TODAY);
+        assert_eq!(plan.refusals.is_empty(), is_acknowledged, "{written}");
+        assert_eq!(warnings.is_empty(), is_acknowledged, "{written}");
+        let names_former_path =
+            warnings.iter().any(|warning| warning.message.contains("`prod/web`, the former"));
+        assert_eq!(names_former_path, written.starts_with("removals:acme/**"), "{warnings:?}");
     }
 }
 
@@ -234,7 +240,7 @@ fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
 #[test]
 fn a_wider_glob_acknowledges_a_rule_below_a_renamed_group() {
     let mut group = testing::container(Scope::Group, "acme", &Json::Null, Unlisted::Report);
-    group.lifecycle.previously = vec![testing::former_path("prod")];
+    group.lifecycle.former_paths = vec![testing::former_path("prod")];
     let moves = Moves::from_containers(&[group]);
     for (path, guard, acknowledged) in [
         ("acme/web/**", Guard::Reach, true),
@@ -244,7 +250,7 @@ fn a_wider_glob_acknowledges_a_rule_below_a_renamed_group() {
         let mut plan = plan(1);
         let address = Address::container(path.into());
         plan.refusals.push(GuardRefusal::new(guard, &address, "too many".into(), 6, &origin(1)));
-        let written = [ack("reach:acme/**"), ack("visibility:acme/**")];
+        let written = [parse_ack("reach:acme/**"), parse_ack("visibility:acme/**")];
         plan.acknowledge(&written, &moves, TODAY);
         assert_eq!(plan.refusals.is_empty(), acknowledged, "{path}");
     }
@@ -263,7 +269,7 @@ fn a_deletion_is_acknowledged_by_its_own_path_only() {
         let mut plan = plan(1);
         let reason = "would delete it".to_owned();
         plan.refusals.push(GuardRefusal::new(Guard::Deletion, &address(0), reason, 1, &origin(1)));
-        plan.acknowledge(&[ack(written)], &Moves::default(), TODAY);
+        plan.acknowledge(&[parse_ack(written)], &Moves::default(), TODAY);
         assert_eq!(plan.refusals.is_empty(), acknowledged, "{written}");
     }
 }
@@ -273,42 +279,42 @@ fn an_unused_acknowledgement_is_a_warning() {
     for written in ["removals:acme/p000#members", "visibility:acme/p000#hooks", "removals:other/**"]
     {
         let unused = format!("`{written}` acknowledges nothing that this run refuses");
-        assert_eq!(acknowledged(&[ack(written)]), (3, 0, vec![unused]), "{written}");
+        assert_eq!(apply_acks(&[parse_ack(written)]), (3, 0, vec![unused]), "{written}");
     }
 }
 
 #[test]
 fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
-    let all = ack("removals:acme/p000");
+    let all = parse_ack("removals:acme/p000");
     let at_most = |most| Acknowledgement { max_objects: Some(most), ..all.clone() };
-    assert_eq!(acknowledged(&[at_most(6)]), (2, 1, vec![]));
+    assert_eq!(apply_acks(&[at_most(6)]), (2, 1, vec![]));
     let exceeded =
         "the acknowledgement of `removals:acme/p000` allows at most 5, and `acme/p000#hooks` has 6";
-    assert_eq!(acknowledged(&[at_most(5)]), (3, 0, vec![exceeded.to_owned()]));
+    assert_eq!(apply_acks(&[at_most(5)]), (3, 0, vec![exceeded.to_owned()]));
     let until = |day| Acknowledgement { until: Some(day), ..all.clone() };
-    assert_eq!(acknowledged(&[until(TODAY)]), (2, 1, vec![]), "that day included");
+    assert_eq!(apply_acks(&[until(TODAY)]), (2, 1, vec![]), "that day included");
     let over = [
         until(date(2030, 1, 14)),
-        Acknowledgement { selector: ack("removals:x").selector, ..until(date(2030, 1, 14)) },
+        Acknowledgement { selector: parse_ack("removals:x").selector, ..until(date(2030, 1, 14)) },
     ];
-    assert_eq!(acknowledged(&over), (3, 0, vec![]), "the check of the manifests warns of it");
+    assert_eq!(apply_acks(&over), (3, 0, vec![]), "the check of the manifests warns of it");
     // One valid acknowledgement is enough.
-    assert_eq!(acknowledged(&[at_most(5), all.clone()]), (2, 1, vec![exceeded.to_owned()]));
-    // The number counts for all that a glob matches, and not twice for the whole run.
-    let glob = |most| Acknowledgement { max_objects: Some(most), ..ack("removals:acme/**") };
-    assert_eq!(acknowledged(&[glob(18)]), (0, 3, vec![]));
+    assert_eq!(apply_acks(&[at_most(5), all.clone()]), (2, 1, vec![exceeded.to_owned()]));
+    // The number is the sum for all matching refusals. A refusal of the whole run does not count again.
+    let glob = |most| Acknowledgement { max_objects: Some(most), ..parse_ack("removals:acme/**") };
+    assert_eq!(apply_acks(&[glob(18)]), (0, 3, vec![]));
     let exceeded = "the acknowledgement of `removals:acme/**` allows at most 17, and the 3 refusals that it matches have 18 together";
-    assert_eq!(acknowledged(&[glob(17)]), (3, 0, vec![exceeded.to_owned()]));
-    // What another one names is not counted.
-    let own = ack("removals:acme/p000#hooks");
-    assert_eq!(acknowledged(&[glob(12), own.clone()]), (0, 3, vec![]));
+    assert_eq!(apply_acks(&[glob(17)]), (3, 0, vec![exceeded.to_owned()]));
+    // A refusal that another acknowledgement names does not count.
+    let own = parse_ack("removals:acme/p000#hooks");
+    assert_eq!(apply_acks(&[glob(12), own.clone()]), (0, 3, vec![]));
     let own = Acknowledgement { max_objects: Some(5), ..own };
-    assert_eq!(acknowledged(&[glob(12), own]).0, 1);
+    assert_eq!(apply_acks(&[glob(12), own]).0, 1);
     let mut plan = plan(3);
     let everything = Address::container("**".into());
     let whole = GuardRefusal::new(Guard::Removals, &everything, "too many".into(), 18, &origin(1));
     plan.refusals.extend((0..3).map(refusal).chain([whole]));
-    let known = Acknowledgement { max_objects: Some(18), ..ack("removals:**") };
+    let known = Acknowledgement { max_objects: Some(18), ..parse_ack("removals:**") };
     assert_eq!(plan.acknowledge(&[known], &Moves::default(), TODAY), []);
     assert!(plan.refusals.is_empty());
 }
@@ -323,7 +329,7 @@ fn only_a_glob_for_everything_acknowledges_a_refusal_of_the_whole_run() {
         let refusal =
             GuardRefusal::new(Guard::Removals, &everything, "too many".into(), 51, &origin(1));
         plan.refusals.push(refusal);
-        plan.acknowledge(&[ack(written)], &Moves::default(), TODAY);
+        plan.acknowledge(&[parse_ack(written)], &Moves::default(), TODAY);
         assert_eq!(plan.refusals.is_empty(), through, "{written}");
     }
 }
@@ -333,12 +339,15 @@ fn an_acknowledgement_keeps_its_origin_and_applies_to_a_new_plan() {
     let mut plan = plan(1);
     plan.refusals.push(refusal(0));
     let reason = Some("the old hooks go".to_owned());
-    let written =
-        Acknowledgement { reason: reason.clone(), origin: Some(origin(8)), ..ack("removals:**") };
+    let written = Acknowledgement {
+        reason: reason.clone(),
+        origin: Some(origin(8)),
+        ..parse_ack("removals:**")
+    };
     plan.acknowledge(&[written], &Moves::default(), TODAY);
     let known = &plan.acknowledged[0];
     assert_eq!((&known.reason, &known.by), (&reason, &Some(origin(8))));
-    let (approved, _) = plan.approve(Policy::default()).unwrap();
+    let (approved, _) = plan.approve(ApprovalPolicy::default()).unwrap();
     assert!(approved.acknowledges(&refusal(0)));
     assert!(
         !approved.acknowledges(&GuardRefusal { objects: 7, ..refusal(0) }),

@@ -4,14 +4,14 @@ use super::{order::access, *};
 use crate::{
     diff::{Edge, FieldChange},
     kind::Id,
-    operation::{PROJECT_FORK, SHARE_CREATE, id_of},
-    plan::connect::connect,
+    operation::{PROJECT_FORK, SHARE_CREATE, id_placeholder},
+    plan::connect::add_edges,
     secret::Reference,
     value::{Fields, Value},
 };
 
-/// A step of the section of the container at `path`.
-fn at(path: &str, section: &'static str, effects: Vec<Effect>) -> Step {
+/// A step of an entry of `section` in the container at `path`.
+fn entry_step(path: &str, section: &'static str, effects: Vec<Effect>) -> Step {
     let address = Address::container(path.into()).section(section).entry("x");
     Step {
         effects,
@@ -19,16 +19,17 @@ fn at(path: &str, section: &'static str, effects: Vec<Effect>) -> Step {
     }
 }
 
-/// The edges of each step.
+/// The addresses of the edges of each step.
 fn edges(steps: &[Step]) -> Vec<Vec<String>> {
-    let of = |step: &Step| step.after.iter().map(|edge| edge.address.to_string()).collect();
-    steps.iter().map(of).collect()
+    let addresses = |step: &Step| step.after.iter().map(|edge| edge.address.to_string()).collect();
+    steps.iter().map(addresses).collect()
 }
 
 #[test]
 fn a_step_that_needs_the_id_of_a_group_follows_its_creation() {
-    let body = Fields::from([("group_id".to_owned(), id_of("acme/neo").into())]);
-    let request = SHARE_CREATE.request().arg("id", 7).fields(body).naming(["group_id".into()]);
+    let body = Fields::from([("group_id".to_owned(), id_placeholder("acme/neo").into())]);
+    let request =
+        SHARE_CREATE.request().arg("id", 7).fields(body).with_id_fields(["group_id".into()]);
     let address = Address::container("acme/shop".into()).section("shares").entry("acme/neo");
     let share = Step::new(
         Scope::Project,
@@ -38,8 +39,8 @@ fn a_step_that_needs_the_id_of_a_group_follows_its_creation() {
         Vec::new(),
         vec![request.into()],
     );
-    let mut steps = vec![share, at("acme/neo", "members", access(3, 0, 30))];
-    assert!(connect(&mut steps).is_empty());
+    let mut steps = vec![share, entry_step("acme/neo", "members", access(3, 0, 30))];
+    assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/neo"], vec![]]);
 }
 
@@ -49,11 +50,11 @@ fn what_dropped_requests_refer_to_stays_known() {
     let secret = Value::Secret(Reference::Env("TOKEN".into()));
     let body = Fields::from([
         ("description".to_owned(), "plain".into()),
-        ("group_id".to_owned(), id_of("acme/neo").into()),
+        ("group_id".to_owned(), id_placeholder("acme/neo").into()),
         ("token".to_owned(), secret.clone()),
     ]);
-    let request = SHARE_CREATE.request().arg_of("id", "acme/shop", Some(7)).fields(body);
-    let request = request.naming(["group_id".into()]);
+    let request = SHARE_CREATE.request().arg_by_path("id", "acme/shop", Some(7)).fields(body);
+    let request = request.with_id_fields(["group_id".into()]);
     for section in [Some("shares"), None] {
         let address = Address { section, ..Address::container("acme/shop".into()) };
         let (action, sends) = (Action::Create, vec![request.clone().into()]);
@@ -63,24 +64,24 @@ fn what_dropped_requests_refer_to_stays_known() {
             assert_eq!(step.named_paths().collect::<Vec<_>>(), ["acme/shop"]);
             assert_eq!(step.secrets_and_files().collect::<Vec<_>>(), [&secret]);
             step.drop_requests();
-            // Apply compares those of a container with what somebody else created.
-            assert_eq!(step.sends.is_empty(), section.is_some());
+            // Requests for the container itself stay: apply compares them with a container created meanwhile.
+            assert_eq!(step.planned_calls.is_empty(), section.is_some());
         }
     }
 }
 
 #[test]
 fn a_creation_follows_changes_of_the_group_settings_that_it_inherits() {
-    let new = || seen("acme/web/shop", "", "private");
-    let rule = || at("acme", "push_rule", vec![Effect::HandsDown]);
-    let created = vec![Effect::provides(Capability::Exists), Effect::HandsDown];
+    let new = || visibility_step("acme/web/shop", "", "private");
+    let rule = || entry_step("acme", "push_rule", vec![Effect::AffectsNewContainers]);
+    let created = vec![Effect::provides(Capability::Exists), Effect::AffectsNewContainers];
     for (mut steps, expected) in [
         (vec![new(), rule()], vec![vec!["acme#push_rule/x"], vec![]]),
-        (vec![new(), at("acme", "settings", created)], vec![vec![], vec![]]),
-        (vec![at("acme/web/shop", "labels", Vec::new()), rule()], vec![vec![], vec![]]),
-        (vec![seen("other/shop", "", "private"), rule()], vec![vec![], vec![]]),
+        (vec![new(), entry_step("acme", "settings", created)], vec![vec![], vec![]]),
+        (vec![entry_step("acme/web/shop", "labels", Vec::new()), rule()], vec![vec![], vec![]]),
+        (vec![visibility_step("other/shop", "", "private"), rule()], vec![vec![], vec![]]),
     ] {
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), expected);
     }
 }
@@ -88,32 +89,33 @@ fn a_creation_follows_changes_of_the_group_settings_that_it_inherits() {
 #[test]
 fn projects_are_created_while_their_group_lets_somebody_create_them() {
     let level = |before: &str, after: &str, effects: Vec<Effect>| {
-        let mut step = Step { scope: Scope::Group, ..at("acme", "settings", effects) };
+        let mut step = Step { scope: Scope::Group, ..entry_step("acme", "settings", effects) };
         let [before, after] = [before, after].map(|word| Shown::Value(word.into()));
         step.changes.push(FieldChange::new("project_creation_level", before, after, None));
         step
     };
-    let new = |path: &str| seen(path, "", "private");
+    let new = |path: &str| visibility_step(path, "", "private");
     let closed = || level("developer", "noone", Vec::new());
     let settings = "acme#settings/x";
     for (mut steps, expected) in [
         (vec![closed(), new("acme/shop")], vec![vec!["acme/shop#settings/x"], vec![]]),
         (vec![level("noone", "owner", Vec::new()), new("acme/shop")], vec![vec![], vec![settings]]),
         (vec![level("owner", "developer", Vec::new()), new("acme/shop")], vec![vec![], vec![]]),
-        // Only what is directly in the group.
+        // The setting counts only directly in the group.
         (vec![closed(), new("acme/web/shop")], vec![vec![], vec![]]),
-        (vec![closed(), at("acme/shop", "labels", Vec::new())], vec![vec![], vec![]]),
+        (vec![closed(), entry_step("acme/shop", "labels", Vec::new())], vec![vec![], vec![]]),
     ] {
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), expected);
     }
-    let mut steps = vec![level("developer", "noone", vec![Effect::HandsDown]), new("acme/shop")];
-    assert!(connect(&mut steps).is_empty());
+    let mut steps =
+        vec![level("developer", "noone", vec![Effect::AffectsNewContainers]), new("acme/shop")];
+    assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/shop#settings/x"], vec![]]);
-    // The new project is to get other settings of the group first.
-    let mut other = level("developer", "noone", vec![Effect::HandsDown]);
+    // The new project must inherit another setting that the same step changes.
+    let mut other = level("developer", "noone", vec![Effect::AffectsNewContainers]);
     other.changes.push(FieldChange::new("default_branch", Shown::Absent, Shown::Absent, None));
-    let problems = connect(&mut [other, new("acme/shop")]);
+    let problems = add_edges(&mut [other, new("acme/shop")]);
     assert_eq!(problems.len(), 1);
     assert_eq!(
         problems[0].message,
@@ -122,8 +124,8 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
 }
 
 /// A step that creates the project at `path` as a fork of `upstream`, which the run creates too.
-fn fork(path: &str, upstream: &str) -> Step {
-    let request = PROJECT_FORK.request().arg_of("id", upstream, None);
+fn fork_step(path: &str, upstream: &str) -> Step {
+    let request = PROJECT_FORK.request().arg_by_path("id", upstream, None);
     let address = Address::container(path.into());
     let sends = vec![request.into()];
     Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), sends)
@@ -132,18 +134,21 @@ fn fork(path: &str, upstream: &str) -> Step {
 #[test]
 fn a_fork_follows_its_source_and_a_circle_is_a_problem() {
     let reason = |steps: &[Step]| steps[0].after[0].reason;
-    let mut steps =
-        vec![fork("acme/b", "Acme/A"), fork("acme/a", "acme/up"), fork("acme/up", "x/y")];
-    assert!(connect(&mut steps).is_empty());
+    let mut steps = vec![
+        fork_step("acme/b", "Acme/A"),
+        fork_step("acme/a", "acme/up"),
+        fork_step("acme/up", "x/y"),
+    ];
+    assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/a"], vec!["acme/up"], vec!["x/y"]]);
     assert_eq!(reason(&steps), "the project must exist");
     let mut steps = vec![
-        fork("acme/a", "acme/b"),
-        fork("acme/b", "acme/A"),
-        fork("c", "acme/a"),
-        fork("d", "d"),
+        fork_step("acme/a", "acme/b"),
+        fork_step("acme/b", "acme/A"),
+        fork_step("c", "acme/a"),
+        fork_step("d", "d"),
     ];
-    let problems = connect(&mut steps);
+    let problems = add_edges(&mut steps);
     let found: Vec<_> = problems.iter().map(|p| (p.address.to_string(), p.code)).collect();
     let circular = |path: &str| (path.to_owned(), "circular");
     assert_eq!(found, ["acme/a", "acme/b", "d"].map(circular));
@@ -162,17 +167,17 @@ fn steps_that_wait_for_each_other_are_a_problem() {
     };
     let steps = |first: &[&'static str]| {
         vec![
-            at("a", "members", Vec::new()),
-            after(at("a", "variables", Vec::new()), first),
-            after(at("b", "labels", Vec::new()), &["c#labels"]),
-            after(at("c", "labels", Vec::new()), &["b#members"]),
-            after(at("d", "labels", Vec::new()), &["c#labels", "d#variables"]),
+            entry_step("a", "members", Vec::new()),
+            after(entry_step("a", "variables", Vec::new()), first),
+            after(entry_step("b", "labels", Vec::new()), &["c#labels"]),
+            after(entry_step("c", "labels", Vec::new()), &["b#members"]),
+            after(entry_step("d", "labels", Vec::new()), &["c#labels", "d#variables"]),
         ]
     };
-    assert!(connect(&mut steps(&["a#members", "a#variables"])).is_empty());
+    assert!(add_edges(&mut steps(&["a#members", "a#variables"])).is_empty());
     let mut circle = steps(&["a#members"]);
-    circle.insert(3, after(at("b", "members", Vec::new()), &["b#labels"]));
-    let problems = connect(&mut circle);
+    circle.insert(3, after(entry_step("b", "members", Vec::new()), &["b#labels"]));
+    let problems = add_edges(&mut circle);
     let found: Vec<_> = problems.iter().map(|p| format!("{} {}", p.address, p.code)).collect();
     assert_eq!(
         found,
@@ -199,10 +204,10 @@ fn the_order_of_many_steps_is_found_in_proportion() {
         let first = (0..n).map(|at| own(at, members, None));
         let mut steps: Vec<_> =
             first.chain((0..n).map(|at| own(at, variables, Some(members)))).collect();
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
     });
     crate::steps::grow_in_proportion("steps that a group forbids", |n| {
-        let mut group = Step { scope: Scope::Group, ..at("acme", "settings", Vec::new()) };
+        let mut group = Step { scope: Scope::Group, ..entry_step("acme", "settings", Vec::new()) };
         let [before, after] = [false, true].map(|on| Shown::Value(on.into()));
         group.changes.push(FieldChange::new("membership_lock", before, after, None));
         let member = |at: usize| {
@@ -217,22 +222,22 @@ fn the_order_of_many_steps_is_found_in_proportion() {
             address: Address::container("acme/shop".into())
                 .section("labels")
                 .entry(format!("{it}")),
-            ..at("acme/shop", "labels", Vec::new())
+            ..entry_step("acme/shop", "labels", Vec::new())
         });
         let mut steps: Vec<_> =
             std::iter::once(group).chain(labels).chain((0..n).map(member)).collect();
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         assert_eq!(steps[0].after.len(), n);
     });
 }
 
 /// A step that changes the visibility of the container at `path`; `before` is empty for a creation.
-fn seen(path: &str, before: &str, after: &str) -> Step {
+fn visibility_step(path: &str, before: &str, after: &str) -> Step {
     let is_new = before.is_empty();
     let before = (!is_new).then(|| before.to_owned());
     let visibility = Effect::visibility(before, after);
     let exists = is_new.then_some(Effect::provides(Capability::Exists));
-    at(path, "settings", exists.into_iter().chain([visibility]).collect())
+    entry_step(path, "settings", exists.into_iter().chain([visibility]).collect())
 }
 
 #[test]
@@ -242,22 +247,22 @@ fn visibility_is_raised_top_down_and_lowered_bottom_up() {
         // The nearest widened group above, which need not be the parent.
         (
             vec![
-                seen("a", private, public),
-                seen("a/b", private, public),
-                seen("a/b/c/d", internal, public),
+                visibility_step("a", private, public),
+                visibility_step("a/b", private, public),
+                visibility_step("a/b/c/d", internal, public),
             ],
             vec![vec![], vec!["a#settings/x"], vec!["a/b#settings/x"]],
         ),
         (
-            vec![seen("a", private, public), seen("a/new", "", public)],
+            vec![visibility_step("a", private, public), visibility_step("a/new", "", public)],
             vec![vec![], vec!["a#settings/x"]],
         ),
         (
             vec![
-                seen("a", public, private),
-                seen("a/b", public, internal),
-                seen("a/b/c", public, private),
-                seen("a/d", internal, private),
+                visibility_step("a", public, private),
+                visibility_step("a/b", public, internal),
+                visibility_step("a/b/c", public, private),
+                visibility_step("a/d", internal, private),
             ],
             vec![
                 vec!["a/b#settings/x", "a/d#settings/x"],
@@ -268,15 +273,15 @@ fn visibility_is_raised_top_down_and_lowered_bottom_up() {
         ),
         (
             vec![
-                seen("a", public, private),
-                seen("ab/c", public, private),
-                seen("a/b", private, internal),
+                visibility_step("a", public, private),
+                visibility_step("ab/c", public, private),
+                visibility_step("a/b", private, internal),
             ],
             vec![vec![], vec![], vec![]],
         ),
     ] {
         let mut steps = steps;
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), expected);
     }
 }
@@ -284,23 +289,26 @@ fn visibility_is_raised_top_down_and_lowered_bottom_up() {
 /// A visibility that was not read counts as private.
 #[test]
 fn a_step_from_unknown_to_private_visibility_has_no_edges() {
-    let unknown = |path: &str| at(path, "settings", vec![Effect::visibility(None, "private")]);
-    let mut steps = vec![unknown("a"), unknown("a/b"), seen("a/c", "public", "private")];
-    assert!(connect(&mut steps).is_empty());
+    let unknown =
+        |path: &str| entry_step(path, "settings", vec![Effect::visibility(None, "private")]);
+    let mut steps = vec![unknown("a"), unknown("a/b"), visibility_step("a/c", "public", "private")];
+    assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), vec![vec![""; 0]; 3]);
 }
 
 #[test]
 fn nothing_becomes_more_visible_than_its_group() {
-    let group =
-        |before: &str, after: &str| Step { scope: Scope::Group, ..seen("acme", before, after) };
+    let group = |before: &str, after: &str| Step {
+        scope: Scope::Group,
+        ..visibility_step("acme", before, after)
+    };
     let problems = |steps: Vec<Step>| -> Vec<String> {
         let mut steps = steps;
-        connect(&mut steps).into_iter().map(|p| format!("{} {}", p.address, p.message)).collect()
+        add_edges(&mut steps).into_iter().map(|p| format!("{} {}", p.address, p.message)).collect()
     };
     let message =
         "it would be public in the group `acme`, which would be internal: the service refuses that";
-    let shop = |before: &str, after: &str| seen("acme/web/shop", before, after);
+    let shop = |before: &str, after: &str| visibility_step("acme/web/shop", before, after);
     for before in ["", "private"] {
         assert_eq!(
             problems(vec![group("", "internal"), shop(before, "public")]),
@@ -310,7 +318,7 @@ fn nothing_becomes_more_visible_than_its_group() {
     for (own, above) in [("internal", "internal"), ("private", "public")] {
         assert_eq!(problems(vec![group("private", above), shop("", own)]), [] as [&str; 0]);
     }
-    // A new group that says nothing is private; one that is restored is not new.
+    // A new group without a visibility is private. A restored one is not new.
     let silent = |action| Step {
         effects: vec![Effect::provides(Capability::Exists)],
         ..Step::new(
@@ -326,16 +334,19 @@ fn nothing_becomes_more_visible_than_its_group() {
     assert_eq!(problems(vec![silent(Action::Create), shop("", "private")]), [] as [&str; 0]);
     assert_eq!(problems(vec![silent(Action::Update), shop("", "internal")]), [] as [&str; 0]);
     // A project is not a group, and other groups do not count.
-    let other = Step { scope: Scope::Group, ..seen("acm", "", "private") };
-    let project = seen("acme", "", "private");
+    let other = Step { scope: Scope::Group, ..visibility_step("acm", "", "private") };
+    let project = visibility_step("acme", "", "private");
     assert_eq!(problems(vec![other, project, shop("", "public")]), [] as [&str; 0]);
 }
 
 #[test]
 fn a_level_below_one_granted_in_a_group_above_is_a_problem() {
     let problems = |above: Vec<Effect>, here: Vec<Effect>| -> Vec<String> {
-        let mut steps = vec![at("acme", "members", above), at("acme/web/shop", "members", here)];
-        connect(&mut steps).into_iter().map(|p| format!("{} {}", p.address, p.message)).collect()
+        let mut steps = vec![
+            entry_step("acme", "members", above),
+            entry_step("acme/web/shop", "members", here),
+        ];
+        add_edges(&mut steps).into_iter().map(|p| format!("{} {}", p.address, p.message)).collect()
     };
     let message = "acme/web/shop#members/x this run makes `x` maintainer of the group `acme` above, and the service then refuses developer here";
     assert_eq!(problems(access(3, 0, 40), access(3, 0, 30)), [message]);
@@ -344,7 +355,7 @@ fn a_level_below_one_granted_in_a_group_above_is_a_problem() {
         (access(3, 0, 30), access(3, 0, 30)),
         (access(3, 0, 40), access(4, 0, 30)),
         (access(3, 0, 40), access(3, 30, 0)),
-        // A removal above does no harm here.
+        // A lowered level above does not matter here.
         (access(3, 50, 40), access(3, 0, 30)),
     ] {
         assert_eq!(problems(above, here), [] as [&str; 0]);
@@ -360,16 +371,16 @@ fn a_rule_waits_for_access_from_a_group_above() {
             ..Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), Vec::new())
         }
     };
-    let gives = |path: &str| in_group(path, "members", access(3, 0, 30));
+    let is_provided = |path: &str| in_group(path, "members", access(3, 0, 30));
     let needs = in_group(
         "acme/web/shop",
         "protected_branches",
         vec![Effect::needs_access(NamedObject::User, Id::Known(3))],
     );
     let edges = |givers: &[&str]| -> Vec<String> {
-        let mut steps: Vec<_> = givers.iter().map(|path| gives(path)).collect();
+        let mut steps: Vec<_> = givers.iter().map(|path| is_provided(path)).collect();
         steps.push(needs.clone());
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         assert!(steps[..givers.len()].iter().all(|step| step.after.is_empty()));
         steps[givers.len()].after.iter().map(|edge| edge.address.to_string()).collect()
     };
@@ -384,12 +395,12 @@ fn a_rule_waits_for_access_from_a_group_above() {
         in_group("acme", "members", access(4, 0, 30)),
         needs,
     ];
-    assert!(connect(&mut steps).is_empty());
+    assert!(add_edges(&mut steps).is_empty());
     assert!(steps.iter().all(|step| step.after.is_empty()));
 }
 
 /// A step on the container at `path` itself.
-fn itself(scope: Scope, path: &str, effects: Vec<Effect>) -> Step {
+fn container_step(scope: Scope, path: &str, effects: Vec<Effect>) -> Step {
     let address = Address::container(path.into());
     Step { effects, ..Step::new(scope, address, Action::Update, origin(1), Vec::new(), Vec::new()) }
 }
@@ -398,15 +409,15 @@ fn itself(scope: Scope, path: &str, effects: Vec<Effect>) -> Step {
 fn steps_below_a_moved_group_follow_the_move_unless_they_narrow_visibility() {
     let moves = || vec![Effect::provides(Capability::InPlace)];
     let mut steps = vec![
-        itself(Scope::Group, "a", moves()),
-        itself(Scope::Group, "a/b", moves()),
-        at("A/b/c", "variables", vec![]),
-        seen("a/b/d", "public", "private"),
-        seen("a/e", "private", "public"),
-        itself(Scope::Project, "x/y", moves()),
-        at("x/y", "variables", vec![]),
+        container_step(Scope::Group, "a", moves()),
+        container_step(Scope::Group, "a/b", moves()),
+        entry_step("A/b/c", "variables", vec![]),
+        visibility_step("a/b/d", "public", "private"),
+        visibility_step("a/e", "private", "public"),
+        container_step(Scope::Project, "x/y", moves()),
+        entry_step("x/y", "variables", vec![]),
     ];
-    assert!(connect(&mut steps).is_empty());
+    assert!(add_edges(&mut steps).is_empty());
     let none: Vec<&str> = vec![];
     assert_eq!(
         edges(&steps),
@@ -418,11 +429,11 @@ fn steps_below_a_moved_group_follow_the_move_unless_they_narrow_visibility() {
 fn a_move_to_a_taken_path_waits_until_the_path_is_free() {
     let gets = |path: &str| vec![Effect::follows(Address::container(path.into()))];
     let mut steps = vec![
-        itself(Scope::Project, "x/a", gets("x/b")),
-        itself(Scope::Project, "x/b", gets("x/c")),
-        at("x/c", "variables", vec![]),
+        container_step(Scope::Project, "x/a", gets("x/b")),
+        container_step(Scope::Project, "x/b", gets("x/c")),
+        entry_step("x/c", "variables", vec![]),
     ];
-    let problems = connect(&mut steps);
+    let problems = add_edges(&mut steps);
     assert_eq!(edges(&steps)[0], ["x/b"]);
     assert_eq!(
         (problems.len(), &*problems[0].message),
@@ -447,41 +458,46 @@ fn settings_limited_by_a_group_are_changed_after_it() {
         ("shared_runners_setting", "show_diff_preview_in_email", false),
     ] {
         let mut steps = [group(above), change("acme/web/shop", Scope::Project, own)];
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         let expected = if waits { vec!["acme#settings".to_owned()] } else { Vec::new() };
         assert_eq!(edges(&steps), [Vec::new(), expected], "{own} below {above}");
     }
 }
 
-/// A name is there once in a group: what gets it waits for what gives it up.
+/// Names are unique in a group: a creation with a name waits for the rename that frees it.
 #[test]
 fn a_creation_waits_until_its_name_is_free() {
     let change = |before: Shown, after: Shown| FieldChange::new("name", before, after, None);
     let text = |name: &str| Shown::Value(name.into());
     let renamed = |path: &str, before: Shown| {
-        let mut step = at(path, "settings", Vec::new());
+        let mut step = entry_step(path, "settings", Vec::new());
         step.changes = vec![change(before, text("Other"))];
         step
     };
     let new = |path: &str, name: Option<&str>| {
-        let mut step = itself(Scope::Project, path, vec![Effect::provides(Capability::Exists)]);
+        let mut step =
+            container_step(Scope::Project, path, vec![Effect::provides(Capability::Exists)]);
         step.changes = name.map(|name| change(Shown::Absent, text(name))).into_iter().collect();
         step
     };
     for (gives_up, gets, waits) in [
         (renamed("acme/old", text("Shop")), new("acme/neo", Some("shop")), true),
         (renamed("acme/old", text("Shop")), new("ACME/neo", Some("SHOP")), true),
-        // Without a name it gets the one that is like its path.
+        // Without a declared name it gets one equal to its path.
         (renamed("acme/old", text("Shop")), new("acme/shop", None), true),
         (renamed("acme/old", text("")), new("acme/neo", Some("old")), true),
         (renamed("acme/old", text("Shop")), new("acme/shop", Some("Else")), false),
         (renamed("acme/old", text("Shop")), new("acme/web/neo", Some("shop")), false),
         (renamed("old", text("Shop")), new("neo", Some("shop")), true),
         (renamed("acme/old", Shown::Unknown), new("acme/neo", Some("shop")), false),
-        (renamed("acme/old", text("Shop")), itself(Scope::Project, "acme/shop", Vec::new()), false),
+        (
+            renamed("acme/old", text("Shop")),
+            container_step(Scope::Project, "acme/shop", Vec::new()),
+            false,
+        ),
         (
             Step {
-                address: at("acme/old", "hooks", Vec::new()).address,
+                address: entry_step("acme/old", "hooks", Vec::new()).address,
                 ..renamed("acme/old", text("Shop"))
             },
             new("acme/neo", Some("shop")),
@@ -491,7 +507,7 @@ fn a_creation_waits_until_its_name_is_free() {
         let first = gives_up.address.to_string();
         let about = format!("{gives_up:?} {gets:?}");
         let mut steps = [gives_up, gets];
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         let expected = if waits { vec![first] } else { Vec::new() };
         assert_eq!(edges(&steps), [Vec::new(), expected], "{about}");
     }
@@ -504,37 +520,38 @@ fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
         [(None, vec![up]), (Some(up), vec![up]), (Some(other), vec![other, up])]
     {
         let edge = |path: &str| Edge { address: Address::container(path.into()), reason: "known" };
-        let moves = itself(Scope::Project, up, Vec::new());
-        let takes = itself(
+        let moves = container_step(Scope::Project, up, Vec::new());
+        let takes = container_step(
             Scope::Project,
             "acme/new",
             vec![Effect::follows(Address::container(up.into()))],
         );
         let mut steps = [moves, Step { after: known.map(edge).into_iter().collect(), ..takes }];
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps)[1], expected, "{known:?}");
-        let problems = connect(&mut steps[1..]);
+        let problems = add_edges(&mut steps[1..]);
         assert!(problems.is_empty(), "it follows already");
     }
 }
 
-/// Until a project has moved, the service shows it by its former path.
+/// Until a project has moved, the service knows it only by its former path.
 #[test]
 fn requests_that_name_a_moving_project_wait_for_the_move() {
-    let moves =
-        |scope, path: &str| itself(scope, path, vec![Effect::provides(Capability::InPlace)]);
+    let moves = |scope, path: &str| {
+        container_step(scope, path, vec![Effect::provides(Capability::InPlace)])
+    };
     for (first, upstream, waits) in [
         (moves(Scope::Project, "acme/up"), "Acme/Up", true),
         (moves(Scope::Project, "acme/up"), "acme/other", false),
         (moves(Scope::Group, "acme/up"), "acme/up", false),
-        (itself(Scope::Project, "acme/up", Vec::new()), "acme/up", false),
+        (container_step(Scope::Project, "acme/up", Vec::new()), "acme/up", false),
     ] {
-        let request = PROJECT_FORK.request().arg_of("id", upstream, Some(7));
+        let request = PROJECT_FORK.request().arg_by_path("id", upstream, Some(7));
         let address = Address::container("x/fork".into());
         let sends = vec![request.into()];
         let fork = Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), sends);
         let mut steps = [first, fork];
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         let expected = if waits { vec!["acme/up".to_owned()] } else { Vec::new() };
         assert_eq!(edges(&steps), [Vec::new(), expected], "{upstream}");
     }
@@ -547,7 +564,7 @@ fn a_setting_that_a_group_limits_follows_that_once_whatever_else_it_follows() {
         FieldChange::new(field, before, after, None)
     };
     let limit = || {
-        let step = at("acme", "settings", Vec::new());
+        let step = entry_step("acme", "settings", Vec::new());
         Step { scope: Scope::Group, changes: vec![change("shared_runners_setting")], ..step }
     };
     for others in [&["acme#settings/x"][..], &["acme/shop#members/x"], &[]] {
@@ -557,11 +574,11 @@ fn a_setting_that_a_group_limits_follows_that_once_whatever_else_it_follows() {
             let address = Address::container(path.into()).section(section).entry("x");
             Edge { address, reason: "x" }
         };
-        let step = at("acme/shop", "settings", Vec::new());
+        let step = entry_step("acme/shop", "settings", Vec::new());
         let changes = vec![change("shared_runners_enabled")];
         let limited = Step { changes, after: others.iter().map(edge).collect(), ..step };
         let mut steps = vec![limit(), limited];
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         let found = edges(&steps).remove(1);
         assert_eq!(found.iter().filter(|at| *at == "acme#settings/x").count(), 1, "{found:?}");
         assert_eq!(
@@ -577,13 +594,13 @@ fn a_project_that_is_too_visible_has_the_origin_of_its_visibility() {
         let after = Shown::Value("public".into());
         FieldChange::new(field, Shown::Absent, after, Some(origin(line)))
     };
-    let group = Step { scope: Scope::Group, ..seen("acme", "", "private") };
+    let group = Step { scope: Scope::Group, ..visibility_step("acme", "", "private") };
     for (changes, line) in [
         (vec![change("description", 5), change("visibility", 6)], 6),
         (vec![change("description", 5)], 1),
     ] {
-        let project = Step { changes, ..seen("acme/shop", "", "public") };
-        let problems = connect(&mut [group.clone(), project]);
+        let project = Step { changes, ..visibility_step("acme/shop", "", "public") };
+        let problems = add_edges(&mut [group.clone(), project]);
         assert_eq!(problems.iter().map(|p| p.origin.line).collect::<Vec<_>>(), [line]);
     }
 }
@@ -618,15 +635,15 @@ fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
     let (first, second) = ("acme#labels/defect", "acme/shop#labels/bug");
     for below in [create(taken()), renamed_here(taken())] {
         let mut steps = vec![below.clone(), rename(Scope::Group, "acme", ["bug", "defect"])];
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), [vec![first], vec![]]);
         let mut steps = vec![below, rename(Scope::Group, "acme", ["ops", "defect"])];
-        let codes: Vec<_> = connect(&mut steps).iter().map(|problem| problem.code).collect();
+        let codes: Vec<_> = add_edges(&mut steps).iter().map(|problem| problem.code).collect();
         assert_eq!(codes, ["duplicate-entry"]);
     }
     for below in [create(Vec::new()), renamed_here(Vec::new())] {
         let mut steps = vec![rename(Scope::Group, "acme", ["ops", "bug"]), below];
-        assert!(connect(&mut steps).is_empty());
+        assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), [vec![second], vec![]]);
     }
 }

@@ -1,4 +1,4 @@
-//! Copies: each section in which the service accepts duplicates is healed by one run.
+//! Tests of copies: one run removes the duplicates of a section.
 
 use super::*;
 use crate::{address::Selector, catalogue, kind::Section, live::entry_ids};
@@ -9,15 +9,15 @@ const LATER: &str = "2026-01-31T13:00:00Z";
 /// A section, a declared entry of it, and the service's object without its id.
 type Case = (Section, Json, Json);
 
-/// A case of each section in which the service accepts duplicates.
-fn all() -> Vec<Case> {
+/// A case for each section in which the service accepts duplicates.
+fn all_cases() -> Vec<Case> {
     catalogue::all_sections().filter(|of| of.allows_duplicates()).map(case).collect()
 }
 
-/// The service adds to some entries what no manifest declares. Others are shown as they are
-/// declared: their entry is made of the examples of the description.
-fn case(of: Section) -> Case {
-    let (declared, shown) = match of.section {
+/// The case for `section`. The service adds undeclared fields to some entries. The others are shown as
+/// declared; their fields are the examples from the table of the kind.
+fn case(section: Section) -> Case {
+    let (declared, shown) = match section.section {
         "hooks" => (json!({"url": "https://h/x"}), json!({"created_at": MADE})),
         "pipeline_schedules" => (
             json!({"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"}),
@@ -32,19 +32,19 @@ fn case(of: Section) -> Case {
             }),
         ),
         _ => {
-            let shown = match of.section {
+            let shown = match section.section {
                 "freeze_periods" => json!({"created_at": MADE}),
                 _ => json!({}),
             };
-            let specs = of.table().specs().iter();
-            let specs = specs.filter(|spec| of.identity.contains(&spec.name));
+            let specs = section.table().specs().iter();
+            let specs = specs.filter(|spec| section.identity.contains(&spec.name));
             let examples = specs.map(|spec| (spec.name.to_owned(), spec.field.examples[0].clone()));
             (Json::Object(examples.collect()), shown)
         }
     };
     let mut live = object(declared.clone());
     live.extend(object(shown));
-    (of, declared, Json::Object(live))
+    (section, declared, Json::Object(live))
 }
 
 fn with_id(raw: &Json, id: u64, more: Json) -> Json {
@@ -55,7 +55,7 @@ fn with_id(raw: &Json, id: u64, more: Json) -> Json {
 }
 
 /// The plan for one declared entry and the live ones.
-fn planned((of, declared, _): &Case, live: &[Json], resend: &[Selector]) -> ContainerPlan {
+fn plan_case((of, declared, _): &Case, live: &[Json], resend: &[Selector]) -> ContainerPlan {
     let declared = json!({of.section: [declared]});
     let declared = container_of(of.scoped_kind.scope, "acme/shop", &declared, Unlisted::Report);
     let live = live_container(&declared, &json!({of.section: live}));
@@ -65,33 +65,33 @@ fn planned((of, declared, _): &Case, live: &[Json], resend: &[Selector]) -> Cont
 
 #[test]
 fn copies_are_removed_by_one_run_and_the_next_one_plans_nothing() {
-    for case in all() {
+    for case in all_cases() {
         let raw = [4, 5].map(|id| with_id(&case.2, id, json!({})));
-        let plan = planned(&case, &raw, &[]);
+        let plan = plan_case(&case, &raw, &[]);
         let [step] = &plan.steps[..] else { panic!("{case:?}: {plan:#?}") };
         assert!(step.is_copy && plan.incomplete.is_empty() && plan.refusals.is_empty(), "{plan:?}");
-        // The newest mirror has the present credential.
+        // The newest mirror has the current credential.
         let (goes, stays) = if case.0.section == "remote_mirrors" { (4, 5) } else { (5, 4) };
         assert_eq!(step.live_id(), Some(goes), "{case:?}");
         let why = format!("with the id {stays}");
         let shows = |note: &Note| format!("{:?}", note.reason).contains(&why);
         assert!(plan.notes.iter().any(shows), "{:?}", plan.notes);
         let rest: Vec<_> = raw.into_iter().filter(|one| one["id"] == stays).collect();
-        let plan = planned(&case, &rest, &[]);
+        let plan = plan_case(&case, &rest, &[]);
         assert!(plan.steps.is_empty() && plan.incomplete.is_empty(), "{case:?}: {plan:?}");
     }
 }
 
 #[test]
 fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
-    for case in all() {
+    for case in all_cases() {
         for (more, what) in [
             (json!({"of_a_newer_release": 1}), "differ in `of_a_newer_release`"),
             (json!({"created_at": LATER}), "created more than 15 minutes apart"),
         ] {
             let raw = [with_id(&case.2, 4, json!({})), with_id(&case.2, 5, more.clone())];
-            let plan = planned(&case, &raw, &[]);
-            // Nothing of them is hidden, or only what the newest has.
+            let plan = plan_case(&case, &raw, &[]);
+            // Copies of other kinds have no hidden fields, so the time of creation does not matter.
             let is_open = !["hooks", "pipeline_schedules"].contains(&case.0.section);
             if more.get("created_at").is_some() && is_open {
                 assert!(plan.steps.len() == 1 && plan.incomplete.is_empty(), "{case:?}");
@@ -105,13 +105,13 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
     }
 }
 
-/// A resent credential: the newest is replaced, the copy goes.
+/// If a credential is resent, the newest entry is replaced and the copy is removed.
 #[test]
 fn a_renewal_replaces_the_newest_and_removes_the_rest() {
     let mirrors = case(catalogue::section(Scope::Project, "remote_mirrors").unwrap());
     let resend = [Selector::parse("**#remote_mirrors").unwrap()];
     let raw = [4, 5].map(|id| with_id(&mirrors.2, id, json!({})));
-    let plan = planned(&mirrors, &raw, &resend);
+    let plan = plan_case(&mirrors, &raw, &resend);
     let sent: Vec<_> =
         plan.steps.iter().flat_map(Step::requests).map(ToString::to_string).collect();
     let [post, newest, copy] = &sent[..] else { panic!("{sent:?}") };
@@ -119,7 +119,7 @@ fn a_renewal_replaces_the_newest_and_removes_the_rest() {
     assert!(newest.ends_with("remote_mirrors/5") && copy.ends_with("remote_mirrors/4"), "{sent:?}");
 }
 
-/// Copies of a parent count as one: its entries are compared below the one that stays.
+/// Copies of a parent count as one: its entries are compared with those of the kept parent.
 #[test]
 fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     let (of, declared, shown) =
@@ -133,7 +133,7 @@ fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     let ids = entry_ids(of, &declared, &live.sections["pipeline_schedules"]);
     assert_eq!(ids.clone().unwrap()["n"], Some(Id::Known(4)));
     live.names.insert_entries("pipeline_schedules", ids);
-    live.sections.insert("pipeline_schedule_variables", LiveEntries::Within(Vec::new()));
+    live.sections.insert("pipeline_schedule_variables", LiveEntries::Nested(Vec::new()));
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert!(plan.problems.is_empty(), "{:?}", plan.problems);
     let sent: Vec<_> =
@@ -143,7 +143,7 @@ fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
         "{sent:?}"
     );
     assert!(sent.iter().any(|one| one.contains("DELETE") && one.ends_with("/5")), "{sent:?}");
-    // A list of variables that cannot be read does not keep the copy there.
+    // An unread list of variables does not prevent the removal of the copy.
     let unread = LiveEntries::Partial(Cause::new("cut"));
     live.sections.insert("pipeline_schedule_variables", unread);
     let plan = plan_container(&declared, &live, &settings(&[]));

@@ -48,7 +48,7 @@ fn too_many_removals_are_refused_by_count_and_share() {
 }
 
 /// The refusals in `plan`, as acknowledgements.
-fn refused(plan: &ContainerPlan) -> Vec<&str> {
+fn refusals(plan: &ContainerPlan) -> Vec<&str> {
     plan.refusals.iter().map(|refusal| refusal.acknowledgement.as_str()).collect()
 }
 
@@ -69,10 +69,10 @@ fn removing_a_duplicate_counts_but_leaves_its_original() {
         json!({"hooks": hooks})
     };
     let plan = plan_of(&declared(None), &live(vec![hook(20, "https://b.example.org")]));
-    assert_eq!((plan.steps.len(), refused(&plan)), (4, vec![]), "four copies, none is missed");
-    // Only one of two different hooks goes: neither all, nor a share that counts.
+    assert_eq!((plan.steps.len(), refusals(&plan)), (4, vec![]), "four copies, none is missed");
+    // Only one of two different hooks is removed: not all, and too few for a share.
     let plan = plan_of(&declared(Some("absent")), &live(vec![hook(20, "https://b.example.org")]));
-    assert_eq!((plan.steps.len(), refused(&plan)), (5, vec![]));
+    assert_eq!((plan.steps.len(), refusals(&plan)), (5, vec![]));
     // A copy makes the share neither smaller nor larger.
     for (number, others, removed, want) in [
         (2, 2, 2, None),
@@ -95,8 +95,8 @@ fn removing_a_duplicate_counts_but_leaves_its_original() {
     assert_eq!(plan.refusals[0].reason, "would remove the only entry");
 }
 
-/// A plan of this many projects, each with this many of 60 variables removed.
-fn removing(projects: usize, each: usize) -> Plan {
+/// A plan of `projects` projects, each of which removes `each` of 60 variables.
+fn plan_removals(projects: usize, each: usize) -> Plan {
     let entry = |i: usize| json!({"key": format!("V{i}"), "environment_scope": "*"});
     let entries: Vec<_> = (0..60)
         .map(|i| {
@@ -121,8 +121,8 @@ fn removing(projects: usize, each: usize) -> Plan {
 
 #[test]
 fn too_many_removals_in_one_run_are_refused() {
-    assert_eq!(removing(10, 5).refusals, [], "fifty in all are still few");
-    let plan = removing(11, 5);
+    assert_eq!(plan_removals(10, 5).refusals, [], "fifty in all are still few");
+    let plan = plan_removals(11, 5);
     let refusal = &plan.refusals[0];
     assert_eq!(
         (plan.refusals.len(), &*refusal.reason, refusal.objects, &*refusal.acknowledgement),
@@ -165,7 +165,7 @@ fn weaker_protection_is_refused() {
         target: &target(&declared),
         container: &declared.address(),
         caller: &settings.caller,
-        facts: &Facts::default(),
+        facts: &ContainerFacts::default(),
         live: &live_container(&declared, &json!({})),
         names: &Names::default(),
         groups: &settings.groups,
@@ -175,7 +175,7 @@ fn weaker_protection_is_refused() {
     };
     let findings = guard::check_steps(&[step], &declared, context);
     let plan = ContainerPlan { findings, ..ContainerPlan::default() };
-    assert_eq!(refused(&plan), ["protection:acme/shop#settings"]);
+    assert_eq!(refusals(&plan), ["protection:acme/shop#settings"]);
     assert_eq!(plan.refusals[0].reason, "would let guests push, and allow force");
 }
 
@@ -310,7 +310,7 @@ fn only_changes_that_weaken_protection_are_refused() {
             json!([tag("v*", 0)]),
             None,
         ),
-        // Nobody may, which is not the default.
+        // Nobody may push now, which is stricter than the default.
         (
             "protected_branches",
             json!([{"name": "main", "allowed_to_push": maintainers}]),
@@ -347,7 +347,7 @@ fn only_changes_that_weaken_protection_are_refused() {
             json!([empty]),
             Some("let more people push what `main` protects"),
         ),
-        // A stored secret would go there.
+        // A stored secret would be sent to the new URL.
         (
             "integrations",
             json!([{"slug": "jenkins", "jenkins_url": "https://evil.example.org", "project_name": "p"}]),
@@ -360,7 +360,7 @@ fn only_changes_that_weaken_protection_are_refused() {
             json!([jenkins]),
             None,
         ),
-        // To remove an entry is to unset its fields.
+        // Removing an entry counts as unsetting its fields.
         (
             "integrations",
             json!([{"slug": "jira", "state": "absent"}]),
@@ -380,7 +380,7 @@ fn only_changes_that_weaken_protection_are_refused() {
             json!([hook]),
             None,
         ),
-        // To create one is to change its fields from the defaults.
+        // Creating an entry counts as changing its fields from the defaults.
         (
             "hooks",
             json!([{"url": "https://a.example.org", "enable_ssl_verification": false}]),
@@ -456,8 +456,7 @@ fn only_changes_that_weaken_protection_are_refused() {
     }
 }
 
-/// A new project has nothing to protect yet; what gives something outside access is refused all the
-/// same.
+/// A new project has nothing to protect yet, but a step that gives outside access is refused.
 #[test]
 fn a_new_project_is_opened_only_with_an_acknowledgement() {
     let key = |push: bool| json!([{"key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f", "title": "ci", "can_push": push}]);
@@ -488,29 +487,30 @@ fn a_new_project_is_opened_only_with_an_acknowledgement() {
         ),
     ] {
         let mut declared = shop(&sections, Unlisted::Report);
-        declared.create = CreationPolicy::Allowed(Declared::default());
+        declared.create = CreationPolicy::Allowed(DeclaredFields::default());
         let namespace = Some(LiveNamespace { id: Id::Known(5), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
-        let mut live = Live::with_presence(Presence::Missing(target), std::time::Duration::ZERO);
+        let mut live =
+            LiveContainer::with_presence(Presence::Missing(target), std::time::Duration::ZERO);
         live.names.insert(NamedObject::Runner, "7", Some(7));
         live.names.insert(NamedObject::Project, "acme/tools", Some(8));
         let plan = plan_container(&declared, &live, &settings(&[]));
-        assert_eq!(refused(&plan), want, "{sections}");
+        assert_eq!(refusals(&plan), want, "{sections}");
     }
 }
 
-fn levels(levels: &[(u64, u8)]) -> Option<InheritedLevels> {
+fn inherited_levels(levels: &[(u64, u8)]) -> Option<InheritedLevels> {
     Some(Arc::new(levels.iter().copied().collect()))
 }
 
 /// The plan of a project in a group with these members; `inherited` are the levels from the group
 /// above.
-fn members(declared: &Json, live: &Json, inherited: Option<InheritedLevels>) -> ContainerPlan {
+fn plan_members(declared: &Json, live: &Json, inherited: Option<InheritedLevels>) -> ContainerPlan {
     let declared = shop(&json!({"members": declared}), Unlisted::Report);
     let mut names = Names::default();
     names.insert(NamedObject::User, "alice", Some(3));
     names.insert(NamedObject::User, "bob", Some(2));
-    let live = Live {
+    let live = LiveContainer {
         levels_above: inherited,
         names,
         ..live_container(&declared, &json!({"members": live}))
@@ -526,31 +526,34 @@ fn member(id: u64, name: &str, level: u8) -> Json {
 fn removing_the_last_owner_is_refused_unless_an_owner_is_inherited() {
     let demoted = json!([{"user": "bob", "access_level": "maintainer"}]);
     let bob = json!([member(2, "bob", 50)]);
-    let asking = members(&demoted, &bob, None);
-    assert_eq!((refused(&asking), &asking.questions[..]), (vec![], &[ExtraFact::Inherited][..]));
+    let asking = plan_members(&demoted, &bob, None);
+    assert_eq!((refusals(&asking), &asking.questions[..]), (vec![], &[ExtraFact::LevelsAbove][..]));
     let refusal = ["last-owner:acme/shop#members/bob"];
-    assert_eq!(refused(&members(&demoted, &bob, levels(&[]))), refusal);
-    assert_eq!(refused(&members(&demoted, &bob, levels(&[(9, 40)]))), refusal);
-    let answered = members(&demoted, &bob, levels(&[(9, 50)]));
-    assert_eq!((refused(&answered), &answered.questions[..]), (vec![], &[][..]));
+    assert_eq!(refusals(&plan_members(&demoted, &bob, inherited_levels(&[]))), refusal);
+    assert_eq!(refusals(&plan_members(&demoted, &bob, inherited_levels(&[(9, 40)]))), refusal);
+    let answered = plan_members(&demoted, &bob, inherited_levels(&[(9, 50)]));
+    assert_eq!((refusals(&answered), &answered.questions[..]), (vec![], &[][..]));
     // A user who gets more access, but does not become an owner, does not replace one.
     let raised = json!([
         {"user": "bob", "access_level": "maintainer"},
         {"user": "alice", "access_level": "maintainer"},
     ]);
-    let plan =
-        members(&raised, &json!([member(2, "bob", 50), member(3, "alice", 30)]), levels(&[]));
-    assert_eq!(refused(&plan), refusal);
+    let plan = plan_members(
+        &raised,
+        &json!([member(2, "bob", 50), member(3, "alice", 30)]),
+        inherited_levels(&[]),
+    );
+    assert_eq!(refusals(&plan), refusal);
     let two = json!([member(2, "bob", 50), member(3, "alice", 50)]);
-    assert_eq!(refused(&members(&demoted, &two, levels(&[]))), [] as [&str; 0]);
+    assert_eq!(refusals(&plan_members(&demoted, &two, inherited_levels(&[]))), [] as [&str; 0]);
 }
 
 /// Guards check access that is removed, not access that is given, for keys as for members.
 #[test]
 fn a_new_read_only_key_is_not_refused() {
     let new = json!([{"user": "alice", "access_level": "owner"}]);
-    let plan = members(&new, &json!([member(2, "bob", 50)]), levels(&[]));
-    assert_eq!((plan.steps.len(), refused(&plan)), (1, vec![]));
+    let plan = plan_members(&new, &json!([member(2, "bob", 50)]), inherited_levels(&[]));
+    assert_eq!((plan.steps.len(), refusals(&plan)), (1, vec![]));
     let material =
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
     let key = |more: Json| {
@@ -560,11 +563,11 @@ fn a_new_read_only_key_is_not_refused() {
     };
     for reads in [json!({}), json!({"can_push": false})] {
         let plan = key(reads);
-        assert_eq!((plan.steps.len(), refused(&plan)), (1, vec![]));
+        assert_eq!((plan.steps.len(), refusals(&plan)), (1, vec![]));
     }
     let plan = key(json!({"can_push": true}));
-    assert_eq!(refused(&plan).len(), 1);
-    assert!(refused(&plan)[0].starts_with("protection:acme/shop#deploy_keys/"));
+    assert_eq!(refusals(&plan).len(), 1);
+    assert!(refusals(&plan)[0].starts_with("protection:acme/shop#deploy_keys/"));
 }
 
 #[test]
@@ -580,9 +583,9 @@ fn the_old_owner_is_removed_after_the_new_one_is_added() {
             "Update acme/shop#members/alice access_level",
         ),
     ] {
-        let plan = members(&declared, &live, levels(&[]));
-        assert_eq!(refused(&plan), [] as [&str; 0]);
-        assert_eq!(steps(&plan), [first, "Update acme/shop#members/bob access_level"]);
+        let plan = plan_members(&declared, &live, inherited_levels(&[]));
+        assert_eq!(refusals(&plan), [] as [&str; 0]);
+        assert_eq!(step_lines(&plan), [first, "Update acme/shop#members/bob access_level"]);
         let edge = &plan.steps[1].after[0];
         assert_eq!(edge.address, plan.steps[0].address);
         assert_eq!(edge.reason, "the new owner comes before the old one goes");
@@ -593,14 +596,14 @@ fn the_old_owner_is_removed_after_the_new_one_is_added() {
 fn an_expiry_date_is_guarded_like_a_removal() {
     let until =
         |level: &str| json!([{"user": "bob", "access_level": level, "expires_at": "2099-01-31"}]);
-    let plan = members(&until("owner"), &json!([member(2, "bob", 50)]), levels(&[]));
-    assert_eq!(refused(&plan), ["last-owner:acme/shop#members/bob"]);
-    // A user whose access ends is not an owner who stays, and not a new refusal.
+    let plan = plan_members(&until("owner"), &json!([member(2, "bob", 50)]), inherited_levels(&[]));
+    assert_eq!(refusals(&plan), ["last-owner:acme/shop#members/bob"]);
+    // If access already ends on a date, keeping that date is no change and not refused.
     let ends = json!({"id": 2, "username": "bob", "access_level": 50, "expires_at": "2099-01-31"});
-    let plan = members(&until("owner"), &json!([ends]), levels(&[]));
-    assert_eq!((plan.steps.len(), refused(&plan)), (0, vec![]));
+    let plan = plan_members(&until("owner"), &json!([ends]), inherited_levels(&[]));
+    assert_eq!((plan.steps.len(), refusals(&plan)), (0, vec![]));
     let own = json!([{"user": "root", "access_level": "maintainer", "expires_at": "2099-01-31"}]);
-    let plan = members(&own, &json!([member(CALLER_ID, "root", 40)]), levels(&[]));
+    let plan = plan_members(&own, &json!([member(CALLER_ID, "root", 40)]), inherited_levels(&[]));
     assert_eq!(
         plan.refusals[0].reason,
         "would lower the access of `root`, the token's owner, from maintainer to none"
@@ -611,18 +614,24 @@ fn an_expiry_date_is_guarded_like_a_removal() {
 fn the_callers_own_access_is_guarded() {
     let own = json!([{"user": "root", "access_level": "developer"}]);
     let live = json!([member(CALLER_ID, "root", 50), member(3, "alice", 50)]);
-    assert_eq!(refused(&members(&own, &live, levels(&[]))), ["own-access:acme/shop#members/root"]);
+    assert_eq!(
+        refusals(&plan_members(&own, &live, inherited_levels(&[]))),
+        ["own-access:acme/shop#members/root"]
+    );
     let still_enough = json!([{"user": "root", "access_level": "maintainer"}]);
-    assert_eq!(refused(&members(&still_enough, &live, levels(&[]))), [] as [&str; 0]);
+    assert_eq!(
+        refusals(&plan_members(&still_enough, &live, inherited_levels(&[]))),
+        [] as [&str; 0]
+    );
 }
 
-/// The plan of a project that is shared with `team` and `crew`. The caller, not an administrator,
-/// has these levels there, and `otherwise` by other ways.
-fn shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> ContainerPlan {
+/// The plan of a project that is shared with `team` and `crew`. The caller is no administrator, has these
+/// levels in the two groups, and `level_without_shares` in the project without them.
+fn plan_shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> ContainerPlan {
     let declared = shop(&json!({"shares": declared}), Unlisted::Report);
     let share = |id: u64, name: &str| json!({"group_id": id, "group_full_path": name, "group_access_level": 40, "expires_at": null});
     let live = live_container(&declared, &json!({"shares": [share(7, "team"), share(8, "crew")]}));
-    let live = Live { group_above: Some(Arc::default()), ..live };
+    let live = LiveContainer { group_above: Some(Arc::default()), ..live };
     let mut names = Names::default();
     names.insert(NamedObject::Group, "team", Some(7));
     names.insert(NamedObject::Group, "crew", Some(8));
@@ -630,10 +639,13 @@ fn shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> 
     let caller_access = Some(CallerAccess { without_shares: Ok(otherwise), groups });
     let mut settings = settings(&[]);
     settings.caller.is_administrator = false;
-    let asking =
-        plan_container(&declared, &Live { names: names.clone(), ..live.clone() }, &settings);
+    let asking = plan_container(
+        &declared,
+        &LiveContainer { names: names.clone(), ..live.clone() },
+        &settings,
+    );
     assert!(asking.steps.is_empty() || asking.questions == [ExtraFact::CallerAccess]);
-    plan_container(&declared, &Live { names, caller_access, ..live }, &settings)
+    plan_container(&declared, &LiveContainer { names, caller_access, ..live }, &settings)
 }
 
 #[test]
@@ -644,7 +656,7 @@ fn the_callers_access_through_a_share_is_guarded() {
     let raised = json!([{"group": "team", "group_access": "owner"}]);
     let both = json!([{"group": "team", "state": "absent"}, {"group": "crew", "state": "absent"}]);
     let refusal = &["own-access:acme/shop#shares/team"][..];
-    let of = |acknowledgement: &&str| acknowledgement.starts_with("own-access");
+    let is_own_access = |acknowledgement: &&str| acknowledgement.starts_with("own-access");
     for (declared, otherwise, team, crew, want) in [
         (&lower, 0, 50, 0, refusal),
         (&gone, 30, 50, 0, refusal),
@@ -652,24 +664,24 @@ fn the_callers_access_through_a_share_is_guarded() {
         (&raised, 0, 50, 0, refusal),
         (&ends, 0, 50, 0, refusal),
         (&both, 0, 50, 30, refusal),
-        // Other access is as high, or this share never gave it.
+        // The caller keeps enough access without this share, or never had it through this share.
         (&gone, 40, 50, 0, &[]),
         (&gone, 0, 50, 40, &[]),
         (&gone, 0, 0, 40, &[]),
         (&lower, 30, 30, 0, &[]),
     ] {
-        let plan = shares(declared, otherwise, Ok(team), crew);
-        let found: Vec<_> = refused(&plan).into_iter().filter(of).collect();
+        let plan = plan_shares(declared, otherwise, Ok(team), crew);
+        let found: Vec<_> = refusals(&plan).into_iter().filter(is_own_access).collect();
         assert_eq!(found, want, "{declared} {otherwise} {team} {crew}");
     }
-    let unread = shares(&gone, 0, Err(Cause::new("500")), 0);
+    let unread = plan_shares(&gone, 0, Err(Cause::new("500")), 0);
     assert_eq!(
-        (unread.incomplete.len(), refused(&unread).iter().filter(|r| of(r)).count()),
+        (unread.incomplete.len(), refusals(&unread).iter().filter(|r| is_own_access(r)).count()),
         (1, 0)
     );
 }
 
-/// Nobody here knows the members of a directory's group; the caller may be one of them.
+/// The members of a directory group are unknown; the caller may be one.
 #[test]
 fn lowering_the_level_of_a_directory_group_is_refused() {
     let address = "own-access:acme#saml_group_links/ops";
@@ -692,7 +704,7 @@ fn lowering_the_level_of_a_directory_group_is_refused() {
         let mut settings = settings(&[]);
         settings.caller.is_administrator = administrator;
         let plan = plan_container(&declared, &live, &settings);
-        let mut found = refused(&plan);
+        let mut found = refusals(&plan);
         found.retain(|refusal| refusal.starts_with("own-access"));
         assert_eq!(found, want, "{administrator} {:?}", declared.sections);
     }
@@ -710,17 +722,19 @@ fn a_level_below_the_inherited_one_is_a_problem() {
             .to_owned(),
     )];
     for live in [json!([]), json!([member(2, "bob", 20)])] {
-        let plan = members(&declared, &live, levels(&[(2, 40)]));
+        let plan = plan_members(&declared, &live, inherited_levels(&[(2, 40)]));
         assert_eq!((plan.steps.len(), codes(&plan)), (0, below.clone()), "{live}");
-        for above in [levels(&[(2, 30)]), levels(&[(3, 50)]), levels(&[])] {
-            let plan = members(&declared, &live, above);
+        for above in
+            [inherited_levels(&[(2, 30)]), inherited_levels(&[(3, 50)]), inherited_levels(&[])]
+        {
+            let plan = plan_members(&declared, &live, above);
             assert_eq!((plan.steps.len(), codes(&plan)), (1, vec![]), "{live}");
         }
         // A new member also depends on a lock of the group.
-        assert_eq!(members(&declared, &live, None).questions[0], ExtraFact::Inherited);
+        assert_eq!(plan_members(&declared, &live, None).questions[0], ExtraFact::LevelsAbove);
     }
-    // Nothing is asked about members that match.
-    let as_it_is = members(&declared, &json!([member(2, "bob", 30)]), None);
+    // Members that match need no further facts.
+    let as_it_is = plan_members(&declared, &json!([member(2, "bob", 30)]), None);
     assert_eq!((as_it_is.steps.len(), as_it_is.questions.len()), (0, 0));
 }
 
@@ -729,7 +743,7 @@ fn in_a_personal_namespace_nothing_is_inherited() {
     let declared =
         shop(&json!({"members": [{"user": "bob", "access_level": "developer"}]}), Unlisted::Report);
     let mut live = live_container(&declared, &json!({"members": [member(2, "bob", 20)]}));
-    if let Presence::Here(_, facts) = &mut live.presence {
+    if let Presence::Existing(_, facts) = &mut live.presence {
         facts.personal_owner = Some(CALLER_ID);
     }
     let plan = plan_container(&declared, &live, &settings(&[]));

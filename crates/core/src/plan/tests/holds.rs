@@ -1,4 +1,4 @@
-//! Held differences are shown, not written, and ignored by guards.
+//! Tests of holds: held differences are shown, not written, and ignored by guards.
 
 use jiff::civil::date;
 use serde_json::json;
@@ -6,8 +6,8 @@ use serde_json::json;
 use super::{super::Holds, *};
 use crate::desired::testing;
 
-/// Settings with these holds until the tenth.
-fn holding(holds: &[&str]) -> PlanSettings {
+/// Settings with these holds until 2027-01-10.
+fn settings_with_holds(holds: &[&str]) -> PlanSettings {
     let written: Vec<_> = holds.iter().map(|at| format!("{at}@2027-01-10")).collect();
     let read = Holds::parse(written.iter().map(String::as_str), date(2027, 1, 5));
     let (holds, over) = read.expect("holds");
@@ -16,10 +16,10 @@ fn holding(holds: &[&str]) -> PlanSettings {
 }
 
 /// The moves in `declared`.
-fn renamed(declared: &[(Scope, &str, &str)]) -> Arc<Moves> {
+fn moves_from(declared: &[(Scope, &str, &str)]) -> Arc<Moves> {
     let container = |(scope, path, former): &(Scope, &str, &str)| {
         let mut container = testing::container(*scope, path, &Json::Null, Unlisted::Report);
-        container.lifecycle.previously = vec![testing::former_path(former)];
+        container.lifecycle.former_paths = vec![testing::former_path(former)];
         container
     };
     Arc::new(Moves::from_containers(&declared.iter().map(container).collect::<Vec<_>>()))
@@ -28,7 +28,7 @@ fn renamed(declared: &[(Scope, &str, &str)]) -> Arc<Moves> {
 /// A rename of a held object, or of a group above it, does not escape the hold.
 #[test]
 fn a_hold_also_applies_to_former_paths() {
-    let (declared, live) = different();
+    let (declared, live) = differing_project();
     for (moves, hold) in [
         (&[(Scope::Project, "acme/shop", "acme/old")][..], "acme/old"),
         (&[(Scope::Project, "acme/shop", "acme/old")], "ACME/o*"),
@@ -39,20 +39,21 @@ fn a_hold_also_applies_to_former_paths() {
             "former/old",
         ),
     ] {
-        let settings = PlanSettings { moves: renamed(moves), ..holding(&[hold]) };
+        let settings = PlanSettings { moves: moves_from(moves), ..settings_with_holds(&[hold]) };
         let plan_of = plan_container(&declared, &live, &settings);
         assert!(plan_of.steps.is_empty(), "{hold}: {:?}", plan_of.steps);
         let mut plan = Plan::default();
         plan.add(&declared, plan_of, live.clone());
         let plan = plan.into_sorted(&Extent::default());
         assert_eq!(settings.holds.unmatched_warnings(&plan, &settings.moves), [], "{hold}");
-        let others = PlanSettings { moves: renamed(moves), ..holding(&["acme/other"]) };
+        let others =
+            PlanSettings { moves: moves_from(moves), ..settings_with_holds(&["acme/other"]) };
         assert_eq!(plan_container(&declared, &live, &others).steps.len(), 5);
     }
 }
 
 /// A project that differs in three sections, with entries to create, change and remove.
-fn different() -> (Container, Live) {
+fn differing_project() -> (Container, LiveContainer) {
     let sections = json!({
         "settings": {"merge_method": "ff"},
         "variables": [
@@ -85,7 +86,7 @@ fn addresses(steps: &[Step]) -> Vec<String> {
 
 #[test]
 fn every_step_is_either_planned_or_held() {
-    let (declared, live) = different();
+    let (declared, live) = differing_project();
     let all = addresses(&plan_container(&declared, &live, &settings(&[])).steps);
     assert_eq!(all.len(), 5, "{all:?}");
     let hook = all.iter().find(|address| address.contains("#hooks/")).expect("a hook");
@@ -101,7 +102,7 @@ fn every_step_is_either_planned_or_held() {
         (&["ACME/shop"], 5),
         (&["acme/shop", "**#hooks"], 5),
     ] {
-        let settings = holding(holds);
+        let settings = settings_with_holds(holds);
         let plan = plan_container(&declared, &live, &settings);
         assert_eq!(plan.watched.len(), held, "{holds:?}");
         let mut both = addresses(&plan.steps);
@@ -116,14 +117,14 @@ fn every_step_is_either_planned_or_held() {
 
 #[test]
 fn held_differences_are_reported_by_container_or_section() {
-    let (declared, live) = different();
+    let (declared, live) = differing_project();
     for (holds, named) in [
         (&["acme/shop", "**#hooks"][..], &["acme/shop"][..]),
         (&["**#variables"], &["acme/shop#variables"]),
         (&["acme/shop#variables/*"], &["variables/A@*", "variables/B@*", "variables/C@*"]),
         (&["acme/shop#badges"], &[]),
     ] {
-        let plan = plan_container(&declared, &live, &holding(holds));
+        let plan = plan_container(&declared, &live, &settings_with_holds(holds));
         let held: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
         assert_eq!(held.len(), named.len(), "{held:?}");
         assert!(held.iter().zip(named).all(|(held, named)| held.ends_with(named)), "{held:?}");
@@ -132,12 +133,12 @@ fn held_differences_are_reported_by_container_or_section() {
 
 #[test]
 fn a_held_step_counts_for_no_guard_and_is_a_known_difference() {
-    let (declared, live) = different();
+    let (declared, live) = differing_project();
     let refused = |plan: &ContainerPlan| -> Vec<_> {
         plan.refusals.iter().map(|refusal| refusal.address.to_string()).collect()
     };
     assert_eq!(refused(&plan_container(&declared, &live, &settings(&[]))), ["acme/shop#hooks"]);
-    let settings = holding(&["acme/shop#hooks"]);
+    let settings = settings_with_holds(&["acme/shop#hooks"]);
     assert!(refused(&plan_container(&declared, &live, &settings)).is_empty());
     let plan = |settings: &PlanSettings| {
         let mut plan = Plan::default();
@@ -145,7 +146,7 @@ fn a_held_step_counts_for_no_guard_and_is_a_known_difference() {
         plan.into_sorted(&Extent::default())
     };
     assert!(plan(&settings).differs(Strictness::Declared), "the rest differs");
-    let all = plan(&holding(&["acme/**"]));
+    let all = plan(&settings_with_holds(&["acme/**"]));
     assert!(
         !all.differs(Strictness::Declared)
             && all.differs(Strictness::Unlisted)
@@ -160,7 +161,11 @@ fn a_held_unlisted_entry_is_a_known_difference() {
     let live = live_container(&declared, &json!({"hooks": [{"url": "https://a.example.org"}]}));
     for (holds, differs) in [(&["other"][..], true), (&["acme/shop#hooks"], false)] {
         let mut plan = Plan::default();
-        plan.add(&declared, plan_container(&declared, &live, &holding(holds)), live.clone());
+        plan.add(
+            &declared,
+            plan_container(&declared, &live, &settings_with_holds(holds)),
+            live.clone(),
+        );
         assert_eq!(
             plan.into_sorted(&Extent::default()).differs(Strictness::Declared),
             differs,
@@ -174,15 +179,17 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
     let sections = json!({"archived": {"archived": false}, "settings": {"merge_method": "ff"}});
     let declared = shop(&sections, Unlisted::Report);
     let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "merge"}});
-    let Presence::Here(target, facts) = live_container(&declared, &sections).presence else {
+    let Presence::Existing(target, facts) = live_container(&declared, &sections).presence else {
         panic!("it is there")
     };
-    let facts = Facts { is_archived: true, ..facts };
-    let live =
-        Live { presence: Presence::Here(target, facts), ..live_container(&declared, &sections) };
+    let facts = ContainerFacts { is_archived: true, ..facts };
+    let live = LiveContainer {
+        presence: Presence::Existing(target, facts),
+        ..live_container(&declared, &sections)
+    };
     let opened = plan_container(&declared, &live, &settings(&[]));
     assert_eq!(opened.steps.len(), 2, "{opened:?}");
-    let held = plan_container(&declared, &live, &holding(&["acme/shop#archived"]));
+    let held = plan_container(&declared, &live, &settings_with_holds(&["acme/shop#archived"]));
     assert!(held.steps.is_empty(), "{held:?}");
     let mut plan = Plan::default();
     plan.add(&declared, held, live);
@@ -190,7 +197,7 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
     assert!(plan.unapplied_paths().len() == 1 && !plan.differs(Strictness::Declared), "{plan:?}");
 }
 
-/// A project has one issue tracker, so a hold on the old one or on the new one holds both.
+/// A project can have only one issue tracker, so a hold on the old or the new one covers both.
 #[test]
 fn an_exchange_is_held_as_a_whole() {
     let tracker = |slug: &str| json!({"slug": slug, "project_url": "https://i.example.org", "issues_url": "https://i.example.org/:id"});
@@ -209,7 +216,7 @@ fn an_exchange_is_held_as_a_whole() {
         ("acme/shop#integrations/youtrack", &["redmine", "youtrack"]),
         ("acme/shop#integrations/external-wiki", &["external-wiki"]),
     ] {
-        let plan = plan_container(&declared, &live, &holding(&[hold]));
+        let plan = plan_container(&declared, &live, &settings_with_holds(&[hold]));
         let held: Vec<_> =
             held.iter().map(|held| format!("acme/shop#integrations/{held}")).collect();
         assert_eq!(addresses(&plan.watched), held, "{hold}");
@@ -222,8 +229,8 @@ fn an_exchange_is_held_as_a_whole() {
 
 #[test]
 fn a_hold_that_matches_nothing_is_a_warning() {
-    let (declared, live) = different();
-    let settings = holding(&["acme/shop#hooks", "acme/shop#hoks", "acme/shp"]);
+    let (declared, live) = differing_project();
+    let settings = settings_with_holds(&["acme/shop#hooks", "acme/shop#hoks", "acme/shp"]);
     let mut plan = Plan::default();
     plan.add(&declared, plan_container(&declared, &live, &settings), live);
     let idle =

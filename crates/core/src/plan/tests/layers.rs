@@ -24,11 +24,13 @@ fn a_condition_on_a_list_changes_as_few_elements_as_possible() {
 fn a_created_project_meets_its_conditions() {
     let sections = json!({"settings": {"topics": {"at_least": ["a"], "none_of": ["b"]}}});
     let mut declared = shop(&sections, Unlisted::Report);
-    declared.create = CreationPolicy::Allowed(Declared::default());
+    declared.create = CreationPolicy::Allowed(DeclaredFields::default());
     let namespace = LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group };
     let target = Target { id: None, namespace: Some(namespace), ..target(&declared) };
-    let live =
-        Live { presence: Presence::Missing(target), ..live_container(&declared, &json!({})) };
+    let live = LiveContainer {
+        presence: Presence::Missing(target),
+        ..live_container(&declared, &json!({}))
+    };
     let plan = plan_container(&declared, &live, &settings(&[]));
     let change = &plan.steps[0].changes[0];
     assert_eq!((&*change.field, &*change.after), ("topics", &Shown::Value(json!(["a"]))));
@@ -39,9 +41,8 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
     let sections =
         json!({"variables": [{"key": "TF_MINE", "environment_scope": "*", "value": "x"}]});
     let mut declared = shop(&sections, Unlisted::Delete);
-    let variables =
-        declared.sections.iter_mut().find(|s| s.section.section == "variables").unwrap();
-    variables.unmanaged = vec![Glob::for_names("TF_*@*").unwrap()];
+    let variables = declared.sections.iter_mut().find(|s| s.kind.section == "variables").unwrap();
+    variables.unmanaged_globs = vec![Glob::for_names("TF_*@*").unwrap()];
     let live = json!({"variables": [
         {"key": "TF_A", "environment_scope": "prod/*", "value": "a"},
         {
@@ -51,7 +52,7 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
         {"key": "OLD", "environment_scope": "*", "value": "o"},
     ]});
     let plan = plan_container(&declared, &live_container(&declared, &live), &settings(&[]));
-    let mut touched = steps(&plan);
+    let mut touched = step_lines(&plan);
     touched.sort();
     // Declared entries are managed even if the pattern matches.
     let expected = [
@@ -65,8 +66,8 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
 #[test]
 fn a_pattern_for_urls_also_finds_hooks_that_have_a_name() {
     let mut declared = shop(&json!({"hooks": []}), Unlisted::Delete);
-    let hooks = declared.sections.iter_mut().find(|s| s.section.section == "hooks").unwrap();
-    hooks.unmanaged = vec![Glob::for_names("https://ci.*").unwrap()];
+    let hooks = declared.sections.iter_mut().find(|s| s.kind.section == "hooks").unwrap();
+    hooks.unmanaged_globs = vec![Glob::for_names("https://ci.*").unwrap()];
     let live = json!({"hooks": [
         {"id": 1, "url": "https://ci.example.org/a", "name": "jenkins"},
         {"id": 2, "url": "https://ci.example.org/b"},

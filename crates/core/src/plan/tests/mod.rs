@@ -1,5 +1,4 @@
-//! Tests of the planner with hand-made live states: comparing, guarding and ordering, without a
-//! service.
+//! Tests of the planner with live states made by hand, without a service.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,20 +6,23 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    address::Address,
+    address::{Address, Selector},
     desired::{
-        CreationPolicy, Declared, Guard, Unlisted,
+        CreationPolicy, DeclaredFields, Desired, Guard, Moves, Unlisted,
         testing::{container as container_of, fields, origin, shop},
     },
     diff::{GuardRefusal, Note, Shown},
     field::{NamedObject, Scope},
-    kind::{Capability, Effect, Facts, Id, LiveNamespace, NamespaceOwner, Target, testing::object},
+    kind::{
+        Capability, ContainerFacts, Effect, Id, LiveNamespace, NamespaceOwner, Target,
+        testing::object,
+    },
     live::{
         ExtraFact, ListedProject, LiveEntries, Presence,
         testing::{CALLER_ID, caller, live_container, target},
     },
     origin::Sourced,
-    secret::Reference,
+    secret::{Reference, Secrets},
     value::Json,
 };
 
@@ -53,7 +55,7 @@ fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
 }
 
 /// The steps of a plan, one per line.
-fn steps(plan: &ContainerPlan) -> Vec<String> {
+fn step_lines(plan: &ContainerPlan) -> Vec<String> {
     let line = |step: &Step| {
         let fields: Vec<_> = step.changes.iter().map(|c| &*c.field).collect();
         format!("{:?} {} {}", step.action, step.address, fields.join(" "))
@@ -120,7 +122,7 @@ fn only_declared_fields_that_differ_are_changed() {
             json!({"container_expiration_policy": {"enabled": true, "cadence": "1d"}}),
             "container_expiration_policy",
         ),
-        // The URL shows that there is a picture, but not which one.
+        // The URL shows that a picture exists, but not its content.
         (json!({"avatar": {"file": "a.png"}}), json!({"avatar_url": null}), "avatar"),
         (json!({"avatar": {"file": "a.png"}}), json!({"avatar_url": "https://x/b.png"}), ""),
         (json!({"avatar": null}), json!({"avatar_url": "https://x/b.png"}), "avatar"),
@@ -135,7 +137,7 @@ fn only_declared_fields_that_differ_are_changed() {
         } else {
             vec![format!("Update acme/shop#settings {want}")]
         };
-        assert_eq!(steps(&plan), want, "{declared} against {live}");
+        assert_eq!(step_lines(&plan), want, "{declared} against {live}");
     }
 }
 
@@ -143,11 +145,11 @@ fn only_declared_fields_that_differ_are_changed() {
 fn a_field_missing_in_the_answer_is_unknown() {
     let reason = |declared: Json, live: Json| {
         let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
-        (steps(&plan).len(), plan.notes.first().map(|note| note.reason.clone()))
+        (step_lines(&plan).len(), plan.notes.first().map(|note| note.reason.clone()))
     };
     // A boolean that the answer lacks is neither true nor false.
     assert_eq!(reason(json!({"lfs_enabled": true}), json!({})), (0, Some(Reason::NotReturned)));
-    // The reference does not list it among the returned fields.
+    // The API reference does not list it as a returned field.
     assert_eq!(
         reason(json!({"emails_disabled": true}), json!({})),
         (0, Some(Reason::CannotVerify))
@@ -156,11 +158,11 @@ fn a_field_missing_in_the_answer_is_unknown() {
         reason(json!({"emails_disabled": true}), json!({"emails_disabled": false})),
         (1, None)
     );
-    // An answer may leave out a null; on a tier without the field its absence means nothing.
+    // A response may omit a null. In a tier without the field, its absence proves nothing.
     assert_eq!(reason(json!({"description": "x"}), json!({})), (1, None));
     assert_eq!(reason(json!({"description": null}), json!({})), (0, None));
     assert_eq!(reason(json!({"issues_template": "x"}), json!({})), (0, Some(Reason::NotReturned)));
-    // The service shows no template of issues that are off.
+    // The service does not show the issue template while issues are off.
     let off = json!({"issues_access_level": "disabled"});
     assert_eq!(reason(json!({"issues_template": null}), off), (0, None));
     assert_eq!(
@@ -182,7 +184,7 @@ fn a_known_secret_is_compared_and_never_shown() {
         {"key": "UNSET", "environment_scope": "*", "value": "live-secret"},
     ]});
     let plan = plan_of(&declared, &live);
-    assert_eq!(steps(&plan), ["Update acme/shop#variables/OTHER@* value"]);
+    assert_eq!(step_lines(&plan), ["Update acme/shop#variables/OTHER@* value"]);
     let change = &plan.steps[0].changes[0];
     assert_eq!((&*change.before, &*change.after), (&Shown::Hidden, &Shown::Secret("env:A".into())));
     assert_eq!(plan.notes[0].reason, Reason::SecretMissing { secrets: vec!["env:B".into()] });
@@ -229,11 +231,11 @@ fn unlisted_entries_are_reported_deleted_or_ignored() {
         let declared = shop(&sections, unlisted);
         let plan = plan_container(&declared, &live_container(&declared, &members), &settings(&[]));
         (
-            steps(&plan),
+            step_lines(&plan),
             plan.notes.iter().map(|n| format!("{:?} {}", n.reason, n.address)).collect::<Vec<_>>(),
         )
     };
-    // Nobody must declare the access of the run itself, nor bots.
+    // The access of the run itself, and bots, need no declaration.
     let (steps, notes) = run(Unlisted::Report);
     assert_eq!((steps.len(), notes), (0, vec!["Unlisted acme/shop#members/bob".into()]));
     let (steps, notes) = run(Unlisted::Fail);
@@ -253,7 +255,7 @@ fn an_incomplete_list_leads_to_no_step() {
     for (collection, reason) in [
         (LiveEntries::Partial("cut".into()), "cut"),
         (LiveEntries::Unreadable("403".into()), "403"),
-        (LiveEntries::Fresh, ""),
+        (LiveEntries::NoContainer, ""),
     ] {
         let mut live = live_container(&declared, &json!({}));
         live.sections.insert("variables", collection);
@@ -280,7 +282,7 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems[0].code), (0, "missing-project"));
 
-    declared.create = CreationPolicy::Allowed(Declared::default());
+    declared.create = CreationPolicy::Allowed(DeclaredFields::default());
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!(plan.problems[0].code, "unknown-user");
     live.names.insert(NamedObject::User, "bob", Some(9));
@@ -291,7 +293,7 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
         "Create acme/shop#variables/A@* environment_scope key value",
         "Create acme/shop#archived archived",
     ];
-    assert_eq!(steps(&plan), want);
+    assert_eq!(step_lines(&plan), want);
     assert!(plan.steps[1..].iter().all(|step| step.after[0].address == declared.address()));
     assert_eq!(plan.steps[3].after.len(), 3, "archiving comes last");
 }
@@ -323,7 +325,7 @@ fn every_code_of_a_problem_has_a_page() {
 fn a_moved_project_is_a_problem_that_names_the_new_path() {
     let declared = shop(&json!({}), Unlisted::Report);
     let mut live = live_container(&declared, &json!({}));
-    live.presence = Presence::Moved { to: Some("acme/store".into()) };
+    live.presence = Presence::Redirected { new_path: Some("acme/store".into()) };
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!(
         (plan.problems[0].code, plan.problems[0].help.as_deref()),
@@ -343,19 +345,19 @@ fn a_hook_is_found_by_its_present_or_former_url() {
     };
     let moved = ci(json!({"previously": ["https://old.example.org"]}));
     let plan = plan_of(&moved, &json!({"hooks": [hook(1, "https://old.example.org")]}));
-    assert_eq!(steps(&plan), ["Update acme/shop#hooks/ci url"]);
+    assert_eq!(step_lines(&plan), ["Update acme/shop#hooks/ci url"]);
     let plan = plan_of(&ci(json!({})), &json!({"hooks": [hook(1, "https://old.example.org")]}));
-    assert_eq!(steps(&plan), ["Create acme/shop#hooks/ci push_events url"]);
-    // A copy left behind by a lost answer is removed; the oldest stays.
+    assert_eq!(step_lines(&plan), ["Create acme/shop#hooks/ci push_events url"]);
+    // A copy created after a lost response is removed; the oldest entry stays.
     let twice =
         json!({"hooks": [hook(4, "https://new.example.org"), hook(3, "https://new.example.org")]});
     let plan = plan_of(&ci(json!({})), &twice);
     assert_eq!(
-        steps(&plan)[0].split(' ').take(2).collect::<Vec<_>>(),
+        step_lines(&plan)[0].split(' ').take(2).collect::<Vec<_>>(),
         ["Delete", "acme/shop#hooks/ci@4"]
     );
     assert_eq!(plan.steps.len(), 1);
-    // undrift does not choose between two that differ.
+    // If two entries differ, undrift does not choose one.
     let differ = json!({"hooks": [hook(4, "https://new.example.org"), {"id": 5, "url": "https://new.example.org", "push_events": false}]});
     let plan = plan_of(&ci(json!({})), &differ);
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
@@ -380,14 +382,14 @@ fn a_hook_with_an_unknown_url_is_neither_created_nor_unlisted() {
 fn the_token_is_sent_with_a_changed_url() {
     let declared = json!({"hooks": [{"name": "ci", "url": "https://new.example.org", "previously": ["https://old.example.org"], "token": {"env": "A"}}]});
     let plan = plan_of(&declared, &json!({"hooks": [{"id": 1, "url": "https://old.example.org"}]}));
-    assert_eq!(steps(&plan), ["Update acme/shop#hooks/ci url token"]);
+    assert_eq!(step_lines(&plan), ["Update acme/shop#hooks/ci url token"]);
     assert!(plan.steps[0].calls[0].fields.contains(&"token".to_owned()));
 }
 
-/// `declared`, in a project that is archived.
-fn archived(declared: &Container, sections: &Json) -> Live {
+/// The live state for `declared` in an archived project.
+fn archived_live(declared: &Container, sections: &Json) -> LiveContainer {
     let mut live = live_container(declared, sections);
-    if let Presence::Here(_, facts) = &mut live.presence {
+    if let Presence::Existing(_, facts) = &mut live.presence {
         facts.is_archived = true;
     }
     live
@@ -405,13 +407,13 @@ fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
         ),
     ] {
         let declared = shop(&sections, Unlisted::Report);
-        let live = archived(&declared, &is);
+        let live = archived_live(&declared, &is);
         let plan = plan_container(&declared, &live, &settings(&[]));
         let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
-        assert!(plan.closed_cause().is_some());
+        assert!(plan.not_compared_cause().is_some());
         let open = plan_container(&declared, &live_container(&declared, &is), &settings(&[]));
-        assert_eq!(open.closed_cause(), None);
+        assert_eq!(open.not_compared_cause(), None);
         let whole = Plan::for_test(plan.findings, 1);
         assert_eq!(
             (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
@@ -439,7 +441,7 @@ fn unarchiving_makes_the_other_steps_possible_except_removals() {
     let found = json!({
         "archived": {"archived": true}, "settings": {"merge_method": "merge"}, "hooks": [],
     });
-    let mut live = archived(&declared, &found);
+    let mut live = archived_live(&declared, &found);
     live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into()));
     let plan = plan_container(&declared, &live, &settings(&[]));
     let condition = Some("if it differs once it can be read");
@@ -503,7 +505,7 @@ fn a_section_follows_the_switch_that_it_needs() {
     }
     // A section that could be read is compared as usual.
     let read = plan(off(), off(), true);
-    assert_eq!(steps(&read), ["Create acme/shop#variables/A@* environment_scope key value"]);
+    assert_eq!(step_lines(&read), ["Create acme/shop#variables/A@* environment_scope key value"]);
 }
 
 #[test]
@@ -519,7 +521,7 @@ fn the_default_branch_waits_for_the_first_branch() {
         declared.create = CreationPolicy::Allowed(fields(&create));
         let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
-        let live = Live::with_presence(Presence::Missing(target), Duration::ZERO);
+        let live = LiveContainer::with_presence(Presence::Missing(target), Duration::ZERO);
         let plan = plan_container(&declared, &live, &settings(&[]));
         let noted = plan.notes.iter().any(|note| {
             matches!(note.reason, Reason::Waits { .. }) && note.fields == ["default_branch"]
@@ -527,7 +529,7 @@ fn the_default_branch_waits_for_the_first_branch() {
         assert_eq!(noted, waits, "{create} {settings_}");
         let is_sent = plan.steps[0]
             .requests()
-            .any(|request| request.names().any(|name| name == "default_branch"));
+            .any(|request| request.body_names().any(|name| name == "default_branch"));
         let is_declared = settings_.get("default_branch").is_some();
         assert_eq!(is_sent, is_declared && !waits, "{create} {settings_}");
         assert_eq!(is_sent, plan.steps[0].changes.iter().any(|c| &*c.field == "default_branch"));
@@ -586,13 +588,13 @@ fn the_strictness_decides_which_notes_are_differences() {
     }
 }
 
-/// What a snapshot lacks may have been renamed, so creating it would make a second one.
+/// A container that is missing in a snapshot may have been renamed: creating it would make a second one.
 #[test]
 fn a_snapshot_never_advises_a_creation() {
     let declared = shop(&json!({"variables": []}), Unlisted::Report);
     let missing = Presence::Missing(Target { id: None, ..target(&declared) });
-    for presence in [missing, Presence::NoNamespace("acme".into())] {
-        let live = Live::with_presence(presence, Duration::ZERO);
+    for presence in [missing, Presence::MissingNamespace("acme".into())] {
+        let live = LiveContainer::with_presence(presence, Duration::ZERO);
         for is_offline in [false, true] {
             let settings = PlanSettings { is_offline, ..settings(&[]) };
             let help =
@@ -608,8 +610,11 @@ fn an_unselected_creation_is_a_problem_with_help() {
     let mut declared = shop(&json!({"variables": []}), Unlisted::Report);
     declared.create = CreationPolicy::Unselected { imports_contents: false };
     let presence = Presence::Missing(Target { id: None, ..target(&declared) });
-    let plan =
-        plan_container(&declared, &Live::with_presence(presence, Duration::ZERO), &settings(&[]));
+    let plan = plan_container(
+        &declared,
+        &LiveContainer::with_presence(presence, Duration::ZERO),
+        &settings(&[]),
+    );
     let problem = &plan.problems[0];
     assert_eq!(
         (problem.code, problem.help.as_deref(), problem.is_missing()),
@@ -617,7 +622,7 @@ fn an_unselected_creation_is_a_problem_with_help() {
     );
 }
 
-/// Also if only a part of its creation is selected.
+/// The same holds if only a part of the container is selected.
 #[test]
 fn nothing_is_planned_until_imported_contents_have_arrived() {
     let mut declared = shop(&json!({"variables": [{"key": "A", "value": "x"}]}), Unlisted::Report);
@@ -636,7 +641,7 @@ fn nothing_is_planned_until_imported_contents_have_arrived() {
         let planned = |status: &str| {
             let facts = declared.read_facts(&raw(status));
             let mut live = live_container(&declared, &json!({"variables": []}));
-            live.presence = Presence::Here(target(&declared), facts);
+            live.presence = Presence::Existing(target(&declared), facts);
             plan_container(&declared, &live, &settings(&[]))
         };
         assert_eq!(planned("finished").steps.len(), 1);
@@ -676,7 +681,7 @@ fn a_group_is_planned_like_a_project() {
     settings.limits = Limits { count: 5, share: 1.0 };
     let plan = plan_container(&declared, &live, &settings);
     assert_eq!(
-        steps(&plan),
+        step_lines(&plan),
         [
             "Update acme#members/bob access_level",
             "Delete acme#members/alice access_level",
@@ -697,7 +702,7 @@ fn a_group_is_planned_like_a_project() {
         (plan.problems[0].code, &*plan.problems[0].message, plan.problems[0].is_missing()),
         ("missing-group", "the group `acme` does not exist, or the token cannot see it", true)
     );
-    live.presence = Presence::Moved { to: Some("acme2".into()) };
+    live.presence = Presence::Redirected { new_path: Some("acme2".into()) };
     assert_eq!(plan_container(&declared, &live, &settings).problems[0].code, "moved-group");
 }
 
@@ -709,11 +714,11 @@ fn a_project_marked_for_deletion_is_restored() {
     for (scope, path) in [(Scope::Group, "acme"), (Scope::Project, "acme/shop")] {
         let declared = container_of(scope, path, &sections, Unlisted::Ignore);
         let mut live = live_container(&declared, &bob);
-        let Presence::Here(_, facts) = &mut live.presence else { unreachable!() };
+        let Presence::Existing(_, facts) = &mut live.presence else { unreachable!() };
         facts.deletion_mark = Some(Some("2026-01-31".to_owned()));
         let plan = plan_container(&declared, &live, &settings(&[]));
         let member = format!("Update {path}#members/bob access_level");
-        assert_eq!(steps(&plan), [format!("Update {path} state"), member]);
+        assert_eq!(step_lines(&plan), [format!("Update {path} state"), member]);
         assert_eq!(&*plan.steps[1].after[0].address.to_string(), path);
         let mut settings = settings(&[]);
         settings.caller.is_administrator = false;
@@ -755,9 +760,9 @@ fn planned_everything() -> (Container, Json, ContainerPlan) {
     (declared, done, plan)
 }
 
-/// For each step of the plan of [`planned_everything`], the doubt of a new plan after `change` of
-/// the live project.
-fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
+/// For each step of [`planned_everything`], the reason why a new plan after `change` of the live project
+/// does not prove that the step was applied.
+fn unconfirmed_causes(change: impl FnOnce(&mut LiveContainer)) -> Vec<Option<String>> {
     let (declared, done, plan) = planned_everything();
     let mut live = live_container(&declared, &done);
     change(&mut live);
@@ -770,20 +775,21 @@ fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
 
 #[test]
 fn a_step_counts_as_done_only_after_a_complete_read() {
-    assert_eq!(doubts(|_| ()), [None, None, None, None]);
+    assert_eq!(unconfirmed_causes(|_| ()), [None, None, None, None]);
     let all = |text: &str| vec![Some(text.to_owned()); 4];
-    let replaced =
-        |presence: Presence| doubts(|live| *live = Live::with_presence(presence, Duration::ZERO));
+    let replaced = |presence: Presence| {
+        unconfirmed_causes(|live| *live = LiveContainer::with_presence(presence, Duration::ZERO))
+    };
     let gone = shop(&json!({}), Unlisted::Report);
     let gone = Target { id: None, ..target(&gone) };
     assert_eq!(replaced(Presence::Unreadable("answered 502".into())), all("answered 502"));
     assert_eq!(replaced(Presence::Missing(gone)), all("the project `acme/shop` does not exist"));
     assert_eq!(
-        replaced(Presence::Moved { to: Some("acme/b".into()) }),
+        replaced(Presence::Redirected { new_path: Some("acme/b".into()) }),
         all("the project `acme/shop` is now `acme/b`")
     );
-    let archived = doubts(|live| {
-        if let Presence::Here(_, facts) = &mut live.presence {
+    let archived = unconfirmed_causes(|live| {
+        if let Presence::Existing(_, facts) = &mut live.presence {
             facts.is_archived = true;
         }
     });
@@ -796,13 +802,13 @@ fn a_step_counts_as_done_only_after_a_complete_read() {
             let mut expected = vec![None; 4];
             expected[at] = Some(why.to_owned());
             assert_eq!(
-                doubts(|live| drop(live.sections.insert(section, collection))),
+                unconfirmed_causes(|live| drop(live.sections.insert(section, collection))),
                 expected,
                 "{section}"
             );
         }
         assert_eq!(
-            doubts(|live| drop(live.sections.remove(section)))[at].as_deref(),
+            unconfirmed_causes(|live| drop(live.sections.remove(section)))[at].as_deref(),
             Some("not read"),
             "{section}"
         );
@@ -815,7 +821,7 @@ fn an_answer_without_the_changed_field_proves_nothing() {
     done["push_rule"] = json!({"id": 1});
     done["settings"] = json!({});
     let bare = live_container(&declared, &done);
-    let doubts = doubts(|live| *live = bare);
+    let doubts = unconfirmed_causes(|live| *live = bare);
     assert_eq!(doubts[0].as_deref(), Some("the service's answer lacks `merge_method`"));
     assert_eq!(doubts[3].as_deref(), Some("the service's answer lacks `commit_message_regex`"));
     assert_eq!(doubts[1..3], [None, None]);
@@ -830,7 +836,7 @@ fn a_write_only_field_is_not_verifiable() {
     let resent = plan_container(&declared, &live, &settings);
     settings.resend = Vec::new();
     let now = plan_container(&declared, &live, &settings);
-    assert_eq!(steps(&resent), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
+    assert_eq!(step_lines(&resent), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
     assert_eq!(now.unverifiable_fields(&resent.steps[0]), ["token"]);
     assert!(
         plan.steps.iter().all(|step| now.unverifiable_fields(step).is_empty()),
@@ -842,7 +848,7 @@ fn a_write_only_field_is_not_verifiable() {
 fn a_project_is_archived_only_if_everything_else_was_compared() {
     let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "ff"}, "variables": []});
     let declared = shop(&sections, Unlisted::Report);
-    let archives = |change: &dyn Fn(&mut Live)| {
+    let archives = |change: &dyn Fn(&mut LiveContainer)| {
         let mut live = live_container(
             &declared,
             &json!({"archived": {"archived": false}, "settings": {"merge_method": "merge"}, "variables": []}),
@@ -851,18 +857,18 @@ fn a_project_is_archived_only_if_everything_else_was_compared() {
         let mut plan = Plan::default();
         let planned = plan_container(&declared, &live, &settings(&[]));
         let last = planned.steps.last().map(|step| step.effects.clone());
-        assert_eq!(last, Some(vec![Effect::takes(Capability::Writable)]), "it comes last");
+        assert_eq!(last, Some(vec![Effect::revokes(Capability::Writable)]), "it comes last");
         plan.add(&declared, planned, live);
-        let (approved, left_out) = plan.approve(Policy::default()).unwrap();
+        let (approved, left_out) = plan.approve(ApprovalPolicy::default()).unwrap();
         (approved.steps().count(), left_out)
     };
     assert_eq!(archives(&|_| ()), (2, vec![]));
-    let unread = |live: &mut Live| {
+    let unread = |live: &mut LiveContainer| {
         drop(live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into())));
     };
     assert_eq!(
         archives(&unread),
-        (0, vec![LeftOut { address: declared.address(), steps: 2 }]),
+        (0, vec![SkippedContainer { address: declared.address(), steps: 2 }]),
         "what could not be read now could not be changed afterwards"
     );
 }
@@ -871,17 +877,17 @@ fn a_project_is_archived_only_if_everything_else_was_compared() {
 fn a_creation_does_not_wait_for_a_failed_user_lookup() {
     let sections = json!({"members": [{"user": "bob", "access_level": "guest"}], "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
     let mut declared = shop(&sections, Unlisted::Report);
-    declared.create = CreationPolicy::Allowed(Declared::default());
+    declared.create = CreationPolicy::Allowed(DeclaredFields::default());
     let target = Target {
         id: None,
         namespace: Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group }),
         ..target(&declared)
     };
-    let mut live = Live::with_presence(Presence::Missing(target), Duration::ZERO);
+    let mut live = LiveContainer::with_presence(Presence::Missing(target), Duration::ZERO);
     live.sections.insert("members", LiveEntries::Unreadable("answered 403".into()));
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!(
-        steps(&plan),
+        step_lines(&plan),
         ["Create acme/shop ", "Create acme/shop#variables/A@* environment_scope key value"]
     );
     assert_eq!(
@@ -890,7 +896,7 @@ fn a_creation_does_not_wait_for_a_failed_user_lookup() {
     );
 }
 
-/// The service removes a group's grants in rules with its share; only declared grants come back.
+/// With a share, the service removes the group's grants in rules; only declared ones are restored.
 #[test]
 fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
     let row = |id: u64, group: u64| json!({"id": id, "access_level": 40, "group_id": group});
@@ -936,7 +942,7 @@ fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
 
 /// A project shared with a group that may push by a rule; `more` are further live fields of the
 /// rule.
-fn shared_and_ruled(more: Json) -> Json {
+fn project_with_share_and_rule(more: Json) -> Json {
     let mut rule = json!({
         "name": "main", "allow_force_push": false,
         "push_access_levels": [{"id": 1, "access_level": 40}, {"id": 2, "access_level": 40, "group_id": 4}],
@@ -957,7 +963,7 @@ fn a_share_is_not_replaced_if_a_rule_with_its_group_was_not_read() {
     });
     let declared = shop(&declared, Unlisted::Report);
     let plan = |more| {
-        let mut live = live_container(&declared, &shared_and_ruled(more));
+        let mut live = live_container(&declared, &project_with_share_and_rule(more));
         live.names.insert(NamedObject::Group, "acme/leads", Some(4));
         plan_container(&declared, &live, &settings(&[]))
     };
@@ -969,7 +975,7 @@ fn a_share_is_not_replaced_if_a_rule_with_its_group_was_not_read() {
     assert_eq!(lacking, ["acme/shop#protected_branches/main"]);
 }
 
-/// Whether a protection is edited or replaced depends on the tier, which an answer may hide.
+/// The tier decides whether a protection is edited or replaced, and a response may hide the tier.
 #[test]
 fn a_step_planned_in_another_way_exceeds_the_plan() {
     let declared = json!({"protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}]});
@@ -1014,7 +1020,7 @@ fn planning_time_grows_linearly_with_entries() {
     });
 }
 
-/// Only what is unknown of the object itself keeps its step from being done.
+/// An unread object affects only its own step.
 #[test]
 fn a_doubt_concerns_its_own_object_only() {
     let plan = plan_of(&json!({"hooks": []}), &json!({"hooks": []}));
@@ -1047,7 +1053,7 @@ fn a_doubt_concerns_its_own_object_only() {
     }
 }
 
-/// The projects below a group that no manifest declares are named with their state.
+/// The undeclared projects below a group are noted with their state.
 #[test]
 fn an_undeclared_project_is_noted_with_its_state() {
     let mut declared = container_of(Scope::Group, "acme", &json!({}), Unlisted::Report);
@@ -1055,11 +1061,15 @@ fn an_undeclared_project_is_noted_with_its_state() {
         let deleting = deleting.then_some(None);
         ListedProject {
             path: path.into(),
-            facts: Facts { is_archived: archived, deletion_mark: deleting, ..Facts::default() },
+            facts: ContainerFacts {
+                is_archived: archived,
+                deletion_mark: deleting,
+                ..ContainerFacts::default()
+            },
         }
     };
     let mut live = live_container(&declared, &json!({}));
-    live.projects = Some(Ok(vec![
+    live.projects_below = Some(Ok(vec![
         project("acme/a", false, false),
         project("acme/b", true, false),
         project("acme/c", false, true),
@@ -1076,14 +1086,14 @@ fn an_undeclared_project_is_noted_with_its_state() {
         });
         assert_eq!(found, expected);
     }
-    // What the run excludes counts neither as declared nor as undeclared.
+    // Excluded projects are not noted.
     declared.lifecycle.excluded_projects = vec![Selector::parse("ACME/[bc]").unwrap()];
     let plan = plan_container(&declared, &live, &settings(&[]));
     let found: Vec<_> = plan.notes.iter().map(|note| note.address.to_string()).collect();
     assert_eq!(found, ["acme/a", "acme/d"]);
 }
 
-/// A change by somebody else takes a schedule over, which no field of it shows.
+/// A change of somebody else's schedule makes the token's user its owner, which no field shows.
 #[test]
 fn a_side_effect_is_noted_at_its_own_step() {
     let schedule = |name: &str, owner: u64| json!({"id": owner, "description": name, "ref": "main", "cron": "0 4 * * *", "cron_timezone": "UTC", "active": true, "owner": {"id": owner}});
@@ -1117,7 +1127,7 @@ fn a_rule_that_names_a_group_with_a_low_share_is_a_problem() {
     }
 }
 
-/// A level, or a field that names something else, is no user, even if a user is called like it.
+/// A level, or a field that names another type of object, is no user, even if a user has that name.
 #[test]
 fn only_fields_that_name_users_make_a_removed_member_a_problem() {
     for (row, is_named) in [

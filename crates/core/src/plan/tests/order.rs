@@ -18,7 +18,7 @@ fn entries_are_created_before_others_are_removed() {
         "Delete acme/shop#variables/A@* value protected masked raw",
     ];
     assert_eq!(
-        steps(&plan)
+        step_lines(&plan)
             .iter()
             .map(|s| s.split(" variable_type").next().unwrap().to_owned())
             .collect::<Vec<_>>(),
@@ -28,7 +28,7 @@ fn entries_are_created_before_others_are_removed() {
     assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "create first, then remove"));
 }
 
-/// One request opens and closes features, so entries of what it closes cannot come before it.
+/// One request opens and closes features, so steps in the closed features cannot come before it.
 #[test]
 fn entries_of_a_feature_that_must_be_closed_first_are_closed_as_declared() {
     let labels = json!([{"name": "bug", "color": "#112233"}, {"name": "old", "state": "absent"}]);
@@ -72,7 +72,7 @@ fn entries_of_a_feature_that_another_one_replaces_are_planned() {
     let declared = shop(&declared, Unlisted::Report);
     let mut live =
         live_container(&declared, &json!({"labels": [], "settings": settings([on, off])}));
-    let Presence::Here(_, facts) = &mut live.presence else { panic!() };
+    let Presence::Existing(_, facts) = &mut live.presence else { panic!() };
     facts.disabled_settings.insert("merge_requests_access_level".into());
     let plan = plan_container(&declared, &live, &super::settings(&[]));
     let addresses: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
@@ -96,10 +96,10 @@ fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
 }
 
 pub(super) fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
-    vec![Effect::Access { user: Some(user), before, after, ends: false, lost_role: None }]
+    vec![Effect::Access { user: Some(user), before, after, gets_end_date: false, lost_role: None }]
 }
 
-/// Only who becomes an owner has to come before the old owner goes.
+/// Only a step that makes a user an owner must come before the old owner is removed.
 #[test]
 fn a_step_that_keeps_its_level_does_not_come_before_others() {
     use Action::Update;
@@ -107,14 +107,14 @@ fn a_step_that_keeps_its_level_does_not_come_before_others() {
         let first = step("acme/shop#members/a", Update, access(2, after, after));
         let owner = step("acme/shop#members/b", Update, access(3, 50, 50));
         let demoted = step("acme/shop#members/c", Update, access(4, 50, after));
-        for (_, after) in arranged(vec![demoted, owner, first]) {
+        for (_, after) in ordered_with_edges(vec![demoted, owner, first]) {
             assert_eq!(after, [""; 0]);
         }
     }
 }
 
 /// `steps` in order, each with its edges and their reasons.
-fn arranged(mut steps: Vec<Step>) -> Vec<(String, Vec<String>)> {
+fn ordered_with_edges(mut steps: Vec<Step>) -> Vec<(String, Vec<String>)> {
     order::order_steps(Scope::Project, &caller(), &mut steps);
     let edge = |edge: &Edge| format!("{}: {}", edge.address, edge.reason);
     steps
@@ -128,7 +128,7 @@ fn assert_before(first: &Step, then: &Step, reason: &str) {
     let edge = format!("{}: {reason}", first.address);
     let want = [(first.address.to_string(), vec![]), (then.address.to_string(), vec![edge])];
     for steps in [[first, then], [then, first]] {
-        assert_eq!(arranged(steps.into_iter().cloned().collect()), want);
+        assert_eq!(ordered_with_edges(steps.into_iter().cloned().collect()), want);
     }
 }
 
@@ -141,7 +141,7 @@ fn each_reason_orders_two_steps() {
     use Capability::{Exists, Writable};
     let variable = step("acme/shop#variables/A@*", Create, vec![]);
     let provides = |capability| vec![Effect::provides(capability)];
-    let takes = |capability| vec![Effect::takes(capability)];
+    let takes = |capability| vec![Effect::revokes(capability)];
     let new = step("acme/shop", Create, provides(Exists));
     assert_before(&new, &variable, "the project must exist");
     let unarchive = step("acme/shop#archived", Update, provides(Writable));
@@ -169,15 +169,19 @@ fn unrelated_steps_have_no_edge() {
     let hook = step("acme/shop#hooks/ci", Update, vec![]);
     let ci_on = step("acme/shop#settings", Update, vec![Effect::provides(CI)]);
     let removal = step("acme/shop#variables/A@*", Delete, vec![]);
-    for (_, edges) in arranged(vec![hook.clone(), removal.clone()]) {
+    for (_, edges) in ordered_with_edges(vec![hook.clone(), removal.clone()]) {
         assert_eq!(edges, [] as [&str; 0]);
     }
-    for (_, edges) in arranged(vec![ci_on, hook]) {
+    for (_, edges) in ordered_with_edges(vec![ci_on, hook]) {
         assert_eq!(edges, [] as [&str; 0]);
     }
     let others = step("acme/shop#members/bob", Update, access(2, 50, 40));
-    assert_eq!(arranged(vec![others.clone(), removal])[0].1, [] as [&str; 0]);
-    assert_eq!(arranged(vec![others])[0].1, [] as [&str; 0], "there is no new owner to wait for");
+    assert_eq!(ordered_with_edges(vec![others.clone(), removal])[0].1, [] as [&str; 0]);
+    assert_eq!(
+        ordered_with_edges(vec![others])[0].1,
+        [] as [&str; 0],
+        "there is no new owner to wait for"
+    );
 }
 
 #[test]
@@ -186,7 +190,7 @@ fn sections_share_edges() {
     let creates = (0..300).map(|i| step(&entry(i), Action::Create, vec![]));
     let removals = (300..600).map(|i| step(&entry(i), Action::Delete, vec![]));
     let archive =
-        step("acme/shop#archived", Action::Update, vec![Effect::takes(Capability::Writable)]);
+        step("acme/shop#archived", Action::Update, vec![Effect::revokes(Capability::Writable)]);
     let settings = step("acme/shop#settings", Action::Update, vec![Effect::provides(CI)]);
     let mut steps: Vec<_> = removals.chain(creates).chain([archive, settings]).collect();
     order::order_steps(Scope::Project, &caller(), &mut steps);
@@ -205,7 +209,8 @@ fn sections_share_edges() {
     assert!(json.len() < 600 * 700, "{} bytes for 602 steps", json.len());
 }
 
-/// What moves must not be more visible than where it gets to; what shows more of it comes after.
+/// A container that moves must not be more visible than its new group: it is narrowed before the move,
+/// and widened after it.
 #[test]
 fn narrower_visibility_precedes_a_move() {
     let moves = step("acme/shop", Action::Update, vec![Effect::provides(Capability::InPlace)]);
@@ -220,8 +225,8 @@ fn narrower_visibility_precedes_a_move() {
         assert_before(&seen(Some(before), after), &moves, reason);
         let variable = step("acme/shop#variables/A@*", Action::Create, vec![]);
         assert_before(&moves, &variable, "the project must be at its path");
-        // Without a move it is a change as others are.
-        let steps = arranged(vec![variable, seen(Some(before), after)]);
+        // Without a move, narrowing has no special order.
+        let steps = ordered_with_edges(vec![variable, seen(Some(before), after)]);
         assert!(steps.iter().all(|(_, after)| after.is_empty()), "{steps:?}");
     }
     for (before, after) in
@@ -234,7 +239,7 @@ fn narrower_visibility_precedes_a_move() {
     assert!(!order::narrows_visibility(&Step { action: Action::Create, ..narrowed }), "it is new");
 }
 
-/// Whom a rule names is a member first, and until the rule is gone.
+/// A user becomes a member before a rule names the user, and is removed after the rule is gone.
 #[test]
 fn a_rule_follows_new_members_and_precedes_removed_ones() {
     let reason = "access comes before rules that may name it";
@@ -245,13 +250,13 @@ fn a_rule_follows_new_members_and_precedes_removed_ones() {
     assert_before(&rule, &goes, reason);
     for (before, after) in [(10, 30), (30, 10), (0, 0)] {
         let changes = step("acme/shop#members/carol", Action::Update, access(4, before, after));
-        for (_, after) in arranged(vec![rule.clone(), changes]) {
+        for (_, after) in ordered_with_edges(vec![rule.clone(), changes]) {
             assert_eq!(after, [] as [&str; 0]);
         }
     }
 }
 
-/// Rules of a group name maintainers only.
+/// Rules of a group may name only maintainers.
 #[test]
 fn a_rule_of_a_group_follows_who_becomes_maintainer_and_precedes_who_ceases_to_be_one() {
     let rule = step("acme#protected_environments/production", Action::Update, vec![]);
@@ -276,7 +281,7 @@ fn a_step_follows_the_entry_that_it_names() {
     let branch =
         |name: &str| step(&format!("acme/shop#protected_branches/{name}"), Action::Create, vec![]);
     let rule = |named: &str| {
-        let request = HOOK_CREATE.request().arg_of("id", named, None);
+        let request = HOOK_CREATE.request().arg_by_path("id", named, None);
         let rule = step("acme/shop#approval_rules/A", Action::Create, vec![]);
         let (scope, action, sends) = (rule.scope, rule.action, vec![request.into()]);
         Step::new(scope, rule.address, action, rule.origin, rule.changes, sends)
@@ -290,7 +295,8 @@ fn a_step_follows_the_entry_that_it_names() {
         ("acme/shop", vec![]),
     ] {
         let steps = vec![branch("a"), branch("b"), rule(named)];
-        let found = arranged(steps).into_iter().find(|(at, _)| at.contains("approval_rules"));
+        let found =
+            ordered_with_edges(steps).into_iter().find(|(at, _)| at.contains("approval_rules"));
         assert_eq!(found.unwrap().1, expected, "{named}");
     }
 }

@@ -4,12 +4,12 @@ use std::num::NonZeroUsize;
 
 use super::*;
 use crate::{
-    desired::{Exception, MatchedContainer, Roster, testing},
+    desired::{ExclusionReason, MatchedContainer, Roster, testing},
     diff::Edge,
 };
 
-/// A plan of `all` projects that a rule includes, `changed` of them with changes, beside a declared
-/// one that changes too.
+/// A plan of one declared project that changes, and of `all` projects that a rule includes; `changed` of
+/// these change.
 fn plan_with(all: usize, changed: usize, extent: &Extent) -> Plan {
     let mut plan = Plan::default();
     for i in 0..=all {
@@ -50,7 +50,7 @@ fn a_rule_that_exceeds_its_reach_is_refused() {
     assert!(refused(20, 10, Limits { count: 10, share: 1.0 }).is_none());
 }
 
-/// A run that selects some of them has the limit of all.
+/// The limit is a share of all included projects, also if the run selects only some.
 #[test]
 fn the_share_of_a_rule_counts_those_that_the_run_does_not_select() {
     let changed = |beside: usize| {
@@ -82,11 +82,11 @@ fn the_reach_of_a_rule_is_acknowledged_by_its_glob_or_a_wider_one() {
         ("removals:acme/**", false),
     ] {
         let mut plan = plan_with(20, 20, &Extent::default());
-        assert!(plan.approve(Policy::default()).is_err());
+        assert!(plan.approve(ApprovalPolicy::default()).is_err());
         let known = crate::desired::Acknowledgement::parse(written).unwrap();
         plan.acknowledge(&[known], &Moves::default(), jiff::civil::date(2030, 1, 1));
         assert_eq!(plan.refusals.is_empty(), lets_through, "{written}");
-        assert_eq!(plan.approve(Policy::default()).is_ok(), lets_through, "{written}");
+        assert_eq!(plan.approve(ApprovalPolicy::default()).is_ok(), lets_through, "{written}");
     }
 }
 
@@ -96,13 +96,13 @@ fn a_limit_keeps_the_first_containers_and_applies_before_guards() {
     let plan = plan_with(20, 19, &Extent { limit, ..Extent::default() });
     let paths: Vec<_> = plan.steps.iter().map(|step| &*step.address.path).collect();
     assert_eq!(paths, ["acme/p000", "acme/p001", "acme/p002", "acme/p003"]);
-    assert_eq!(plan.limited, Some(Limited { to: 4, left_out: 16 }));
+    assert_eq!(plan.limited, Some(AppliedLimit { to: 4, left_out: 16 }));
     assert_eq!((plan.refusals.len(), plan.projects), (0, 21));
-    let (approved, _) = plan.approve(Policy::default()).unwrap();
+    let (approved, _) = plan.approve(ApprovalPolicy::default()).unwrap();
     assert!(approved.live("acme/p003").is_some() && approved.live("acme/p004").is_none());
     let limit = NonZeroUsize::new(30);
     let plan = plan_with(20, 4, &Extent { limit, ..Extent::default() });
-    assert_eq!(plan.limited, Some(Limited { to: 30, left_out: 0 }));
+    assert_eq!(plan.limited, Some(AppliedLimit { to: 30, left_out: 0 }));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_limit_includes_the_containers_that_a_step_depends_on() {
     assert_eq!(refused, ["d"], "what is not done needs no leave");
     let noted = |path: &str| plan.notes.iter().filter(|note| &*note.address.path == path).count();
     assert_eq!(["b", "c", "e"].map(noted), [1, 4, 4], "only notes of steps go with them");
-    assert_eq!(plan.limited, Some(Limited { to: 1, left_out: 1 }));
+    assert_eq!(plan.limited, Some(AppliedLimit { to: 1, left_out: 1 }));
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn a_vanished_included_project_is_a_note() {
         let missing = target(declared);
         let at = Duration::ZERO;
         [
-            Live::with_presence(Presence::Missing(missing), at),
-            Live::with_presence(Presence::NoNamespace("acme".to_owned()), at),
-            Live::with_presence(Presence::Moved { to: None }, at),
+            LiveContainer::with_presence(Presence::Missing(missing), at),
+            LiveContainer::with_presence(Presence::MissingNamespace("acme".to_owned()), at),
+            LiveContainer::with_presence(Presence::Redirected { new_path: None }, at),
         ]
         .map(|live| plan_container(declared, &live, &settings(&[])))
     };
@@ -170,10 +170,10 @@ fn a_vanished_included_project_is_a_note() {
     for plan in gone(&declared) {
         let reasons: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.problems.len(), reasons), (0, vec![Reason::Vanished]));
-        assert!(plan.closed_cause().is_some());
+        assert!(plan.not_compared_cause().is_some());
     }
     let mut live = live_container(&declared, &json!({"settings": {"merge_method": "merge"}}));
-    let Presence::Here(_, facts) = &mut live.presence else { panic!() };
+    let Presence::Existing(_, facts) = &mut live.presence else { panic!() };
     facts.deletion_mark = Some(None);
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.notes.len()), (0, 1), "it is not restored");
@@ -181,12 +181,16 @@ fn a_vanished_included_project_is_a_note() {
 
 #[test]
 fn excluded_projects_of_a_roster_are_counted() {
-    let member =
-        |exception| MatchedContainer { scope: Scope::Project, path: String::new(), exception };
-    let members = [None, Some(Exception::Archived), Some(Exception::Archived)].map(member);
+    let member = |exception| MatchedContainer {
+        scope: Scope::Project,
+        path: String::new(),
+        exclusion: exception,
+    };
+    let members =
+        [None, Some(ExclusionReason::Archived), Some(ExclusionReason::Archived)].map(member);
     let incomplete = vec![("acme/**".into(), Cause::new("answered 403"))];
     let roster = Roster { members: members.to_vec(), incomplete, ..Roster::default() };
     let plan = Plan::from_roster(roster).into_sorted(&Extent::default());
-    assert_eq!(plan.exceptions.into_iter().collect::<Vec<_>>(), [(Exception::Archived, 2)]);
+    assert_eq!(plan.exceptions.into_iter().collect::<Vec<_>>(), [(ExclusionReason::Archived, 2)]);
     assert_eq!(plan.findings.incomplete[0].address.to_string(), "acme/**");
 }

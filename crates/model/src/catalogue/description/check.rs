@@ -1,9 +1,9 @@
-//! Looks for faults of a description that its schema cannot express.
+//! Finds faults in a description that the schema of descriptions cannot detect.
 
 use std::collections::BTreeSet;
 
 use super::{
-    fault::{DATA, DescriptionFault, KeyFit, fault},
+    fault::{DescriptionFault, FAULT_TABLE, KeyTypes, fault},
     make,
 };
 use crate::{
@@ -19,8 +19,8 @@ use crate::{
     value::Json,
 };
 
-/// All faults of `description`; `json` is its text as JSON. `registry` has the existing kinds. The
-/// section must not have a name in `reserved`.
+/// Returns all faults of `description`; `json` is the same description as JSON. `registry` has the
+/// existing kinds. `reserved` are the names that the section must not have.
 pub(super) fn check(
     description: &Kind,
     json: &Json,
@@ -32,10 +32,10 @@ pub(super) fn check(
     check.check_creation();
     check.check_shape();
     check.check_names();
-    for (at, field) in description.fields.iter().enumerate() {
-        check.check_field(&format!("fields/{at}"), field);
+    for (index, field) in description.fields.iter().enumerate() {
+        check.check_field(&format!("fields/{index}"), field);
     }
-    check.check_homes(registry);
+    check.check_paths(registry);
     check.faults
 }
 
@@ -46,12 +46,12 @@ struct DescriptionCheck<'d> {
 }
 
 impl DescriptionCheck<'_> {
-    fn report(&mut self, at: impl Into<String>, name: &str) {
-        self.faults.push(fault(at, name, ""));
+    fn report(&mut self, pointer: impl Into<String>, fault_key: &str) {
+        self.faults.push(fault(pointer, fault_key, ""));
     }
 
-    fn report_about(&mut self, at: impl Into<String>, name: &str, about: &str) {
-        self.faults.push(fault(at, name, about));
+    fn report_with_detail(&mut self, pointer: impl Into<String>, fault_key: &str, detail: &str) {
+        self.faults.push(fault(pointer, fault_key, detail));
     }
 
     fn check_section(&mut self, registry: &Registry, reserved: &[String]) {
@@ -59,49 +59,51 @@ impl DescriptionCheck<'_> {
         let reserved: BTreeSet<_> = reserved.iter().map(String::as_str).collect();
         let Kind { section, aliases, removal, .. } = self.description;
         if sections.contains(section) {
-            self.report_about("section", "section_twice", section);
+            self.report_with_detail("section", "section_twice", section);
         } else if reserved.contains(section) {
-            self.report_about("section", "section_of_documents", section);
+            self.report_with_detail("section", "section_of_documents", section);
         }
         if let Some(alias) = aliases.iter().find(|name| (&sections | &reserved).contains(*name)) {
-            self.report_about("aliases", "alias_of_documents", alias);
+            self.report_with_detail("aliases", "alias_of_documents", alias);
         }
         if *removal == Removal::Access && !self.has_type(ValueType::Level) {
             self.report("removal", "no_level");
         }
     }
 
-    /// An entry that is added at its own path needs its identity in that path. What no request
-    /// creates has no request that removes it either.
+    /// If a PUT to the path of an entry creates it, the path must contain its identity. If no request
+    /// creates entries, no request may remove them.
     fn check_creation(&mut self) {
         let Kind { create, edit, identity, fields, before_removal, .. } = self.description;
         let paths = self.paths();
-        let is_named = paths
+        let path_has_identity = paths
             .iter()
             .all(|path| path.argument.is_some_and(|argument| [argument] == identity[..]));
-        let is_removed = *edit == EditMethod::Replace
+        let has_removal_request = *edit == EditMethod::Replace
             || before_removal.is_some()
             || paths.iter().any(|path| !path.address_query.is_empty());
         match create {
             Create::Never
-                if is_removed
+                if has_removal_request
                     || fields.iter().any(|field| field.required == Required::OnCreate) =>
             {
                 self.report("create", "no_request");
             }
-            Create::Put | Create::WithContainer if !is_named || *edit != EditMethod::Put => {
+            Create::Put | Create::WithContainer
+                if !path_has_identity || *edit != EditMethod::Put =>
+            {
                 self.report("create", "no_entry_path");
             }
             _ => {}
         }
     }
 
-    /// The paths that can be read.
+    /// The valid paths of the description.
     fn paths(&self) -> Vec<EntryPath> {
         self.description.homes.iter().flat_map(|home| EntryPath::parse(home.path)).collect()
     }
 
-    /// A document has no entries; other descriptions identify theirs.
+    /// A list needs an identity. Other shapes must not have keys that only apply to entries.
     fn check_shape(&mut self) {
         let kind = self.description;
         let has_entries = !kind.identity.is_empty()
@@ -120,32 +122,31 @@ impl DescriptionCheck<'_> {
         }
     }
 
-    /// Keys that name fields must name existing ones, and fitting ones.
+    /// Keys that name fields must name existing fields of a suitable type.
     fn check_names(&mut self) {
         let Kind { identity, name_field, .. } = self.description;
         for key in ["identity", "either", "grants"] {
-            for (at, name) in texts_in(&self.json[key]).enumerate() {
-                self.check_field_name(format!("{key}/{at}"), Some(name));
+            for (index, name) in texts_in(&self.json[key]).enumerate() {
+                self.check_field_name(format!("{key}/{index}"), Some(name));
             }
         }
         for key in ["name_field", "called_by"] {
             self.check_field_name(key.to_owned(), self.json[key].as_str());
         }
-        for (at, name) in identity.iter().enumerate() {
-            if let Some(why) = self.field_named(name).and_then(|field| self.identity_fault(field)) {
-                self.report_about(format!("identity/{at}"), "not_identifying", why);
+        for (index, name) in identity.iter().enumerate() {
+            if let Some(why) = self.find_field(name).and_then(|field| self.identity_fault(field)) {
+                self.report_with_detail(format!("identity/{index}"), "not_identifying", why);
             }
         }
-        let stored_name = name_field.and_then(|name| self.field_named(name));
+        let stored_name = name_field.and_then(|name| self.find_field(name));
         if stored_name.is_some_and(|field| {
             field.value_type != ValueType::Text || identity.contains(&field.name)
         }) {
             self.report("name_field", "no_name");
         }
-        // The path has the id of the parent, which only plain text can name.
-        let has_parent = self.paths().iter().any(|path| path.parent().is_some());
-        let parent =
-            identity.first().filter(|_| has_parent).and_then(|name| self.field_named(name));
+        // The path contains the id of the parent. The field that names the parent must be plain text.
+        let has_parent = self.paths().iter().any(|path| path.parent_path().is_some());
+        let parent = identity.first().filter(|_| has_parent).and_then(|name| self.find_field(name));
         if parent.is_some_and(|field| {
             field.value_type != ValueType::Text
                 || field.sensitive
@@ -157,28 +158,28 @@ impl DescriptionCheck<'_> {
         }
     }
 
-    fn field_named(&self, name: &str) -> Option<&'_ Field> {
-        self.fields_named(name).next()
+    fn find_field(&self, name: &str) -> Option<&'_ Field> {
+        self.find_fields(name).next()
     }
 
-    /// The fields of manifests with this name: two if each scope has its own.
-    fn fields_named(&self, name: &str) -> impl Iterator<Item = &'_ Field> {
+    /// The manifest fields with this name. There are two if groups and projects have different ones.
+    fn find_fields(&self, name: &str) -> impl Iterator<Item = &'_ Field> {
         let declared_fields =
             self.description.fields.iter().filter(|field| field.accepted != Accepted::ByCall);
         declared_fields.filter(move |field| field.name == name)
     }
 
-    fn has_type(&self, value: ValueType) -> bool {
-        self.description.fields.iter().any(|field| field.value_type == value)
+    fn has_type(&self, value_type: ValueType) -> bool {
+        self.description.fields.iter().any(|field| field.value_type == value_type)
     }
 
-    fn check_field_name(&mut self, at: String, name: Option<&str>) {
-        if let Some(name) = name.filter(|name| self.field_named(name).is_none()) {
-            self.report_about(at, "no_field", &text::escape(name));
+    fn check_field_name(&mut self, pointer: String, name: Option<&str>) {
+        if let Some(name) = name.filter(|name| self.find_field(name).is_none()) {
+            self.report_with_detail(pointer, "no_field", &text::escape(name));
         }
     }
 
-    /// The identity must be known for every entry.
+    /// The reason why `field` cannot be part of an identity, which every response must show.
     fn identity_fault(&self, field: &Field) -> Option<&'static str> {
         match field.value_type {
             ValueType::Boolean
@@ -190,101 +191,104 @@ impl DescriptionCheck<'_> {
             _ if field.nullable => Some("that may be null"),
             _ => {
                 let has_one_scope = field.available.scope().is_some();
-                (has_one_scope && self.fields_named(field.name).count() < 2)
+                (has_one_scope && self.find_fields(field.name).count() < 2)
                     .then_some("that only one scope has")
             }
         }
     }
 
-    fn check_field(&mut self, at: &str, field: &Field) {
+    fn check_field(&mut self, pointer: &str, field: &Field) {
         let name = field.name;
         let mut same_name_fields =
             self.description.fields.iter().filter(|other| other.name == name);
-        let first = same_name_fields.find(|other: &&Field| {
+        let first_in_scope = same_name_fields.find(|other: &&Field| {
             let scopes = other.available.scope().zip(field.available.scope());
             scopes.is_none_or(|(one, other)| one == other)
         });
-        if first.is_some_and(|first| !std::ptr::eq(first, field)) {
-            self.report_about(format!("{at}/name"), "field_twice", name);
+        if first_in_scope.is_some_and(|first| !std::ptr::eq(first, field)) {
+            self.report_with_detail(format!("{pointer}/name"), "field_twice", name);
         }
         if words::ENTRY_KEYS.contains(&name) {
-            self.report_about(format!("{at}/name"), "field_of_entries", name);
+            self.report_with_detail(format!("{pointer}/name"), "field_of_entries", name);
         }
         if let Some(alias) = field.aliases.iter().find(|alias| {
             let mut other_fields =
                 self.description.fields.iter().filter(|other| other.name != name);
-            self.field_named(alias).is_some()
+            self.find_field(alias).is_some()
                 || other_fields.any(|other| other.aliases.contains(alias))
         }) {
-            self.report_about(format!("{at}/aliases"), "alias_twice", alias);
+            self.report_with_detail(format!("{pointer}/aliases"), "alias_twice", alias);
         }
-        let written = self.json.pointer(&format!("/{at}")).unwrap_or(&Json::Null);
+        let field_json = self.json.pointer(&format!("/{pointer}")).unwrap_or(&Json::Null);
         for key in ["reset_by", "not_with", "not_before", "limits"] {
             self.check_field_name(
-                format!("{at}/relations/{key}"),
-                written["relations"][key].as_str(),
+                format!("{pointer}/relations/{key}"),
+                field_json["relations"][key].as_str(),
             );
         }
-        self.check_key_types(at, field, written);
-        self.check_words(at, field);
-        self.check_guards(at, field);
-        self.check_requests(at, field);
+        self.check_key_types(pointer, field, field_json);
+        self.check_words(pointer, field);
+        self.check_guards(pointer, field);
+        self.check_requests(pointer, field);
         if self.faults.is_empty() {
-            self.check_schema(at, field);
+            self.check_schema(pointer, field);
         }
     }
 
-    /// Keys that only fit certain types of fields.
-    fn check_key_types(&mut self, at: &str, field: &Field, written: &Json) {
-        for KeyFit { key, values, types, help } in &DATA.keys {
-            let value = written.pointer(&format!("/{key}"));
-            let is_about = value.is_some_and(|value| values.is_empty() || values.contains(value));
-            if is_about && !types.contains(&field.value_type) {
+    /// Reports keys that are not allowed for the type of the field.
+    fn check_key_types(&mut self, pointer: &str, field: &Field, field_json: &Json) {
+        for KeyTypes { key, values, types, help } in &FAULT_TABLE.keys {
+            let value = field_json.pointer(&format!("/{key}"));
+            let is_restricted =
+                value.is_some_and(|value| values.is_empty() || values.contains(value));
+            if is_restricted && !types.contains(&field.value_type) {
                 let (at, message) =
-                    (format!("{at}/{key}"), format!("`{key}` does not fit this type"));
+                    (format!("{pointer}/{key}"), format!("`{key}` does not fit this type"));
                 self.faults.push(DescriptionFault { pointer: at, message, help });
             }
         }
     }
 
-    fn check_words(&mut self, at: &str, field: &Field) {
+    fn check_words(&mut self, pointer: &str, field: &Field) {
         let words: BTreeSet<_> = field.words.iter().map(|word| word.word).collect();
         if field.value_type == ValueType::Word && words.is_empty() {
-            self.report(format!("{at}/type"), "no_words");
+            self.report(format!("{pointer}/type"), "no_words");
         } else if words.len() < field.words.len() {
-            self.report(format!("{at}/words"), "word_twice");
+            self.report(format!("{pointer}/words"), "word_twice");
         }
         let has_level_words =
             [ValueType::Grants, ValueType::Approvals, ValueType::Level].contains(&field.value_type);
         if has_level_words
             && !words.iter().all(|word: &&str| AccessLevel::parse(&Json::from(*word)).is_some())
         {
-            self.report(format!("{at}/words"), "word_of_no_level");
+            self.report(format!("{pointer}/words"), "word_of_no_level");
         }
     }
 
-    /// Guards must see who gets something, on what, and who loses it. A flag in `grants` is judged by
-    /// its own risk, not by the entry that has it; a field that gives access is not a protection.
-    fn check_guards(&mut self, at: &str, field: &Field) {
+    /// Guards must know who gets which access, and who loses it. For a flag in `grants`, they use the
+    /// risk of the flag, not the risk of its entry. A field that gives access must not be described as
+    /// a protection.
+    fn check_guards(&mut self, pointer: &str, field: &Field) {
         let Kind { identity, name_field, removal, fields, grants, .. } = self.description;
-        let is_seen = field.read != Readback::Never;
-        let is_listed = is_seen && field.grants.lets.is_some();
-        let levels = fields.iter().filter(|field| field.value_type == ValueType::Level).count();
-        let name = match field.value_type {
+        let is_readable = field.read != Readback::Never;
+        let has_readable_grants = is_readable && field.grants.lets.is_some();
+        let level_count =
+            fields.iter().filter(|field| field.value_type == ValueType::Level).count();
+        let fault_key = match field.value_type {
             ValueType::Boolean
                 if grants.contains(&field.name)
                     && !matches!(field.weakens, Weakens::OpensWhenOn | Weakens::OpensWhenOff) =>
             {
-                return self.report(format!("{at}/weakens"), "hidden_flag");
+                return self.report(format!("{pointer}/weakens"), "hidden_flag");
             }
             ValueType::Approvals
                 if !self.has_type(ValueType::Grants)
                     || field.weakens != Weakens::WhenFewer
-                    || !is_listed =>
+                    || !has_readable_grants =>
             {
                 "hidden_approvals"
             }
-            ValueType::Grants if field.weakens != Weakens::WhenWider || !is_listed => {
+            ValueType::Grants if field.weakens != Weakens::WhenWider || !has_readable_grants => {
                 "hidden_grants"
             }
             ValueType::Grants if *removal != Removal::Weakens => "grants_unprotected",
@@ -292,118 +296,126 @@ impl DescriptionCheck<'_> {
             ValueType::Level if *removal != Removal::Access || field.weakens != Weakens::Never => {
                 "hidden_level"
             }
-            ValueType::Level if levels > 1 || !is_seen || field.nullable => "several_levels",
+            ValueType::Level if level_count > 1 || !is_readable || field.nullable => {
+                "several_levels"
+            }
             _ => return,
         };
-        self.report(format!("{at}/type"), name);
+        self.report(format!("{pointer}/type"), fault_key);
     }
 
     /// Requests and responses must contain enough to create an entry, change it and restore it.
-    fn check_requests(&mut self, at: &str, field: &Field) {
+    fn check_requests(&mut self, pointer: &str, field: &Field) {
         let Kind { identity, name_field, edit, create, .. } = self.description;
         let is_replaced = *edit == EditMethod::Replace;
         // If entries are found by their name, their identity can change.
-        let is_fixed = name_field.is_none() && identity.contains(&field.name);
-        // What all groups and projects share is as the first one created it.
+        let is_fixed_identity = name_field.is_none() && identity.contains(&field.name);
+        // An entry shared by several containers keeps the values of the first creation.
         let is_shared = field.among == Among::Shared;
-        let can_differ = field.read != Readback::Never;
-        let is_open = !is_replaced && !is_fixed && !is_shared && can_differ;
-        if field.accepted == Accepted::OnCreate && is_open {
-            let never = *create == Create::Never;
-            let name = if never { "never_changes_here" } else { "never_changes" };
-            self.report(format!("{at}/accepted"), name);
+        let is_readable = field.read != Readback::Never;
+        let should_be_editable = !is_replaced && !is_fixed_identity && !is_shared && is_readable;
+        if field.accepted == Accepted::OnCreate && should_be_editable {
+            let is_never_created = *create == Create::Never;
+            let fault_key = if is_never_created { "never_changes_here" } else { "never_changes" };
+            self.report(format!("{pointer}/accepted"), fault_key);
         }
         let is_secret = field.value_type == ValueType::Secret;
         if (field.read == Readback::Never || is_secret) && is_replaced {
-            self.report(format!("{at}/name"), "lost_if_replaced");
+            self.report(format!("{pointer}/name"), "lost_if_replaced");
         }
         if is_secret && field.read != Readback::Same {
-            self.report(format!("{at}/read"), "secret_read");
+            self.report(format!("{pointer}/read"), "secret_read");
         }
     }
 
     /// Checks that use the schema of the field.
-    fn check_schema(&mut self, at: &str, field: &Field) {
+    fn check_schema(&mut self, pointer: &str, field: &Field) {
         let Range { min, max } = field.valid.size;
         let is_length = field.value_type != ValueType::Integer;
         if is_length && [min, max].into_iter().flatten().any(|limit| limit < 0) {
-            return self.report(format!("{at}/valid/size"), "negative_length");
+            return self.report(format!("{pointer}/valid/size"), "negative_length");
         }
         let property = kind::field_schema(Box::leak(Box::new(field.clone())));
         let Ok(validator) = jsonschema::validator_for(&property) else {
-            return self.report(format!("{at}/valid/pattern"), "no_expression");
+            return self.report(format!("{pointer}/valid/pattern"), "no_expression");
         };
         if min.zip(max).is_some_and(|(min, max)| min > max) {
-            self.report(format!("{at}/valid/size"), "limits_swapped");
+            self.report(format!("{pointer}/valid/size"), "limits_swapped");
         }
         if !field.examples.iter().all(|example| validator.is_valid(example)) {
-            return self.report(format!("{at}/examples"), "no_example");
+            return self.report(format!("{pointer}/examples"), "no_example");
         }
         let defaults = [("create", &field.default.create), ("service", &field.default.service)];
         let invalid_default = defaults
             .into_iter()
             .find(|(_, value)| value.as_ref().is_some_and(|value| !validator.is_valid(value)));
         if let Some((key, _)) = invalid_default {
-            self.report(format!("{at}/default/{key}"), "no_default");
+            self.report(format!("{pointer}/default/{key}"), "no_default");
         }
     }
 
-    fn check_homes(&mut self, registry: &Registry) {
+    fn check_paths(&mut self, registry: &Registry) {
         let mut scopes = BTreeSet::new();
         let described = registry.described_operations().iter().map(|op| op.row());
         let operations: Vec<_> = OPERATIONS.iter().map(|op| op.row()).chain(described).collect();
-        for (at, home) in self.description.homes.iter().enumerate() {
-            let at = format!("homes/{at}/path");
+        for (index, home) in self.description.homes.iter().enumerate() {
+            let pointer = format!("homes/{index}/path");
             let path = match EntryPath::parse(home.path) {
                 Ok(path) => path,
                 Err(why) => {
-                    self.report_about(at, "no_path", why);
+                    self.report_with_detail(pointer, "no_path", why);
                     continue;
                 }
             };
             if !scopes.insert(path.scope) {
-                self.report_about(at, "scope_twice", path.scope.noun());
+                self.report_with_detail(pointer, "scope_twice", path.scope.noun());
             } else if let Err(why) = make::find_parents(self.description, home, &path, registry) {
-                self.report_about(at, "no_path", why);
+                self.report_with_detail(pointer, "no_path", why);
             } else {
-                self.check_addressing(&at, &path);
-                if let Some((name, about)) = self.reject_home(&path, &operations) {
-                    let is_noun_fault = name == "operation_twice";
-                    self.report_about(if is_noun_fault { "noun" } else { &at }, name, about);
+                self.check_addressing(&pointer, &path);
+                if let Some((fault_key, detail)) = self.find_path_fault(&path, &operations) {
+                    let is_noun_fault = fault_key == "operation_twice";
+                    self.report_with_detail(
+                        if is_noun_fault { "noun" } else { &pointer },
+                        fault_key,
+                        detail,
+                    );
                 }
             }
         }
     }
 
-    /// The path must address an entry in one way.
-    fn check_addressing(&mut self, at: &str, path: &EntryPath) {
+    /// Checks that the path addresses an entry in exactly one way: by an argument or by the query.
+    fn check_addressing(&mut self, pointer: &str, path: &EntryPath) {
         for (_, field) in &path.address_query {
-            self.check_field_name(at.to_owned(), Some(field));
+            self.check_field_name(pointer.to_owned(), Some(field));
         }
         let mut names = path.address_query.iter().chain(&path.list_query).map(|(name, _)| *name);
-        if let Some(name) = names.find(|name| DATA.paths["of_the_client"].contains(name)) {
-            self.report_about(at, "of_the_client", name);
+        if let Some(name) = names.find(|name| FAULT_TABLE.paths["of_the_client"].contains(name)) {
+            self.report_with_detail(pointer, "of_the_client", name);
         }
         let address_count =
             usize::from(path.argument.is_some()) + usize::from(!path.address_query.is_empty());
-        let name = match (self.description.shape, address_count) {
+        let fault_key = match (self.description.shape, address_count) {
             (Shape::Mapping, 1..) => "object_addressed",
             (Shape::List, 0) => "not_addressed",
             (_, 2..) => "addressed_twice",
             _ if path.argument == Some("id") => "id_of_container",
             _ => return,
         };
-        self.report(at, name);
+        self.report(pointer, fault_key);
     }
 
-    /// Why descriptions must not, or need not, describe this path: the fault, and what it is about.
-    fn reject_home<'o>(
+    /// The key of the fault and a detail, if this path must not be described, or if undrift already
+    /// has it.
+    fn find_path_fault<'o>(
         &self,
         path: &EntryPath,
         operations: &[&'o Operation],
     ) -> Option<(&'static str, &'o str)> {
-        let names_any = |name: &str| path.names().any(|part| DATA.paths[name].contains(&part));
-        if names_any("shown_once") && !self.description.names_any(NamedObject::Runner) {
+        let path_has_name_from =
+            |list: &str| path.names().any(|part| FAULT_TABLE.paths[list].contains(&part));
+        if path_has_name_from("shown_once") && !self.description.names_any(NamedObject::Runner) {
             return Some(("shown_once", ""));
         }
         let is_document = self.description.shape == Shape::Mapping;
@@ -415,11 +427,11 @@ impl DescriptionCheck<'_> {
         let ids: Vec<_> = collection::operation_ids(path.scope, self.description.noun).collect();
         match overlapping.next() {
             Some(other) => Some(("path_twice", other.path)),
-            None if names_any("contents") => Some(("contents", "")),
-            None if names_any("without_grants") && !self.has_type(ValueType::Grants) => {
+            None if path_has_name_from("contents") => Some(("contents", "")),
+            None if path_has_name_from("without_grants") && !self.has_type(ValueType::Grants) => {
                 Some(("without_grants", ""))
             }
-            None if names_any("without_level") && !self.has_type(ValueType::Level) => {
+            None if path_has_name_from("without_level") && !self.has_type(ValueType::Level) => {
                 Some(("without_level", ""))
             }
             None => {

@@ -1,6 +1,6 @@
-//! The operations of a plain collection, by convention: they follow from its path.
+//! Derives the operations of a plain collection from its path, by convention.
 //!
-//! The method and the effect of each follow from its purpose.
+//! The purpose of an operation determines its method and its effect.
 
 use super::make::{self, ParentCollection};
 use crate::{
@@ -12,20 +12,20 @@ use crate::{
     operation::{
         AnyOp, List, Method, Op, Operation, Parameter, ParameterLocation, Read, ResponseBody,
         RetrySafety, Type, Write,
-        collection::{self, EntryPath, leaked_parameters, read_operation, write_operation},
+        collection::{self, EntryPath, leak_parameters, read_operation, write_operation},
     },
     text,
     value::Json,
 };
 
-/// Sets the operations of `home` at `path`, and returns those that no other kind has.
+/// Sets the operations of `scoped_kind` at `path`, and returns those that no other kind has.
 pub(super) fn derive_operations(
     kind: &Kind,
     scoped_kind: &mut ScopedKind,
     path: &EntryPath,
     parents: Option<ParentCollection>,
 ) -> Vec<AnyOp> {
-    let derived = ConventionalObject { kind, scoped_kind, path, parents }.operations();
+    let derived = OperationDeriver { kind, scoped_kind, path, parents }.derive_all();
     let is_shared = parents.is_some_and(|parents| parents.get.is_some());
     let reads = [derived.list, derived.get].into_iter().flatten().filter(|_| !is_shared);
     let create = derived.create.filter(|op| Some(*op) != derived.edit);
@@ -36,52 +36,52 @@ pub(super) fn derive_operations(
     new_operations
 }
 
-/// A collection, or a single object.
-struct ConventionalObject<'k> {
+/// Derives the operations of a collection or of a single object.
+struct OperationDeriver<'k> {
     kind: &'k Kind,
     scoped_kind: &'k ScopedKind,
     path: &'k EntryPath,
     parents: Option<ParentCollection>,
 }
 
-impl ConventionalObject<'_> {
-    fn operations(&self) -> Operations {
+impl OperationDeriver<'_> {
+    fn derive_all(&self) -> Operations {
         let kind = self.kind;
         let edit = match kind.edit {
-            EditMethod::Put | EditMethod::OrReplace => Some(self.edit(Method::Put)),
-            EditMethod::Patch => Some(self.edit(Method::Patch)),
+            EditMethod::Put | EditMethod::OrReplace => Some(self.edit_operation(Method::Put)),
+            EditMethod::Patch => Some(self.edit_operation(Method::Patch)),
             EditMethod::Replace => None,
         };
-        let shared = self.parents.and_then(|parents| parents.get);
+        let shared_get = self.parents.and_then(|parents| parents.get);
         let is_document = kind.shape == Shape::Mapping;
         let has_get =
-            is_document || (shared.is_none() && !self.has_trait(CollectionTrait::HasNoGet));
-        let get =
-            has_get.then(|| read_operation(self.row("get", Method::Get, ResponseBody::One, [])));
+            is_document || (shared_get.is_none() && !self.has_trait(CollectionTrait::HasNoGet));
+        let get = has_get
+            .then(|| read_operation(self.operation_row("get", Method::Get, ResponseBody::One, [])));
         if is_document {
             return Operations { get, create: edit, edit, ..Operations::default() };
         }
         Operations {
-            list: Some(shared.unwrap_or_else(|| self.list())),
+            list: Some(shared_get.unwrap_or_else(|| self.list_operation())),
             get,
             create: match kind.create {
                 Create::Put => edit,
                 Create::Never => None,
-                Create::Post | Create::WithContainer => Some(self.create()),
+                Create::Post | Create::WithContainer => Some(self.create_operation()),
             },
             edit,
-            delete: (kind.create != Create::Never).then(|| self.delete()),
-            others: self.act_before_removal().into_iter().collect(),
+            delete: (kind.create != Create::Never).then(|| self.delete_operation()),
+            others: self.removal_action().into_iter().collect(),
         }
     }
 
-    fn has_trait(&self, difference: CollectionTrait) -> bool {
-        self.kind.traits.contains(&difference)
+    fn has_trait(&self, collection_trait: CollectionTrait) -> bool {
+        self.kind.traits.contains(&collection_trait)
     }
 
-    fn list(&self) -> Op<Read> {
-        let query = self.path.list_query.iter().map(|(name, value)| list_query(name, value));
-        let row = self.row("list", Method::Get, ResponseBody::List, query);
+    fn list_operation(&self) -> Op<Read> {
+        let query = self.path.list_query.iter().map(|(name, value)| list_parameter(name, value));
+        let row = self.operation_row("list", Method::Get, ResponseBody::List, query);
         let parameters = [row.parameters, &[List::Named("paging")]].concat().leak();
         let unpaged = self.has_trait(CollectionTrait::ListsWithoutPages);
         read_operation(Operation {
@@ -92,35 +92,35 @@ impl ConventionalObject<'_> {
         })
     }
 
-    fn create(&self) -> Op<Write> {
-        let refuses = self.has_trait(CollectionTrait::RefusesDuplicates);
-        let again = if refuses { RetrySafety::Refused } else { RetrySafety::Second };
-        let row = self.row("create", Method::Post, ResponseBody::One, []);
+    fn create_operation(&self) -> Op<Write> {
+        let refuses_duplicates = self.has_trait(CollectionTrait::RefusesDuplicates);
+        let again = if refuses_duplicates { RetrySafety::Refused } else { RetrySafety::Second };
+        let row = self.operation_row("create", Method::Post, ResponseBody::One, []);
         self.with_fields(Operation { again, ..row }, WriteRequest::Create)
     }
 
-    fn edit(&self, method: Method) -> Op<Write> {
+    fn edit_operation(&self, method: Method) -> Op<Write> {
         let call_only_fields =
             self.kind.fields.iter().filter(|field| field.accepted == Accepted::ByCall);
         let parameters = call_only_fields.map(|field| {
             Parameter::new(ParameterLocation::Body, field.name, Type::Text, field.about)
         });
-        let row = self.row("edit", method, ResponseBody::One, parameters);
+        let row = self.operation_row("edit", method, ResponseBody::One, parameters);
         self.with_fields(row, WriteRequest::Edit)
     }
 
-    fn act_before_removal(&self) -> Option<Op<Write>> {
-        let RemovalAction { name: act, parameter, .. } = self.kind.before_removal?;
+    fn removal_action(&self) -> Option<Op<Write>> {
+        let RemovalAction { name: action, parameter, .. } = self.kind.before_removal?;
         let about = "Without it, the service refuses some entries.";
         let parameter = parameter
             .map(|(name, _)| Parameter::new(ParameterLocation::Query, name, Type::Text, about));
-        let row = self.row(act, Method::Post, ResponseBody::Unsaid, parameter);
-        let path = String::leak(format!("{}/{act}", row.path));
+        let row = self.operation_row(action, Method::Post, ResponseBody::Unsaid, parameter);
+        let path = String::leak(format!("{}/{action}", row.path));
         Some(write_operation(Operation { path, again: RetrySafety::Same, ..row }))
     }
 
-    fn delete(&self) -> Op<Write> {
-        let by_query = self.path.address_query.iter().map(|(name, field)| {
+    fn delete_operation(&self) -> Op<Write> {
+        let query_parameters = self.path.address_query.iter().map(|(name, field)| {
             let field = self.kind.fields.iter().find(|candidate| candidate.name == *field);
             Parameter::new(
                 ParameterLocation::Query,
@@ -129,7 +129,12 @@ impl ConventionalObject<'_> {
                 field.map_or("", |field| field.about),
             )
         });
-        write_operation(self.row("delete", Method::Delete, ResponseBody::Nothing, by_query))
+        write_operation(self.operation_row(
+            "delete",
+            Method::Delete,
+            ResponseBody::Nothing,
+            query_parameters,
+        ))
     }
 
     /// The operation with the fields of the section in its body.
@@ -142,9 +147,9 @@ impl ConventionalObject<'_> {
         })
     }
 
-    /// The row of the operation that does `verb`, with `other_parameters`. It lives as long as the
-    /// program, so each is made once.
-    fn row(
+    /// The row of the operation for `verb`, with `other_parameters`. Its texts are leaked, so each
+    /// row must be made only once.
+    fn operation_row(
         &self,
         verb: &str,
         method: Method,
@@ -158,23 +163,23 @@ impl ConventionalObject<'_> {
         });
         let has_entry_argument = !["list", "create"].contains(&verb);
         let argument = path.argument.filter(|_| has_entry_argument);
-        let entry = argument.map(|argument| {
+        let entry_parameter = argument.map(|argument| {
             let field = make::response_field(kind, argument);
             let about = String::leak(format!("The {}, by its `{field}`.", kind.noun));
             Parameter::new(ParameterLocation::Path, argument, Type::IdOrName, about)
         });
         let path_parameters = parent_parameter
             .into_iter()
-            .chain(entry)
+            .chain(entry_parameter)
             .map(|parameter| Parameter { required: true, ..parameter });
         let parameters = vec![
             List::Named(path.scope.noun()),
-            leaked_parameters(path_parameters.chain(other_parameters)),
+            leak_parameters(path_parameters.chain(other_parameters)),
         ];
-        let end = argument.map(|argument| format!("/:{argument}")).unwrap_or_default();
+        let argument_suffix = argument.map(|argument| format!("/:{argument}")).unwrap_or_default();
         Operation {
             id: collection::operation_id(path.scope, kind.noun, verb).leak(),
-            path: (path.collection() + &end).leak(),
+            path: (path.collection_path() + &argument_suffix).leak(),
             purpose: format!("{verb} {}", self.purpose_object(verb)).leak(),
             answer,
             parameters: parameters.leak(),
@@ -185,7 +190,7 @@ impl ConventionalObject<'_> {
         }
     }
 
-    /// The object of `verb` in the purpose of an operation.
+    /// The grammatical object of `verb` in the purpose of an operation.
     fn purpose_object(&self, verb: &str) -> String {
         let noun = self.kind.noun;
         match (verb, self.path.scope) {
@@ -200,7 +205,7 @@ impl ConventionalObject<'_> {
 }
 
 /// A query parameter of the list, with the value that undrift sends.
-fn list_query(name: &'static str, value: &str) -> Parameter {
+fn list_parameter(name: &'static str, value: &str) -> Parameter {
     let value_type = match serde_json::from_str(value) {
         Ok(Json::Bool(_)) => Type::Boolean,
         Ok(Json::Number(_)) => Type::Integer,

@@ -1,5 +1,5 @@
-//! Faults of descriptions. Their texts, and the types that keys fit, are data:
-//! `description_faults.yaml`.
+//! Faults of descriptions. Their texts, and the field types that each key is for, are in
+//! `faults.yaml`.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -10,7 +10,7 @@ use crate::{field::ValueType, value::Json, yaml};
 /// A fault of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DescriptionFault {
-    /// The place in the description: keys and positions, separated by `/`.
+    /// The location in the description: keys and positions, separated by `/`.
     pub pointer: String,
     /// What is wrong.
     pub message: String,
@@ -18,34 +18,34 @@ pub struct DescriptionFault {
     pub help: &'static str,
 }
 
-/// The content of the data file.
+/// The content of `faults.yaml`.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), deny_unknown_fields)]
 pub(super) struct FaultTable {
-    pub(super) keys: Vec<KeyFit>,
-    /// Names in paths, by the fault that they mean.
+    pub(super) keys: Vec<KeyTypes>,
+    /// Names in paths, by the key of the fault that they cause.
     pub(super) paths: BTreeMap<&'static str, Vec<&'static str>>,
     /// The message and the help of each fault.
     pub(super) faults: BTreeMap<&'static str, (&'static str, &'static str)>,
 }
 
-/// The types that a key fits.
+/// The field types that a key is for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct KeyFit {
+pub(super) struct KeyTypes {
     pub(super) key: &'static str,
-    /// The values that it is about; all, if it names none.
+    /// The values that are restricted to these types; all values if the list is empty.
     #[serde(default)]
     pub(super) values: Vec<Json>,
     pub(super) types: Vec<ValueType>,
     pub(super) help: &'static str,
 }
 
-pub(super) static DATA: LazyLock<FaultTable> =
+pub(super) static FAULT_TABLE: LazyLock<FaultTable> =
     LazyLock::new(|| yaml::built_in!("catalogue/description/faults"));
 
-/// The fault `name` of the data file at `at`, with `about` in place of `{}` in its message.
-pub(super) fn fault(at: impl Into<String>, name: &str, about: &str) -> DescriptionFault {
-    let (message, help) = DATA.faults[name];
-    DescriptionFault { pointer: at.into(), message: message.replace("{}", about), help }
+/// The fault `key` of the table at `pointer`, with `detail` in place of `{}` in its message.
+pub(super) fn fault(pointer: impl Into<String>, key: &str, detail: &str) -> DescriptionFault {
+    let (message, help) = FAULT_TABLE.faults[key];
+    DescriptionFault { pointer: pointer.into(), message: message.replace("{}", detail), help }
 }

@@ -15,7 +15,7 @@ use crate::{
         Op, Read,
         collection::{EntryPath, EntryPathError},
     },
-    page::Rows,
+    page::EntryKeys,
 };
 
 /// Completes `kind`. Checks only the paths. `registry` must contain the parent section.
@@ -29,7 +29,7 @@ pub(super) fn make_kind(
     let mut operations = Vec::new();
     kind.fields = kind.fields.into_iter().map(Field::with_implied_parts).collect();
     let required_fields = kind.fields.iter().filter(|field| field.required == Required::OnCreate);
-    kind.required = required_fields.map(|field| field.name).collect::<Vec<_>>().leak();
+    kind.required_fields = required_fields.map(|field| field.name).collect::<Vec<_>>().leak();
     let mut scoped_kinds = std::mem::take(&mut kind.homes);
     for scoped_kind in &mut scoped_kinds {
         let is_group_path = scoped_kind.path.starts_with("/groups/");
@@ -45,7 +45,7 @@ pub(super) fn make_kind(
                 parents = find_parents(&kind, scoped_kind, path, registry)?;
                 operations.extend(convention::derive_operations(&kind, scoped_kind, path, parents));
             }
-            _ => sort_operations(&kind, &mut scoped_kind.operations),
+            _ => assign_operations(&kind, &mut scoped_kind.operations),
         }
         derive_scoped_kind(&kind, scoped_kind, path.as_ref(), parents);
     }
@@ -59,7 +59,7 @@ pub(super) fn make_kind(
 }
 
 /// Assigns the operations from the table to their uses in this kind.
-fn sort_operations(kind: &Kind, operations: &mut Operations) {
+fn assign_operations(kind: &Kind, operations: &mut Operations) {
     match kind.shape {
         // The rules in Rust choose between the requests that create, move and remove a container.
         Shape::Container => {
@@ -93,13 +93,13 @@ pub(super) fn find_parents(
     path: &EntryPath,
     registry: &Registry,
 ) -> Result<Option<ParentCollection>, EntryPathError> {
-    let Some((parent_path, argument)) = path.parent() else { return Ok(None) };
+    let Some((parent_path, argument)) = path.parent_path() else { return Ok(None) };
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
     let section = sections
-        .find(|section| matches!(section.scoped_kind.place, ReadSource::List(list) if list.row().path == parent_path))
+        .find(|section| matches!(section.scoped_kind.read_source, ReadSource::List(list) if list.row().path == parent_path))
         .ok_or("must start with that of a section, for the parent entry")?;
     if section.scoped_kind.operations.edit.is_none()
-        || !section.scoped_kind.handle.iter().any(|key: &AddressKey| {
+        || !section.scoped_kind.address_keys.iter().any(|key: &AddressKey| {
             key.field == "id"
                 && matches!(key.location, AddressKeyIn::Path(name) if name == argument)
         })
@@ -119,31 +119,31 @@ pub(super) fn find_parents(
     Ok(Some(ParentCollection { parent: Box::leak(Box::new(parent)), section, get: get_parent }))
 }
 
-/// Sets the fields of `home` that are derived from its keys and operations.
+/// Sets the fields of `scoped_kind` that are derived from its keys and operations.
 fn derive_scoped_kind(
     kind: &Kind,
     scoped_kind: &mut ScopedKind,
     path: Option<&EntryPath>,
     parents: Option<ParentCollection>,
 ) {
-    scoped_kind.place = match (kind.shape, scoped_kind.operations.list, scoped_kind.operations.get)
-    {
-        (Shape::Container, ..) => ReadSource::Container,
-        (Shape::List, Some(list), _) => ReadSource::List(list),
-        (Shape::Mapping, _, Some(get)) => ReadSource::Optional(get),
-        _ => match (scoped_kind.within, scoped_kind.sign) {
-            (Some(field), Some(sign)) => ReadSource::ObjectField { field, sign },
-            (Some(field), None) => ReadSource::ListField(field),
-            (None, _) => ReadSource::Object,
-        },
-    };
+    scoped_kind.read_source =
+        match (kind.shape, scoped_kind.operations.list, scoped_kind.operations.get) {
+            (Shape::Container, ..) => ReadSource::Container,
+            (Shape::List, Some(list), _) => ReadSource::List(list),
+            (Shape::Mapping, _, Some(get)) => ReadSource::Optional(get),
+            _ => match (scoped_kind.within, scoped_kind.sign) {
+                (Some(field), Some(sign)) => ReadSource::ObjectField { field, marker_field: sign },
+                (Some(field), None) => ReadSource::ListField(field),
+                (None, _) => ReadSource::Object,
+            },
+        };
     scoped_kind.parent = parents.map(|parents| parents.parent);
-    scoped_kind.query = path.map(|path| path.list_query.clone()).unwrap_or_default();
-    scoped_kind.names_people = kind
+    scoped_kind.list_query = path.map(|path| path.list_query.clone()).unwrap_or_default();
+    scoped_kind.requires_members = kind
         .fields
         .iter()
         .any(|field| field.available.exists_in(scoped_kind.scope) && requires_members(field))
-        || parents.is_some_and(|parents| parents.section.scoped_kind.names_people);
+        || parents.is_some_and(|parents| parents.section.scoped_kind.requires_members);
     if scoped_kind.closed_by.is_empty()
         && let Some(parents) = parents
     {
@@ -152,14 +152,15 @@ fn derive_scoped_kind(
     resolve_addresses(kind, scoped_kind, path);
 }
 
-/// Resolves what addresses an entry of `home`, and the keys that each row of its list must have.
-fn resolve_addresses(kind: &Kind, home: &mut ScopedKind, path: Option<&EntryPath>) {
+/// Sets the keys that address an entry of `scoped_kind`, and the keys that each row of its list
+/// must have.
+fn resolve_addresses(kind: &Kind, scoped_kind: &mut ScopedKind, path: Option<&EntryPath>) {
     let argument = path.and_then(|path| path.argument);
     let address_key = argument.map(|argument| {
         let delete_without_argument =
-            home.operations.delete.filter(|op| !has_argument(op.row().path, argument));
+            scoped_kind.operations.delete.filter(|op| !has_argument(op.row().path, argument));
         let location = match delete_without_argument {
-            Some(_) => AddressKeyIn::Added(argument),
+            Some(_) => AddressKeyIn::PathOnCreate(argument),
             None => AddressKeyIn::Path(argument),
         };
         AddressKey { field: response_field(kind, argument), location }
@@ -167,41 +168,49 @@ fn resolve_addresses(kind: &Kind, home: &mut ScopedKind, path: Option<&EntryPath
     let query_keys: Vec<_> =
         path.map(|path| path.address_query.iter()).into_iter().flatten().collect();
     let needs_id = address_key.is_some_and(|key| key.field != "id" && kind.keys.contains(&"id"));
-    home.handle = address_key
+    scoped_kind.address_keys = address_key
         .into_iter()
         .chain(query_keys.iter().map(|(name, field)| AddressKey::query(field, name)))
-        .chain(needs_id.then_some(AddressKey::NAMED))
-        .chain(home.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
+        .chain(needs_id.then_some(AddressKey::REFERENCED_ID))
+        .chain(scoped_kind.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
         .collect();
-    let here = kind.fields.iter().filter(|field| field.available.exists_in(home.scope));
-    // A row of the list without one of these fields counts as not read. Runners are an exception:
+    let available_fields =
+        kind.fields.iter().filter(|field| field.available.exists_in(scoped_kind.scope));
+    // A list with a row without one of these fields counts as not read. Runners are an exception:
     // they may have no description.
-    let required_names = here
+    let required_names = available_fields
         .filter(|field| {
             (field.names != Some(NamedObject::Runner)
                 && kind.required_identity().any(|name| name == field.name)
-                && home.parent.is_none_or(|parent| parent.field != field.name))
-                || (requires_members(field) && is_available_with(field, home))
+                && scoped_kind.parent.is_none_or(|parent| parent.field != field.name))
+                || (requires_members(field) && is_available_with(field, scoped_kind))
         })
         .filter_map(Field::live_name);
-    let condition_fields =
-        home.inherited.iter().filter(|condition| condition.is_not).map(|condition| condition.field);
+    let condition_fields = scoped_kind
+        .inherited
+        .iter()
+        .filter(|condition| condition.is_not)
+        .map(|condition| condition.field);
     // Entries that are addressed only by the query may lack some of these fields.
     let addressing_fields = address_key.iter().flat_map(|key| {
         std::iter::once(key.field).chain(query_keys.iter().map(|(_, field)| *field))
     });
-    home.rows = Rows {
-        keys: given_or_derived(kind.keys, addressing_fields),
-        other_keys: given_or_derived(kind.shows, required_names.chain(condition_fields)),
+    scoped_kind.rows = EntryKeys {
+        keys: described_or_derived(kind.keys, addressing_fields),
+        other_keys: described_or_derived(kind.shows, required_names.chain(condition_fields)),
     };
 }
 
-/// The names in the description, or `others` if it has none.
-fn given_or_derived(
-    given_names: &'static [&'static str],
+/// The names in the description, or `derived_names` if it has none.
+fn described_or_derived(
+    described_names: &'static [&'static str],
     derived_names: impl Iterator<Item = &'static str>,
 ) -> &'static [&'static str] {
-    if given_names.is_empty() { derived_names.collect::<Vec<_>>().leak() } else { given_names }
+    if described_names.is_empty() {
+        derived_names.collect::<Vec<_>>().leak()
+    } else {
+        described_names
+    }
 }
 
 /// True if the users and groups that the field names need access.
@@ -228,7 +237,7 @@ pub(super) fn response_field(kind: &Kind, name: &'static str) -> &'static str {
     }
 }
 
-/// True if every release and licence that has `home` also has `field`.
+/// True if every release and licence with `scoped_kind` also has `field`.
 fn is_available_with(field: &Field, scoped_kind: &ScopedKind) -> bool {
     let since = field.available.since.or(scoped_kind.available.since);
     field.available.tier <= scoped_kind.available.tier

@@ -1,9 +1,9 @@
 //! Every kind is described in YAML.
 //!
-//! A description contains where a kind is, its identity, and how the service treats each field
-//! ([`Kind`]): checks, plan, guards, apply, export, schemas and pages work from that. The files of
-//! `catalogue` are part of undrift; users add plain collections with `--kinds`, within the limits of `check.rs`. The
-//! effect of a request never depends on a description (see
+//! A description contains the path of a kind, its identity, and how the service treats each field
+//! ([`Kind`]). Checks, plan, guards, apply, export, schemas and pages use it. The files of
+//! `catalogue` are part of undrift; users add plain collections with `--kinds`, within the limits
+//! of `check.rs`. The effect of a request never depends on a description (see
 //! [`operation::collection`](crate::operation::collection)).
 
 mod check;
@@ -29,8 +29,8 @@ pub struct DescribedKind {
 }
 
 impl DescribedKind {
-    /// Makes the kind of a user. `json` is its description as written. `registry` has the existing
-    /// kinds. The section must not have a name in `reserved`.
+    /// Makes a kind from a user's description. `json` is the description as JSON. The kinds in
+    /// `registry` exist already. The section must not have a name in `reserved`.
     ///
     /// # Errors
     /// All faults of the description.
@@ -44,29 +44,30 @@ impl DescribedKind {
         if !faults.is_empty() {
             return Err(faults);
         }
-        make::make_kind(kind, registry).map_err(|why| vec![fault::fault("homes", "no_path", why)])
+        make::make_kind(kind, registry)
+            .map_err(|detail| vec![fault::fault("homes", "no_path", detail)])
     }
 }
 
-/// The sections that come first in output and documentation, in this order. The others follow by the
-/// names of their files.
+/// The sections that come first in output and documentation, in this order. The others follow in
+/// the order of their file names.
 const FIRST_SECTIONS: &str = "create settings variables members shares protected_branches approvals \
     approval_rules pipeline_schedules hooks integrations push_rule fork_of archived";
 
 /// The kinds that the files of `catalogue` describe, in the order of output.
-fn read() -> Vec<Kind> {
-    let mut all: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
-    all.sort_by_key(|kind| {
+fn read_descriptions() -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
+    kinds.sort_by_key(|kind| {
         FIRST_SECTIONS.split(' ').position(|first| first == kind.section).unwrap_or(usize::MAX)
     });
-    all
+    kinds
 }
 
-/// The kinds of undrift's own, in their order.
+/// The built-in kinds, in the order of output.
 pub(super) fn built_in() -> Registry {
-    read().into_iter().fold(Registry::default(), |registry, kind| {
-        let made = make::make_kind(kind, &registry);
-        registry.with_kind(made.expect("every file describes a kind, as a test holds"))
+    read_descriptions().into_iter().fold(Registry::default(), |registry, kind| {
+        let described_kind = make::make_kind(kind, &registry);
+        registry.with_kind(described_kind.expect("every file describes a kind, as a test holds"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! The rules of kinds without rules in Rust: all that a description says about them.
+//! The default rules of kinds, derived from their descriptions. Some kinds have rules in Rust instead.
 
 use crate::{
     catalogue::{members, protected_branches::rule_effects},
@@ -9,8 +9,9 @@ use crate::{
 };
 
 impl Kind {
-    /// The lists of this type, each with the verb for what it allows, or for what needs approvals.
-    fn lists_of(&self, value_type: ValueType) -> Vec<(&'static str, &'static str)> {
+    /// The fields of this type, each with a verb such as `deploy`: what the listed people may do, or
+    /// what needs their approval.
+    fn lists_with_verbs(&self, value_type: ValueType) -> Vec<(&'static str, &'static str)> {
         let lists = self.fields.iter().filter(|field| field.value_type == value_type);
         lists.filter_map(|field| Some((field.name, field.grants.lets?))).collect()
     }
@@ -18,8 +19,8 @@ impl Kind {
 
 impl KindRules for Kind {
     fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
-        let has_one = self.either.iter().any(|name| declared.contains_key(name));
-        if let Some(first) = self.either.first().filter(|_| !has_one) {
+        let has_any = self.either.iter().any(|name| declared.contains_key(name));
+        if let Some(first) = self.either.first().filter(|_| !has_any) {
             let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));
             report(
                 EntryFault::for_field(texts::NONE_OF_SEVERAL, first)
@@ -27,7 +28,7 @@ impl KindRules for Kind {
                     .fill("names", &names),
             );
         }
-        for (list, _) in self.lists_of(ValueType::Approvals) {
+        for (list, _) in self.lists_with_verbs(ValueType::Approvals) {
             let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
             if !rows
                 .clone()
@@ -40,64 +41,71 @@ impl KindRules for Kind {
     }
 
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        // The stake of a switch suffices.
+        // Skip flags: the risk of a flag is described at its field.
         let declared_grants = self.grants.iter().filter(|name| {
             before.is_empty() && after.get(**name).is_some_and(|value| !value.is_boolean())
         });
-        // A new project has to declare whose job tokens it accepts, but not whose code runs its jobs.
+        // Runners use `Opens`, which guards also check in a new project. The other lists use `Weakens`,
+        // which they do not: a new project must declare whose job tokens it accepts.
         let grant_effects = declared_grants.map(|_| {
             let risk =
                 if self.names_any(NamedObject::Runner) { Risk::Opens } else { Risk::Weakens };
             Effect::Risk(risk, format!("add a {}", self.noun))
         });
         let (grant_lists, approval_lists) =
-            (self.lists_of(ValueType::Grants), self.lists_of(ValueType::Approvals));
+            (self.lists_with_verbs(ValueType::Grants), self.lists_with_verbs(ValueType::Approvals));
         let weakened_approvals = approval_lists.iter().filter(|(name, _)| {
             let [old, new] =
                 [before, after].map(|fields| fields.get(*name).and_then(Json::as_array));
-            old.zip(new).is_some_and(|(old, new)| are_weakened(old, new))
+            old.zip(new).is_some_and(|(old, new)| approvals_are_weakened(old, new))
         });
-        let fewer = weakened_approvals.map(|(_, does)| {
-            Effect::Risk(Risk::Weakens, format!("require fewer approvals to {does}"))
+        let approval_effects = weakened_approvals.map(|(_, verb)| {
+            Effect::Risk(Risk::Weakens, format!("require fewer approvals to {verb}"))
         });
-        let lists: Vec<_> =
+        let list_names: Vec<_> =
             grant_lists.iter().chain(&approval_lists).map(|(list, _)| *list).collect();
-        // An entry that grants something has the name or pattern of what is protected.
-        let pattern = self.identity.first().filter(|_| !lists.is_empty());
-        let rules =
-            pattern.map(|name| rule_effects(name, before, after, &grant_lists, &lists, false));
-        // undrift does not know which people get the level.
-        let level = self.fields.iter().find(|field| field.value_type == ValueType::Level);
-        let access = level.map(|level| Effect::Share {
+        // If an entry has grants, its first identity field is the name or pattern of the protected
+        // object.
+        let object_name_field = self.identity.first().filter(|_| !list_names.is_empty());
+        let protection_effects = object_name_field
+            .map(|name| rule_effects(name, before, after, &grant_lists, &list_names, false));
+        // No group: undrift does not know who gets the level.
+        let level_field = self.fields.iter().find(|field| field.value_type == ValueType::Level);
+        let access_effect = level_field.map(|level| Effect::Share {
             group: None,
             before: members::level_number(before, level.name),
             after: members::level_number(after, level.name),
-            ends: false,
+            gets_end_date: false,
         });
         let [had_grants, has_grants] = [before, after].map(|fields| {
             self.grants.iter().any(|name| fields.get(*name).is_some_and(|value| *value != false))
         });
-        // Rules name its entries, which must grant something by then.
-        let people =
+        // Rules name these entries. A rule can only name an entry that grants something.
+        let people_effect =
             (self.called_by.is_some() && had_grants != has_grants).then_some(Effect::Capability {
-                what: Capability::People,
+                capability: Capability::People,
                 before: had_grants,
                 after: has_grants,
             });
-        let rules = rules.into_iter().flatten();
-        grant_effects.chain(access).chain(rules).chain(fewer).chain(people).collect()
+        let all_protection_effects = protection_effects.into_iter().flatten();
+        grant_effects
+            .chain(access_effect)
+            .chain(all_protection_effects)
+            .chain(approval_effects)
+            .chain(people_effect)
+            .collect()
     }
 }
 
-/// The keys of a row of which it has one.
+/// The keys that say who must approve. A row must have exactly one of them.
 const GRANTEE_KEYS: [&str; 3] = ["access_level", "user", "group"];
 
-/// True if an approval that `before` requires is no longer required, or can be given by others too.
-fn are_weakened(before: &[Json], after: &[Json]) -> bool {
+/// True if an approval that `before` requires is no longer required, or if more people can give it.
+fn approvals_are_weakened(before: &[Json], after: &[Json]) -> bool {
     before.iter().any(|old| !after.iter().any(|new| requires_as_much(old, new)))
 }
 
-/// True if the approval `new` is by the same people as `old`, and requires no less.
+/// True if `new` requires at least as many approvals as `old`, from the same people.
 fn requires_as_much(old: &Json, new: &Json) -> bool {
     let [[old_number, old_type], [new_number, new_type]] = [old, new].map(|row| {
         ["required_approvals", "group_inheritance_type"]

@@ -11,7 +11,7 @@ use crate::{
     value::{Json, Object},
 };
 
-/// A description that uses everything.
+/// A description that uses every key.
 const EVERYTHING: &str = r"
 section: toys
 noun: toy
@@ -48,25 +48,25 @@ homes:
   - path: /groups/:id/toys/:toy_code
 ";
 
-fn read(text: &str) -> serde_json::Result<Kind> {
+fn parse_kind(text: &str) -> serde_json::Result<Kind> {
     let parsed = yaml::parse(text);
     yaml::read_leaked(parsed.documents[0].to_json())
 }
 
 fn describe(
     text: &str,
-    known: &Registry,
+    registry: &Registry,
     reserved: &[String],
 ) -> Result<DescribedKind, Vec<DescriptionFault>> {
-    let written = yaml::parse(text).documents[0].to_json();
-    DescribedKind::from_description(read(text).unwrap(), &written, known, reserved)
+    let json = yaml::parse(text).documents[0].to_json();
+    DescribedKind::from_description(parse_kind(text).unwrap(), &json, registry, reserved)
 }
 
-fn made(text: &str) -> DescribedKind {
+fn build_kind(text: &str) -> DescribedKind {
     describe(text, &Registry::built_in(), &[]).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
-fn in_scope(described: &DescribedKind, scope: Scope) -> Section {
+fn section_in_scope(described: &DescribedKind, scope: Scope) -> Section {
     described.kind.in_scope(scope).unwrap()
 }
 
@@ -76,35 +76,36 @@ fn object(json: Json) -> Object {
 
 #[test]
 fn every_file_of_undrifts_own_describes_a_kind() {
-    let with = |known: Registry, kind: Kind| {
+    let add_kind = |known: Registry, kind: Kind| {
         let files = FILES.iter().map(|file| serde_json::from_str::<Json>(file).unwrap());
         let written = files.into_iter().find(|file| file["section"] == kind.section).unwrap();
         let mut faults = check::check(&kind, &written, &known, &[]);
-        // Of undrift's own, somebody has looked at what it gives, and at its neighbours.
-        let is_seen = |text: &str| {
+        // A developer has checked for undrift's own kinds which access they give and which paths
+        // they share.
+        let is_accepted = |text: &str| {
             text.starts_with("this gives access") || text.starts_with("undrift already knows")
         };
-        faults.retain(|fault| !is_seen(&fault.message) && kind.hooks.is_none());
+        faults.retain(|fault| !is_accepted(&fault.message) && kind.hooks.is_none());
         assert_eq!(faults, []);
         let made = make::make_kind(kind, &known).unwrap();
         known.with_kind(made)
     };
-    let all = super::read().into_iter().fold(Registry::default(), with);
+    let all = super::read_descriptions().into_iter().fold(Registry::default(), add_kind);
     assert_eq!(all.kinds().len(), FILES.len());
     assert_eq!(all.kinds().len(), Registry::built_in().kinds().len());
 }
 
 #[test]
 fn everything_that_is_described_is_in_the_kind() {
-    let toys = made(EVERYTHING);
-    let (kind, of) = (toys.kind, in_scope(&toys, Scope::Project));
+    let toys = build_kind(EVERYTHING);
+    let (kind, section) = (toys.kind, section_in_scope(&toys, Scope::Project));
     assert_eq!((kind.section, kind.noun, kind.identity), ("toys", "toy", &["url", "size"][..]));
-    assert_eq!(kind.required, ["kind"]);
+    assert_eq!(kind.required_fields, ["kind"]);
     let names = |of: Section| -> Vec<_> { of.specs().iter().map(|spec| spec.name).collect() };
     let all = ["url", "size", "title", "kind", "colours", "nick", "key", "note", "until", "loud"];
-    assert_eq!(names(of), all);
-    assert_eq!(names(in_scope(&toys, Scope::Group)), all[..9]);
-    let field = |name| of.field(name);
+    assert_eq!(names(section), all);
+    assert_eq!(names(section_in_scope(&toys, Scope::Group)), all[..9]);
+    let field = |name| section.field(name);
     assert_eq!((field("url").secrecy(), field("url").compare), (Secrecy::Address, Compare::Url));
     assert_eq!(field("kind").sent_name(), "toy_kind");
     assert_eq!(field("kind").live_name(), Some("toy_kind_name"));
@@ -121,42 +122,54 @@ fn everything_that_is_described_is_in_the_kind() {
         field("until").available.since.zip(field("until").available.until),
         Some((Release::new(16, 2), Release::new(18, 0)))
     );
-    let takes = |entry: Json| jsonschema::is_valid(&of.table().schema, &entry);
-    let with = |name: &str, value: Json| {
+    let is_valid = |entry: Json| jsonschema::is_valid(&section.table().schema, &entry);
+    let entry_with = |name: &str, value: Json| {
         let mut entry = json!({"url": "https://h", "size": 3});
         entry[name] = value;
         entry
     };
-    assert!(takes(with("kind", "kite".into())) && !takes(with("kind", "car".into())));
-    assert!(takes(with("size", 9.into())) && !takes(with("size", 10.into())));
-    assert!(takes(with("title", Json::Null)) && !takes(with("title", "B".into())));
-    assert!(takes(with("key", json!({"env": "A"}))) && !takes(with("key", "a".into())));
-    assert!(takes(with("url", json!({"env": "A"}))) && !takes(with("colours", "red".into())));
-    assert!(!takes(json!({"url": "https://h"})) && !takes(with("other", 1.into())));
+    assert!(
+        is_valid(entry_with("kind", "kite".into())) && !is_valid(entry_with("kind", "car".into()))
+    );
+    assert!(is_valid(entry_with("size", 9.into())) && !is_valid(entry_with("size", 10.into())));
+    assert!(
+        is_valid(entry_with("title", Json::Null)) && !is_valid(entry_with("title", "B".into()))
+    );
+    assert!(
+        is_valid(entry_with("key", json!({"env": "A"})))
+            && !is_valid(entry_with("key", "a".into()))
+    );
+    assert!(
+        is_valid(entry_with("url", json!({"env": "A"})))
+            && !is_valid(entry_with("colours", "red".into()))
+    );
+    assert!(!is_valid(json!({"url": "https://h"})) && !is_valid(entry_with("other", 1.into())));
 }
 
 #[test]
 fn the_effect_of_a_request_follows_from_its_operation() {
-    let toys = made(EVERYTHING);
+    let toys = build_kind(EVERYTHING);
     for op in &toys.operations {
         let is_read = matches!(op, AnyOp::Read(_));
         assert_eq!(is_read, op.row().method == Method::Get, "{}", op.row().id);
         assert!(op.row().path.contains("/:id/"), "{}", op.row().path);
     }
-    let home = in_scope(&toys, Scope::Project).scoped_kind;
-    let (create, edit) = (home.operations.create.unwrap(), home.operations.edit.unwrap());
+    let scoped_kind = section_in_scope(&toys, Scope::Project).scoped_kind;
+    let (create, edit) =
+        (scoped_kind.operations.create.unwrap(), scoped_kind.operations.edit.unwrap());
     assert_eq!((create.row().again, create.row().shows), (RetrySafety::Refused, true));
     assert_eq!(edit.row().path, "/projects/:id/play/toys/:toy_code");
     assert_eq!((create.row().tier, create.row().since), (Tier::Premium, Some(Release::new(16, 2))));
-    assert_eq!(home.rows.keys, ["code"]);
-    assert_eq!(home.rows.other_keys, ["url", "size", "owner"]);
-    assert_eq!(home.query, [("deep", "false"), ("most", "3")]);
-    assert_eq!((home.seen_from(), home.handle[0].field), (30, "code"));
-    assert!(!home.is_inherited(&object(json!({"owner": "project"}))));
+    assert_eq!(scoped_kind.rows.keys, ["code"]);
+    assert_eq!(scoped_kind.rows.other_keys, ["url", "size", "owner"]);
+    assert_eq!(scoped_kind.list_query, [("deep", "false"), ("most", "3")]);
+    assert_eq!((scoped_kind.seen_from(), scoped_kind.address_keys[0].field), (30, "code"));
+    assert!(!scoped_kind.is_inherited(&object(json!({"owner": "project"}))));
     assert!(
-        home.is_inherited(&object(json!({"owner": "group"}))) && home.is_inherited(&Object::new())
+        scoped_kind.is_inherited(&object(json!({"owner": "group"})))
+            && scoped_kind.is_inherited(&Object::new())
     );
-    assert!(!in_scope(&toys, Scope::Group).scoped_kind.is_inherited(&Object::new()));
+    assert!(!section_in_scope(&toys, Scope::Group).scoped_kind.is_inherited(&Object::new()));
 }
 
 /// A collection without anything special.
@@ -175,7 +188,7 @@ homes:
 
 #[test]
 fn a_collection_has_five_operations_and_reads_only_with_get() {
-    let badges = made(BADGES);
+    let badges = build_kind(BADGES);
     let rows: Vec<_> = badges.operations.iter().map(|op| (op.effect(), op.row())).collect();
     let shown: Vec<_> = rows
         .iter()
@@ -193,39 +206,44 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
             "write group-odd-badge-delete DELETE /groups/:id/odd_badges/:badge_id: delete a group's odd badge",
         ]
     );
-    let made_of = &in_scope(&badges, Scope::Group).scoped_kind.operations;
-    assert_eq!(made_of.create.unwrap().row().again, RetrySafety::Second);
-    assert!(made_of.create.unwrap().row().shows && !made_of.delete.unwrap().row().shows);
+    let operations = &section_in_scope(&badges, Scope::Group).scoped_kind.operations;
+    assert_eq!(operations.create.unwrap().row().again, RetrySafety::Second);
+    assert!(operations.create.unwrap().row().shows && !operations.delete.unwrap().row().shows);
     assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
-    let only_added = BADGES.replace("traits: [", "edit: replace\ntraits: [refuses_duplicates, ");
-    let made = made(&only_added.replace("/groups/", "/projects/"));
-    let create = in_scope(&made, Scope::Project).scoped_kind.operations.create.unwrap().row();
+    let without_edit = BADGES.replace("traits: [", "edit: replace\ntraits: [refuses_duplicates, ");
+    let made = build_kind(&without_edit.replace("/groups/", "/projects/"));
+    let create =
+        section_in_scope(&made, Scope::Project).scoped_kind.operations.create.unwrap().row();
     assert_eq!((made.operations.len(), create.again), (4, RetrySafety::Refused));
     assert_eq!(create.id, "odd-badge-create");
 }
 
-/// The method decides what an operation does: planning only gets what reads, in any order.
+/// The method of an operation determines its effect: planning only gets operations that read, in
+/// any order.
 #[test]
 fn operations_are_sorted_by_what_they_do() {
-    let with = |operations: &str| {
-        read(&BADGES.replace("    avail", &format!("    operations: [{operations}]\n    avail")))
+    let kind_with = |operations: &str| {
+        parse_kind(
+            &BADGES.replace("    avail", &format!("    operations: [{operations}]\n    avail")),
+        )
     };
-    let made = with("hook-delete, hook-add, hook-get, hook-header-delete, hook-edit, hook-list");
+    let made =
+        kind_with("hook-delete, hook-add, hook-get, hook-header-delete, hook-edit, hook-list");
     let of = &made.unwrap().homes[0].operations;
     let ids = [of.list, of.get].map(|op| op.unwrap().row().id);
     assert_eq!(ids, ["hook-list", "hook-get"]);
     let ids = [of.create, of.edit, of.delete].map(|op| op.unwrap().row().id);
     assert_eq!(ids, ["hook-add", "hook-edit", "hook-delete"]);
     assert_eq!(of.others.iter().map(|op| op.row().id).collect::<Vec<_>>(), ["hook-header-delete"]);
-    let error = with("hooks-list").err().map(|error| error.to_string()).unwrap_or_default();
+    let error = kind_with("hooks-list").err().map(|error| error.to_string()).unwrap_or_default();
     assert_eq!(error, "unknown operation `hooks-list`");
 }
 
 #[test]
 fn an_entry_is_shown_by_name_else_by_identity_without_credentials() {
-    let toys = made(EVERYTHING);
-    let of = in_scope(&toys, Scope::Project);
-    let identity = |fields| of.identify(&object(fields));
+    let toys = build_kind(EVERYTHING);
+    let section = section_in_scope(&toys, Scope::Project);
+    let identity = |fields| section.identify(&object(fields));
     let plain = identity(json!({"url": "HTTPS://u:p@H", "size": 3, "title": ""}));
     assert_eq!((&*plain.name, plain.service_name), ("HTTPS://***@H@3", None));
     assert_eq!(plain.keys, ["https://u:p@h/@3"]);
@@ -236,10 +254,11 @@ fn an_entry_is_shown_by_name_else_by_identity_without_credentials() {
 
 #[test]
 fn what_gives_access_counts_from_the_start() {
-    let toys = made(&EVERYTHING.replace("keys: [code]", "keys: [code]\ngrants: [kind]"));
-    let of = in_scope(&toys, Scope::Project);
-    let given = of.rules().effects(None, &object(json!({})), &object(json!({"kind": "red"})));
-    assert_eq!(given, [Effect::Risk(Risk::Weakens, "add a toy".to_owned())]);
+    let toys = build_kind(&EVERYTHING.replace("keys: [code]", "keys: [code]\ngrants: [kind]"));
+    let section = section_in_scope(&toys, Scope::Project);
+    let effects =
+        section.rules().effects(None, &object(json!({})), &object(json!({"kind": "red"})));
+    assert_eq!(effects, [Effect::Risk(Risk::Weakens, "add a toy".to_owned())]);
 }
 
 #[test]
@@ -247,32 +266,33 @@ fn a_key_is_identified_by_its_material_and_shown_by_its_fingerprint() {
     let text = EVERYTHING
         .replace("type: address", "type: text")
         .replace("compare: url", "compare: public_key");
-    let keys =
-        made(&text.replace("'https://h/x'", "ssh-rsa AAAA").replace("name_field: title\n", ""));
-    let of = in_scope(&keys, Scope::Project);
-    let identity = |url: &str| of.identify(&object(json!({"url": url, "size": 3})));
+    let keys = build_kind(
+        &text.replace("'https://h/x'", "ssh-rsa AAAA").replace("name_field: title\n", ""),
+    );
+    let section = section_in_scope(&keys, Scope::Project);
+    let identity = |url: &str| section.identify(&object(json!({"url": url, "size": 3})));
     assert_eq!(identity("ssh-rsa  AAAA me"), identity("ssh-rsa AAAA"));
     assert_ne!(identity("ssh-rsa AAAA me"), identity("ssh-rsa AAAB me"));
     assert!(identity("ssh-rsa AAAA me").name.starts_with("SHA256:"));
-    let same = |live: &str| {
-        forms::are_equal(of.field("url").compare, &"ssh-rsa AAAA a b".into(), &live.into())
+    let is_equal = |live: &str| {
+        forms::are_equal(section.field("url").compare, &"ssh-rsa AAAA a b".into(), &live.into())
     };
-    assert!(same("ssh-rsa AAAA a") && !same("ssh-dss AAAA a"));
+    assert!(is_equal("ssh-rsa AAAA a") && !is_equal("ssh-dss AAAA a"));
 }
 
 #[test]
 fn a_credential_that_the_service_hides_is_no_difference() {
     let text =
         EVERYTHING.replace("compare: url", "compare: location").replace("name_field: title\n", "");
-    let mirrors = made(&text);
-    let of = in_scope(&mirrors, Scope::Project);
-    let identity = |url: &str| of.identify(&object(json!({"url": url, "size": 3})));
+    let mirrors = build_kind(&text);
+    let section = section_in_scope(&mirrors, Scope::Project);
+    let identity = |url: &str| section.identify(&object(json!({"url": url, "size": 3})));
     assert_eq!(identity("https://u:p@H/x"), identity("https://*****:*****@h/x"));
     assert_eq!(identity("https://u:p@H/x").name, "https://h/x@3");
-    let same = |live: &str| {
-        forms::are_equal(of.field("url").compare, &"https://u:p@h/x".into(), &live.into())
+    let is_equal = |live: &str| {
+        forms::are_equal(section.field("url").compare, &"https://u:p@h/x".into(), &live.into())
     };
-    assert!(same("https://*****:*****@h/x") && !same("https://*****:*****@h/y"));
+    assert!(is_equal("https://*****:*****@h/x") && !is_equal("https://*****:*****@h/y"));
 }
 
 #[test]
@@ -289,22 +309,26 @@ fields:
   - {name: height, about: Its height., type: integer, weakens: never, accepted: on_create}
 homes: [{path: '/projects/:id/gates/:gate_id'}]
 ";
-    let gates = made(text);
-    let of = in_scope(&gates, Scope::Project);
-    assert!(of.scoped_kind.operations.edit.is_none() && of.allows_duplicates());
+    let gates = build_kind(text);
+    let section = section_in_scope(&gates, Scope::Project);
+    assert!(section.scoped_kind.operations.edit.is_none() && section.allows_duplicates());
     assert_eq!(gates.operations.len(), 4, "no edit");
     let declared = testing::fields(json!({"name": "east", "height": 3}));
-    let calls =
-        testing::update(of, &declared, json!({"id": 5, "name": "east", "height": 2}), &["height"]);
+    let calls = testing::update(
+        section,
+        &declared,
+        json!({"id": 5, "name": "east", "height": 2}),
+        &["height"],
+    );
     let sent: Vec<_> = calls.iter().map(ToString::to_string).collect();
     assert_eq!(
         sent,
         ["DELETE /projects/7/gates/5", "POST /projects/7/gates", "POST /projects/7/gates"]
     );
-    assert_eq!(of.identify(&object(json!({"name": "east"}))).name, "east");
+    assert_eq!(section.identify(&object(json!({"name": "east"}))).name, "east");
 }
 
-/// A description of what grants something.
+/// A description of entries with grants.
 const GATES: &str = "
 section: town_gates
 noun: town gate
@@ -320,8 +344,8 @@ homes: [{path: '/projects/:id/town_gates/:name', available: {tier: premium}}]
 
 #[test]
 fn grants_change_row_by_row_and_are_guarded() {
-    let gates = made(GATES);
-    let of = in_scope(&gates, Scope::Project);
+    let gates = build_kind(GATES);
+    let section = section_in_scope(&gates, Scope::Project);
     let row = |id: u64, level: u64, user: Option<u64>| json!({"id": id, "access_level": level, "user_id": user, "group_id": null});
     let raw =
         json!({"name": "prod", "deploy_access_levels": [row(1, 40, None), row(2, 40, Some(5))]});
@@ -329,31 +353,33 @@ fn grants_change_row_by_row_and_are_guarded() {
     let mut names = crate::kind::Names::default();
     names.insert(crate::field::NamedObject::User, "alice", Some(5));
     let declared = testing::fields(levels);
-    let live = testing::live(of, raw);
+    let live = testing::live_entry(section, raw);
     let change =
         crate::kind::calls::CallPurpose::Change(&declared, &live, &["deploy_access_levels"]);
-    let sent = testing::act(of, &names, change);
+    let sent = testing::requests_for(section, &names, change);
     let body = json!({"deploy_access_levels": [{"id": 1, "_destroy": true}, {"access_level": 30}]});
     assert_eq!(sent.len(), 1);
     assert_eq!(sent[0].to_string(), "PUT /projects/7/town_gates/prod");
     assert_eq!(sent[0].body_fields(), Some(&testing::fields(body)));
 
     let after = json!({"name": "prod", "deploy_access_levels": [{"access_level": "developer"}, {"user_id": 5}, {"group_id": 6}]});
-    let effects = of.rules().effects(None, live.fields.raw(), &object(after));
-    let [Effect::Rule { before: Some(before), after: Some(after) }, rest @ ..] = &effects[..]
+    let effects = section.rules().effects(None, live.fields.raw(), &object(after));
+    let [Effect::Rule { before: Some(before), after: Some(after) }, access_effects @ ..] =
+        &effects[..]
     else {
         panic!("{effects:?}")
     };
     assert_eq!(
-        rest,
+        access_effects,
         [(NamedObject::User, 5), (NamedObject::Group, 6)]
             .map(|(of, id)| Effect::needs_access(of, crate::kind::Id::Known(id)))
     );
-    let found = crate::kind::find_weaker_protections(&[(**before).clone()], &[(**after).clone()]);
-    let how: Vec<_> = found.iter().map(|weaker| &*weaker.description).collect();
-    assert_eq!(how, ["let more people deploy"]);
-    assert!(of.scoped_kind.names_people);
-    assert_eq!(of.scoped_kind.rows.other_keys, ["name", "deploy_access_levels"]);
+    let weaknesses =
+        crate::kind::find_weaker_protections(&[(**before).clone()], &[(**after).clone()]);
+    let descriptions: Vec<_> = weaknesses.iter().map(|weaker| &*weaker.description).collect();
+    assert_eq!(descriptions, ["let more people deploy"]);
+    assert!(section.scoped_kind.requires_members);
+    assert_eq!(section.scoped_kind.rows.other_keys, ["name", "deploy_access_levels"]);
 }
 
 #[test]
@@ -401,14 +427,14 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
     assert_eq!(faults("name", "name"), [""; 0]);
 }
 
-/// A single level is sent by its own parameter, which the service has without tiers too.
+/// A single level is sent in a parameter that the free tier has too.
 #[test]
 fn a_protected_tag_that_differs_is_replaced_and_put_back_if_that_fails() {
-    let of = testing::section("protected_tags");
+    let section = testing::section("protected_tags");
     let row = json!({"id": 1, "access_level": 40, "access_level_description": "x"});
     let declared = json!({"name": "v*", "allowed_to_create": [{"access_level": "no_access"}]});
     let sent = testing::update(
-        of,
+        section,
         &testing::fields(declared),
         json!({"name": "v*", "create_access_levels": [row]}),
         &["allowed_to_create"],
@@ -425,7 +451,7 @@ fn a_protected_tag_that_differs_is_replaced_and_put_back_if_that_fails() {
     }
 }
 
-/// What is wrong with [`EVERYTHING`] when `from` is `to`.
+/// The faults of [`EVERYTHING`] with `to` in place of `from`.
 fn faults(from: &str, to: &str) -> Vec<(String, String)> {
     assert!(EVERYTHING.contains(from), "{from}");
     let reserved = ["path".to_owned()];
@@ -681,12 +707,12 @@ fn faults_of_a_description_have_their_places() {
     assert_eq!(faults("noun: toy", "noun: toy"), []);
 }
 
-/// The texts of faults are found by their names.
+/// The code refers to the texts of faults by their keys.
 #[test]
 fn each_text_of_a_fault_is_used() {
     let code = include_str!("check.rs");
     let is_named = |name: &&&str| code.contains(&format!("\"{name}\""));
-    let unused = fault::DATA.faults.keys().find(|name| !is_named(name));
+    let unused = fault::FAULT_TABLE.faults.keys().find(|name| !is_named(name));
     assert_eq!(unused, None);
 }
 
@@ -704,7 +730,7 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
                 faults("/groups/:id/toys/:toy_code", &format!("/{scope}/:id/{collection}/:one"));
             let refused =
                 |(_, message): &(String, String)| message.starts_with("this gives access");
-            // One path below projects is there already.
+            // [`EVERYTHING`] already has a path below projects.
             let refused = found.iter().any(refused) || scope == "projects";
             assert!(refused && !found.is_empty(), "{scope} {collection}: {found:?}");
         }
@@ -713,19 +739,19 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
 
 #[test]
 fn a_description_without_guards_is_refused() {
-    let parses = |text: &str| read(text).is_ok();
+    let parses = |text: &str| parse_kind(text).is_ok();
     assert!(parses(EVERYTHING));
     assert!(!parses(&EVERYTHING.replacen("removal: weakens\n", "", 1)));
     assert!(!parses(&EVERYTHING.replacen(", weakens: never", "", 1)));
-    let toys = made(EVERYTHING);
-    let of = in_scope(&toys, Scope::Project);
+    let toys = build_kind(EVERYTHING);
+    let section = section_in_scope(&toys, Scope::Project);
     let before = object(json!({"size": 3, "loud": true, "kind": "ball", "nick": "a"}));
     let after = object(json!({"size": 2, "loud": false, "kind": "kite", "nick": "b"}));
-    let found = risk::change_risks(of, &["size", "loud", "kind", "nick"], &before, &after);
+    let effects = risk::change_risks(section, &["size", "loud", "kind", "nick"], &before, &after);
     let weakens = |how: &str| Effect::Risk(Risk::Weakens, how.to_owned());
     let want = ["lower `size` from 3 to 2", "switch off `loud`", "change `kind`"].map(weakens);
-    assert_eq!(found, want);
-    assert_eq!(risk::removal_risks(of, &before), [weakens("remove the toy")]);
+    assert_eq!(effects, want);
+    assert_eq!(risk::removal_risks(section, &before), [weakens("remove the toy")]);
 }
 
 #[test]
@@ -733,8 +759,8 @@ fn no_path_of_the_table_can_be_described() {
     let registry = Registry::built_in();
     let rows = crate::operation::OPERATIONS.iter().map(|op| op.row());
     for row in rows.chain(registry.described_operations().iter().map(|op| op.row())) {
-        let plain = row.path.split('/').take(4).collect::<Vec<_>>().join("/");
-        let plain: &'static str = plain.leak();
+        let path_start = row.path.split('/').take(4).collect::<Vec<_>>().join("/");
+        let plain: &'static str = path_start.leak();
         if EntryPath::parse(plain).is_ok() {
             let path = "/groups/:id/toys/:toy_code";
             let found = faults(path, plain);
@@ -765,17 +791,18 @@ homes: [{path: '/groups/:id/saml_town_links/:name'}]
 
 #[test]
 fn a_level_gives_access_to_unknown_people() {
-    let of = made(LINKS).kind.in_scope(Scope::Group).unwrap();
+    let section = build_kind(LINKS).kind.in_scope(Scope::Group).unwrap();
     let link = |level: &str| object(json!({"name": "guild", "may": level}));
-    let share = |before, after| [Effect::Share { group: None, before, after, ends: false }];
+    let share =
+        |before, after| [Effect::Share { group: None, before, after, gets_end_date: false }];
     let (none, low, high) = (Object::default(), link("reporter"), link("maintainer"));
     for (before, after, want) in
         [(&none, &low, share(0, 20)), (&low, &high, share(20, 40)), (&high, &none, share(40, 0))]
     {
-        assert_eq!(of.rules().effects(None, before, after), want);
+        assert_eq!(section.rules().effects(None, before, after), want);
     }
     let declared = testing::fields(json!({"name": "guild", "may": "maintainer"}));
-    let sent = testing::update(of, &declared, json!({"name": "guild", "may": 20}), &["may"]);
+    let sent = testing::update(section, &declared, json!({"name": "guild", "may": 20}), &["may"]);
     let requests: Vec<_> = sent.iter().map(ToString::to_string).collect();
     assert_eq!(
         requests[..2],
@@ -838,39 +865,40 @@ homes:
 
 #[test]
 fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
-    let known = Registry::built_in().with_kind(made(WIDGETS));
+    let known = Registry::built_in().with_kind(build_kind(WIDGETS));
     for (text, list, all) in [
         (PARTS.to_owned(), "/projects/:id/widgets/:widget_id/parts", 5),
         (format!("{PARTS}    in: parts\n"), "/projects/:id/widgets/:widget_id", 3),
     ] {
         let parts = describe(&text, &known, &[]).unwrap();
-        let of = in_scope(&parts, Scope::Project);
-        let parent = of.scoped_kind.parent.unwrap();
+        let section = section_in_scope(&parts, Scope::Project);
+        let parent = section.scoped_kind.parent.unwrap();
         assert_eq!((parent.section, parent.field), ("widgets", "widget"));
-        assert_eq!(of.scoped_kind.within, text.contains("in: parts").then_some("parts"));
-        let ReadSource::List(read) = of.scoped_kind.place else { panic!("it is read") };
+        assert_eq!(section.scoped_kind.within, text.contains("in: parts").then_some("parts"));
+        let ReadSource::List(read) = section.scoped_kind.read_source else { panic!("it is read") };
         assert_eq!((read.row().path, parts.operations.len()), (list, all));
-        let handles: Vec<_> = of.scoped_kind.handle.iter().map(|handle| handle.field).collect();
+        let handles: Vec<_> =
+            section.scoped_kind.address_keys.iter().map(|handle| handle.field).collect();
         assert_eq!(handles, ["id", "widget_id"]);
         assert_eq!(
-            (of.scoped_kind.rows.keys, of.scoped_kind.rows.other_keys),
+            (section.scoped_kind.rows.keys, section.scoped_kind.rows.other_keys),
             (&["id"][..], &["name"][..])
         );
         let writes = parts.operations.iter().filter(|op| matches!(op, AnyOp::Write(_)));
         let paths: Vec<_> = writes.map(|op| op.row().path).collect();
-        let one = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
-        assert_eq!(paths, ["/projects/:id/widgets/:widget_id/parts", one, one]);
-        assert_eq!(of.field("widget").accepted, Accepted::Never);
+        let entry_path = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
+        assert_eq!(paths, ["/projects/:id/widgets/:widget_id/parts", entry_path, entry_path]);
+        assert_eq!(section.field("widget").accepted, Accepted::Never);
         for value in [json!("x"), json!({"env": "X"}), Json::Null] {
             let entry = json!({"widget": "w", "name": "n", "secret": value});
-            assert!(jsonschema::is_valid(&of.table().schema, &entry), "{entry}");
+            assert!(jsonschema::is_valid(&section.table().schema, &entry), "{entry}");
         }
     }
 }
 
 #[test]
 fn a_nested_collection_must_name_its_parent_and_field() {
-    let known = Registry::built_in().with_kind(made(WIDGETS));
+    let known = Registry::built_in().with_kind(build_kind(WIDGETS));
     let path = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
     let other = "/projects/:id/others/:widget_id/parts/:widget_part_id";
     let named = "/projects/:id/widgets/:widget/parts/:widget_part_id";
@@ -893,10 +921,11 @@ fn a_nested_collection_must_name_its_parent_and_field() {
         let text = PARTS.replace(from, to);
         assert_ne!(text, PARTS, "{from}");
         let faults = describe(&text, &known, &[]).map(|_| ()).unwrap_err();
-        let is_it = |fault: &DescriptionFault| fault.pointer == at && fault.message.contains(why);
-        assert!(faults.iter().any(is_it), "{to}: {faults:?}");
+        let is_expected =
+            |fault: &DescriptionFault| fault.pointer == at && fault.message.contains(why);
+        assert!(faults.iter().any(is_expected), "{to}: {faults:?}");
     }
-    // What is known below the same entries already.
+    // Another kind below the same entries.
     let parts = describe(PARTS, &known, &[]).unwrap();
     let known = known.with_kind(parts);
     let again = PARTS.replace("widget_parts", "other_parts").replace("widget part", "other part");

@@ -12,8 +12,8 @@ pub struct Code {
     pub page: &'static str,
 }
 
-/// An example of a fault. A line such as `# undrift.yaml` starts a file; an example without such a
-/// line is one manifest.
+/// An example of a fault. A line such as `# undrift.yaml` starts a new file; an example without
+/// such a line is one manifest.
 #[derive(Debug)]
 pub struct Example {
     /// Manifests with the fault and no other error.
@@ -43,12 +43,12 @@ impl Code {
     /// The example, if there is one.
     pub fn example(&self) -> Option<Example> {
         let (wrong, right) = self.page.split_once("\nRight:\n")?;
-        Some(Example { wrong: block(wrong)?, right: block(right)? })
+        Some(Example { wrong: yaml_block(wrong)?, right: yaml_block(right)? })
     }
 }
 
 /// The only block of YAML in `text`.
-fn block(text: &'static str) -> Option<&'static str> {
+fn yaml_block(text: &'static str) -> Option<&'static str> {
     Some(text.split_once("```yaml\n")?.1.split_once("```")?.0)
 }
 

@@ -1,4 +1,4 @@
-//! When two values are equal, and how entries are identified.
+//! Equality of values, and the identity of entries.
 
 use std::{
     borrow::Cow,
@@ -22,9 +22,10 @@ use crate::{
     value::Json,
 };
 
-/// The identity of an entry. Names are compared in any case, other texts by the comparison of their
-/// field. Values that may contain a credential are shown without it. An entry with a name that the
-/// service stores ([`Kind::name_field`](crate::kind::Kind::name_field)) is called by it.
+/// The identity of an entry. Names of objects are compared case-insensitively, other texts by the
+/// comparison of their field. Values that may contain a credential are shown without it. If the
+/// service stores a name ([`Kind::name_field`](crate::kind::Kind::name_field)), the entry is called
+/// by that name.
 pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
     let identity_values = section.identity.iter().filter_map(|name| {
         let value = field(name).filter(|value| !value.is_null())?;
@@ -33,28 +34,29 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
             Some(_) => text.to_lowercase(),
             None => normal_form(field.compare, &text).into_owned(),
         };
-        let shown = match field.compare {
+        let readable = match field.compare {
             _ if field.names.is_some() => key.clone(),
             Compare::Location => key.clone(),
             Compare::PublicKey => fingerprint(&key),
             _ => text,
         };
-        Some((judge::mask_text(&shown, field.secrecy()).into_owned(), key))
+        Some((judge::mask_text(&readable, field.secrecy()).into_owned(), key))
     });
-    let (shown, keys): (Vec<_>, Vec<_>) = identity_values.unzip();
+    let (readable_parts, keys): (Vec<_>, Vec<_>) = identity_values.unzip();
     let stored_name = section.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
     let service_name = stored_name.filter(|name| !name.is_empty());
-    let name = service_name.as_deref().map_or_else(|| shown.join("@"), judge::mask_name);
-    let former = field(FORMER_FIELD);
-    let former = former.as_ref().and_then(|names| names.as_array()).into_iter().flatten();
-    let former = former.map(|name| {
-        let above = keys.split_last().map_or(&[][..], |(_, above)| above);
+    let name = service_name.as_deref().map_or_else(|| readable_parts.join("@"), judge::mask_name);
+    let former_names = field(FORMER_FIELD);
+    let former_names =
+        former_names.as_ref().and_then(|names| names.as_array()).into_iter().flatten();
+    let former_keys = former_names.map(|name| {
+        let leading_keys = keys.split_last().map_or(&[][..], |(_, above)| above);
         let compare = section.field(section.identity[section.identity.len() - 1]).compare;
-        let last = normal_form(compare, &plain_text(name)).into_owned();
-        above.iter().cloned().chain([last]).collect::<Vec<_>>().join("@")
+        let last_key = normal_form(compare, &plain_text(name)).into_owned();
+        leading_keys.iter().cloned().chain([last_key]).collect::<Vec<_>>().join("@")
     });
-    let former = former.collect();
-    Identity { keys: vec![keys.join("@")], name, service_name, former, ..Identity::default() }
+    let former_keys = former_keys.collect();
+    Identity { keys: vec![keys.join("@")], name, service_name, former_keys, ..Identity::default() }
 }
 
 /// The normal form of a text: equal for all texts that `compare` treats as equal.
@@ -64,8 +66,8 @@ fn normal_form(compare: Compare, text: &str) -> Cow<'_, str> {
         Compare::Location => text::url_without_user(text).into(),
         Compare::AnyCase => text.to_lowercase().into(),
         Compare::Ref => short_ref(text).into(),
-        Compare::PublicKey => public_key(text).into(),
-        Compare::Instant => instant(text).into(),
+        Compare::PublicKey => key_without_comment(text).into(),
+        Compare::Instant => normal_instant(text).into(),
         Compare::Trimmed => text.trim().into(),
         Compare::Exact | Compare::Set | Compare::Topics | Compare::Rows => text.into(),
     }
@@ -89,7 +91,7 @@ pub fn are_equal(compare: Compare, declared: &Json, live: &Json) -> bool {
             normalized_topics(declared) == normalized_topics(live)
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
-            let counts = |rows: &[Json], row: &Json| rows.len() == 1 || !lets_nobody(row);
+            let counts = |rows: &[Json], row: &Json| rows.len() == 1 || !is_nobody_row(row);
             declared.iter().all(|row| !counts(declared, row) || has_row(live, row))
                 && live.iter().all(|row| !counts(live, row) || has_row(declared, row))
         }
@@ -108,13 +110,13 @@ pub fn are_equal(compare: Compare, declared: &Json, live: &Json) -> bool {
     }
 }
 
-/// True if `rows` has `row`, apart from the ids.
+/// True if `rows` contains `row`, ignoring the ids.
 fn has_row(rows: &[Json], row: &Json) -> bool {
     rows.iter().any(|other| rows::without_id(other) == rows::without_id(row))
 }
 
-/// True if `row` is the level of nobody. Beside others it means nothing: each of them still may.
-fn lets_nobody(row: &Json) -> bool {
+/// True if `row` gives the level "nobody". In a list with other rows it has no effect.
+fn is_nobody_row(row: &Json) -> bool {
     row.get("access_level").and_then(AccessLevel::parse).is_some_and(|level| level.number == 0)
 }
 
@@ -130,7 +132,7 @@ fn short_ref(name: &str) -> &str {
 }
 
 /// A day or a point in time in UTC; any other text is returned unchanged.
-fn instant(text: &str) -> String {
+fn normal_instant(text: &str) -> String {
     let instant = text.parse::<Timestamp>().or_else(|_| {
         let day = text.parse::<Date>()?;
         Ok::<_, jiff::Error>(day.to_zoned(TimeZone::UTC)?.timestamp())
@@ -139,7 +141,7 @@ fn instant(text: &str) -> String {
 }
 
 /// An SSH key without its comment.
-fn public_key(text: &str) -> String {
+fn key_without_comment(text: &str) -> String {
     text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
@@ -161,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_known_by_its_identity() {
-        let name = |of: &str, fields: Json| section(of).name(&object(fields));
+        let name = |of: &str, fields: Json| section(of).entry_name(&object(fields));
         let variable = json!({"key": "A", "environment_scope": "prod/*"});
         assert_eq!(name("variables", variable), "A@prod/*");
         assert_eq!(name("push_rule", json!({"member_check": true})), "");

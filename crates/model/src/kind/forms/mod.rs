@@ -16,7 +16,7 @@ use super::{Names, Section, Spec, is_list};
 use crate::{
     field::{Field, NamedObject, ValueType},
     level::AccessLevel,
-    operation::created_at,
+    operation::placeholder_path,
     value::{self, Fields, Json, Object, Value},
 };
 
@@ -29,19 +29,20 @@ pub use request::{
 pub use rows::without_ids;
 
 /// The objects that `value` names according to `spec`: directly, in a list, or in the rows of a
-/// list. `key` returns the key of a part in a row.
+/// list. `key_name` returns the name of a field in a row.
 fn named_objects<'v>(
     spec: &'v Spec,
     value: &'v Json,
-    key: fn(&'static Field) -> &'static str,
+    key_name: fn(&'static Field) -> &'static str,
 ) -> impl Iterator<Item = (NamedObject, &'v Json)> {
     let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
-    let row_names = move |row: &'v Json| {
-        let parts = spec.parts.iter().filter(move |_| spec.has_rows());
-        parts.filter_map(move |part| Some((part.names?, row.get(key(part))?)))
+    let row_objects = move |row: &'v Json| {
+        let key_fields = spec.key_fields.iter().filter(move |_| spec.has_rows());
+        key_fields
+            .filter_map(move |key_field| Some((key_field.names?, row.get(key_name(key_field))?)))
     };
     items.iter().flat_map(move |item| {
-        spec.field.names.map(|named| (named, item)).into_iter().chain(row_names(item))
+        spec.field.names.map(|object_type| (object_type, item)).into_iter().chain(row_objects(item))
     })
 }
 
@@ -50,8 +51,10 @@ pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, Nam
     let mut names = Vec::new();
     for (name, value) in declared {
         let Some((spec, value)) = section.spec(name).zip(value.plain()) else { continue };
-        names.extend(named_objects(spec, value, |part| part.name).filter_map(
-            |(named, value): (_, &Json)| Some((name.clone(), named, value.as_str()?.to_owned())),
+        names.extend(named_objects(spec, value, |key_field| key_field.name).filter_map(
+            |(object_type, value): (_, &Json)| {
+                Some((name.clone(), object_type, value.as_str()?.to_owned()))
+            },
         ));
     }
     names
@@ -64,13 +67,13 @@ pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(NamedObject
     for (name, value) in comparable {
         let Some(spec) = section.spec(name) else { continue };
         let references = named_objects(spec, value, Field::sent_name);
-        ids.extend(references.filter_map(|(named, id)| Some((named, id.as_u64()?))));
+        ids.extend(references.filter_map(|(object_type, id)| Some((object_type, id.as_u64()?))));
     }
     ids
 }
 
-/// The entries of other sections that the rows in `fields` name, declared or live: their section, and
-/// the name or the id.
+/// The entries of other sections that the rows in `fields` name, declared or live. Each is a
+/// section and the entry's name or id.
 pub fn referenced_entries(
     section: Section,
     fields: &Object,
@@ -78,17 +81,17 @@ pub fn referenced_entries(
     let specs = section.specs().iter().filter(|spec| spec.has_rows());
     specs.flat_map(move |spec| {
         value::items(fields, spec.name).flat_map(|row| {
-            spec.parts.iter().filter_map(|part| {
-                let candidate_values = [part.name, part.sent_name()].map(|name| &row[name]);
-                let reference = candidate_values.into_iter().find(|named| !named.is_null());
-                part.relations.names_entries.zip(reference)
+            spec.key_fields.iter().filter_map(|key_field| {
+                let candidate_values =
+                    [key_field.name, key_field.sent_name()].map(|name| &row[name]);
+                let reference = candidate_values.into_iter().find(|value| !value.is_null());
+                key_field.relations.names_entries.zip(reference)
             })
         })
     })
 }
 
-/// Declared to declared: brings values with several spellings to one. Done once, when a manifest is
-/// read.
+/// Normalizes a declared value that has several spellings. Done once, when a manifest is read.
 pub fn normalise(spec: &Spec, declared: &mut Value) {
     let Value::Plain(value) = declared else { return };
     if spec.field.is_level() {
@@ -100,11 +103,11 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
                 *level = AccessLevel::word_of(level);
             }
         }
-        for field in spec.parts {
-            let is_text = field.value_type == ValueType::Plain;
-            // A template is filled in first.
+        for field in spec.key_fields {
+            let is_plain = field.value_type == ValueType::Plain;
+            // A list or mapping is a template, which is filled in first.
             if let Some(value) = row.get_mut(field.name)
-                && is_text
+                && is_plain
                 && !value.is_array()
                 && !value.is_object()
             {
@@ -114,14 +117,14 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
     }
 }
 
-/// Declared to declared: replaces deprecated keys of a mapping. Done after they were reported.
+/// Replaces deprecated keys of a declared mapping. Done after they were reported.
 pub fn replace_deprecated_keys(spec: &Spec, declared: &mut Value) {
     let Value::Plain(Json::Object(object)) = declared else { return };
-    for field in spec.parts {
-        if let Some(modern) = field.replaced_by()
+    for field in spec.key_fields {
+        if let Some(replacement) = field.replaced_by()
             && let Some(value) = object.remove(field.name)
         {
-            object.entry(modern).or_insert(value);
+            object.entry(replacement).or_insert(value);
         }
     }
 }
@@ -130,8 +133,8 @@ pub fn replace_deprecated_keys(spec: &Spec, declared: &mut Value) {
 /// contain.
 pub const CONDITION_KEYS: [&str; 2] = ["at_least", "none_of"];
 
-/// Declared to declared: replaces each condition on a list by the list that meets it and is closest
-/// to the `live` one. An unknown list counts as empty. `None` if there are no conditions.
+/// Replaces each declared condition on a list by the list that meets it and is closest to the
+/// `live` one. An unknown list counts as empty. `None` if there are no conditions.
 pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
     let resolved_lists = declared.iter().filter_map(|(name, value)| {
         let condition = value.plain()?.as_object().filter(|object| {
@@ -155,7 +158,7 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
     })
 }
 
-/// Live to comparable; `None` if the object does not contain the field.
+/// Converts a live value to the comparable form; `None` if the object does not contain the field.
 pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     let live = raw.get(spec.field.live_name()?);
     // A member without a custom role lacks the key.
@@ -166,12 +169,14 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
         _ if spec.field.is_level() => AccessLevel::word_of(live),
         _ if spec.field.is_nested() && live["locked"] == true => return None,
         _ if spec.field.is_nested() => live.get("value")?.clone(),
-        Json::Array(rows) if spec.has_rows() => rows.iter().map(|row| spec.live_row(row)).collect(),
-        Json::Array(named) if spec.field.relations.names_entries.is_some() => {
-            named.iter().filter_map(|thing| thing.get("name").cloned()).collect()
+        Json::Array(rows) if spec.has_rows() => {
+            rows.iter().map(|row| spec.decode_row(row)).collect()
         }
-        Json::Array(named) if spec.field.names.is_some() => {
-            named.iter().filter_map(|thing| thing.get("id").cloned()).collect()
+        Json::Array(entries) if spec.field.relations.names_entries.is_some() => {
+            entries.iter().filter_map(|entry| entry.get("name").cloned()).collect()
+        }
+        Json::Array(objects) if spec.field.names.is_some() => {
+            objects.iter().filter_map(|object| object.get("id").cloned()).collect()
         }
         Json::String(url) if spec.field.names == Some(NamedObject::Group) => group_path(url).into(),
         Json::Object(role) if spec.field.names == Some(NamedObject::Role) => {
@@ -181,25 +186,25 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     })
 }
 
-/// The path of a group whose page is at `url`. Some responses show only that; any other text is
-/// returned unchanged.
+/// The path of the group whose page is at `url`: some responses contain only the URL. Any other
+/// text is returned unchanged.
 fn group_path(url: &str) -> &str {
     let after_host = url.split_once("://").and_then(|(_, rest)| rest.split_once("/groups/"));
     after_host.map_or(url, |(_, path)| path)
 }
 
-/// Declared to comparable: names become ids where the ids are known. This applies to lists, rows,
-/// and fields whose responses contain the id.
+/// Converts a declared value to the comparable form: known names become ids. This applies to lists,
+/// rows, and fields whose responses contain the id.
 pub fn to_comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return declared.clone() };
     let Json::Array(items) = declared else {
         let object_type = spec.field.names.filter(|_| shows_id(spec));
-        let by_id = object_type.map(|named| comparable_name(named, declared, names));
-        return by_id.unwrap_or_else(|| declared.clone());
+        let id = object_type.map(|named| id_or_name(named, declared, names));
+        return id.unwrap_or_else(|| declared.clone());
     };
     let items = items.iter().map(|item| match spec.field.names {
         _ if spec.has_rows() => spec.comparable_row(item, names),
-        Some(named) => comparable_name(named, item, names),
+        Some(named) => id_or_name(named, item, names),
         None => item.clone(),
     });
     items.collect()
@@ -210,24 +215,26 @@ fn shows_id(spec: &Spec) -> bool {
     spec.field.live_name() == Some(spec.field.sent_name())
 }
 
-/// The id of the referenced object, if known.
-fn comparable_name(object_type: NamedObject, name: &Json, names: &Names) -> Json {
+/// The id of the referenced object, or its name if the id is unknown.
+fn id_or_name(object_type: NamedObject, name: &Json, names: &Names) -> Json {
     let id = name.as_str().and_then(|name| names.id(object_type, name));
     id.map_or_else(|| name.clone(), |id| id.to_json())
 }
 
-/// Comparable to the form that people read: names where they are known, and rows without their ids.
+/// Converts a comparable value to the form that people read: known ids become names, and rows lose
+/// their ids.
 pub fn to_readable(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return comparable.clone() };
     let Json::Array(items) = comparable else {
-        let name = spec.field.names.and_then(|named| shown_name(named, comparable, names));
+        let name =
+            spec.field.names.and_then(|object_type| find_name(object_type, comparable, names));
         return name.unwrap_or_else(|| comparable.clone());
     };
     let items = items.iter().map(|item| match spec.field.names {
-        Some(named) => shown_name(named, item, names).unwrap_or_else(|| item.clone()),
-        None if spec.has_rows() => spec.shown_row(item, |field, value| {
+        Some(object_type) => find_name(object_type, item, names).unwrap_or_else(|| item.clone()),
+        None if spec.has_rows() => spec.readable_row(item, |field, value| {
             match (field.names, field.relations.names_entries) {
-                (Some(named), _) => shown_name(named, value, names),
+                (Some(object_type), _) => find_name(object_type, value, names),
                 (None, Some(section)) => names.entry_name(section, value).map(Json::from),
                 (None, None) => None,
             }
@@ -238,8 +245,8 @@ pub fn to_readable(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Jso
 }
 
 /// The name of the object with this id, if known.
-fn shown_name(object_type: NamedObject, id: &Json, names: &Names) -> Option<Json> {
-    created_at(id).or_else(|| names.name(object_type, id.as_u64()?)).map(Json::from)
+fn find_name(object_type: NamedObject, id: &Json, names: &Names) -> Option<Json> {
+    placeholder_path(id).or_else(|| names.name(object_type, id.as_u64()?)).map(Json::from)
 }
 
 /// The value of a deprecated boolean: `issues_enabled` is true unless `issues_access_level` is
@@ -250,9 +257,9 @@ pub fn is_level_enabled(level: &Json) -> Option<bool> {
 
 /// The plain fields among `fields`.
 pub fn plain_fields(fields: &Fields) -> Object {
-    let plain =
+    let plain_values =
         fields.iter().filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
-    plain.collect()
+    plain_values.collect()
 }
 
 #[cfg(test)]
@@ -260,7 +267,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kind::testing::{fields, live, object, section};
+    use crate::kind::testing::{fields, live_entry, object, section};
 
     /// A protection as a licensed service shows it: with a level, a user and a group.
     pub(super) fn branch() -> Json {
@@ -321,8 +328,8 @@ mod tests {
             named("protected_branches", json!({"name": "carol", "allowed_to_push": rows})),
             ["allowed_to_push: user bob", "allowed_to_push: group acme/kids"]
         );
-        let there = live(section("protected_branches"), branch());
-        let ids = referenced_ids(section("protected_branches"), there.fields.raw());
+        let existing = live_entry(section("protected_branches"), branch());
+        let ids = referenced_ids(section("protected_branches"), existing.fields.raw());
         assert_eq!(ids, [(NamedObject::User, 3), (NamedObject::Group, 5)]);
         let rule = object(json!({"users": [3, 4], "approvals_required": 5}));
         let ids = referenced_ids(section("approval_rules"), &rule);
@@ -337,7 +344,8 @@ mod tests {
         let found = to_comparable(spec, &declared, &names());
         assert_eq!(found, json!([{"user_id": 3}, {"access_level": "no_access"}, {"group_id": 5}]));
         let live =
-            live(section("protected_branches"), branch()).fields.raw()["allowed_to_push"].clone();
+            live_entry(section("protected_branches"), branch()).fields.raw()["allowed_to_push"]
+                .clone();
         let same = |found: &Json| are_equal(pushers().field.compare, found, &live);
         assert!(same(&found), "{live}");
         for other in [

@@ -1,4 +1,5 @@
-//! Builds the bodies of requests: declared values, and live values that an edit would reset otherwise.
+//! Builds the bodies of requests from declared values, and from live values that an edit would
+//! reset otherwise.
 
 use crate::{
     cause::Cause,
@@ -26,10 +27,10 @@ impl Encoder<'_> {
     /// # Errors
     /// If a field refers to an object that does not exist.
     pub fn body(self, declared: &Fields, request: WriteRequest) -> Result<Fields, NoCalls> {
-        let accepted =
+        let accepted_fields =
             declared.iter().filter(|(name, _)| self.section.field(name).accepted.includes(request));
-        let accepted = self.drop_unset_conflicts(accepted.collect());
-        accepted.into_iter().map(|(name, value)| self.encode_field(name, value)).collect()
+        let accepted_fields = self.drop_unset_conflicts(accepted_fields.collect());
+        accepted_fields.into_iter().map(|(name, value)| self.encode_field(name, value)).collect()
     }
 
     /// Drops unset fields that the service refuses together with another of the `fields`
@@ -64,13 +65,13 @@ impl Encoder<'_> {
         changed: &[&str],
     ) -> Result<Fields, NoCalls> {
         let Self { section, .. } = self;
-        let needed = section.needed_fields(live.fields.raw());
+        let needed_names = section.needed_fields(live.fields.raw());
         let sent_fields = declared.iter().filter(|(name, _)| {
             let field = section.field(name);
             // A field that cannot be compared is not sent with other changes.
             (field.accepted.includes(WriteRequest::Edit) || section.renaming_field(name).is_some())
                 && (changed.contains(&name.as_str())
-                    || needed.contains(&name.as_str())
+                    || needed_names.contains(&name.as_str())
                     || (field.with_every_edit && !is_hidden_in_responses(field, live))
                     || is_reset(field, changed)
                     || (is_sent_with_switch(field, declared, changed)
@@ -140,13 +141,13 @@ impl Encoder<'_> {
             spec.field.with_every_edit && !declared.contains_key(spec.name)
         })
         .map_err(|cause| cause.help("declare it, and the edit sends what is declared"))?;
-        let repeated = self.section.specs().iter().filter(|spec| spec.field.with_every_edit);
-        let repeated = repeated.filter_map(|spec| {
+        let repeated_specs = self.section.specs().iter().filter(|spec| spec.field.with_every_edit);
+        let repeated_values = repeated_specs.filter_map(|spec| {
             let value = live.fields.raw().get(spec.name).filter(|value| !value.is_null())?;
-            let (name, sent) = self.encode_field(spec.name, &value.clone().into()).ok()?;
-            Some((name, sent.plain()?.clone()))
+            let (name, encoded) = self.encode_field(spec.name, &value.clone().into()).ok()?;
+            Some((name, encoded.plain()?.clone()))
         });
-        Ok(repeated.collect())
+        Ok(repeated_values.collect())
     }
 
     /// Encodes one field: returns its name and value for requests.
@@ -159,36 +160,38 @@ impl Encoder<'_> {
         let sent_name = section.table().sent_name(name).to_owned();
         let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
         let rows = section.spec(name).filter(|spec| spec.has_rows());
-        let sent = match (plain, rows) {
+        let encoded = match (plain, rows) {
             (Json::Array(rows), Some(spec)) => {
                 rows.iter().map(|row| spec.encode_row(row, names)).collect::<Result<_, _>>()?
             }
             (Json::Array(items), None) => items
                 .iter()
-                .map(|item| sent_item(field, item, names, field.name))
+                .map(|item| encode_item(field, item, names, field.name))
                 .collect::<Result<_, _>>()?,
             (Json::String(_), _) if field.names.is_some() => {
-                sent_item(field, plain, names, field.name)?
+                encode_item(field, plain, names, field.name)?
             }
             _ if field.is_level() => AccessLevel::number_of(plain),
             _ => null_as_empty(plain),
         };
-        Ok((sent_name, Value::Plain(sent)))
+        Ok((sent_name, Value::Plain(encoded)))
     }
 }
 
-/// The id of what `item`, a value of `field`, names; an item that names nothing as it is. Faults are
-/// those of the field `at`.
-pub(super) fn sent_item(
+/// Encodes `item`, a value of `field`: a name becomes the id of the object, any other value is
+/// unchanged. Faults are reported for `reported_field`.
+pub(super) fn encode_item(
     field: &Field,
     item: &Json,
     names: &Names,
-    at: &'static str,
+    reported_field: &'static str,
 ) -> Result<Json, NoCalls> {
     Ok(match (field.names, field.relations.names_entries, item) {
-        (Some(named), _, Json::String(text)) => names.require(named, text, at)?.to_json(),
+        (Some(object_type), _, Json::String(text)) => {
+            names.require(object_type, text, reported_field)?.to_json()
+        }
         (None, Some(section), Json::String(text)) => {
-            names.require_entry(section, text, at)?.to_json()
+            names.require_entry(section, text, reported_field)?.to_json()
         }
         _ => item.clone(),
     })
@@ -223,30 +226,30 @@ pub fn find_credential_in(value: &Json) -> Option<Credential> {
     value::texts(value).find_map(judge::find_credential)
 }
 
-/// True if reports must not show a literal `value` of `field`. A secret in plain text, which `check`
-/// reports, must not spread from Git into reports.
+/// True if reports must not show a literal `value` of `field`: a secret in plain text must not
+/// spread from Git into reports. `check` reports such a secret.
 pub fn is_literal_hidden(field: &Field, value: &Json, values: &Fields) -> bool {
     is_masked_in_logs(field, values)
         || field.secrecy() == Secrecy::Sensitive && values.is_on("protected")
         || field.secrecy() != Secrecy::Address && find_credential_in(value).is_some()
 }
 
-/// Checks that the response contains the fields that `is_relevant` selects, as far as the service has
-/// them ([`LiveEntry::tier`]). A field may be missing if it is nullable, or newer than the release of
-/// the reference.
+/// Checks that the response contains the fields that `is_relevant` selects and that the tier of the
+/// service has ([`LiveEntry::tier`]). A field may be missing if it is nullable, or newer than the
+/// release of the reference.
 ///
 /// # Errors
-/// If fields are missing. The message ends with `why`, a relative clause.
+/// If fields are missing. The message ends with `reason`, a relative clause.
 pub fn require_shown(
     section: Section,
     live: &LiveEntry,
-    why: &str,
+    reason: &str,
     is_relevant: impl Fn(&&'static Spec) -> bool,
 ) -> Result<(), Cause> {
     let expected_specs = section.specs().iter().filter(|spec| {
         spec.field.is_always_shown()
             && !spec.field.nullable
-            && !spec.field.is_late()
+            && !spec.field.is_newer_than_reference()
             && spec.field.available.tier <= live.tier
             && section.has_field(live.fields.raw(), spec.name)
     });
@@ -257,7 +260,7 @@ pub fn require_shown(
         return Ok(());
     }
     Err(Cause::new(format!(
-        "the service's answer lacks {}, {why}",
+        "the service's answer lacks {}, {reason}",
         text::list_names(&missing_names)
     )))
 }
@@ -316,7 +319,9 @@ mod tests {
             CallContext, EntryFault, PlannedCall,
             calls::CallPurpose,
             forms::tests::names,
-            testing::{as_sent, fields, live, object, section, target, update, with_flags},
+            testing::{
+                fields, live_entry, object, section, sent_parts, target, update, with_flags,
+            },
         },
         operation::PROJECT_UPDATE,
         release::DetectedRelease,
@@ -384,23 +389,31 @@ mod tests {
         let put = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
         let file = Fields::from([("avatar".to_owned(), Value::File("shop.png".into()))]);
         let expected = [put(fields(json!({"description": "new"}))), put(file)];
-        assert_eq!(as_sent(&edits), as_sent(&expected));
+        assert_eq!(sent_parts(&edits), sent_parts(&expected));
     }
 
     #[test]
     fn an_entry_that_is_never_removed_needs_no_call() {
-        let gone =
-            calls(section("settings"), CallPurpose::Remove(&live(section("settings"), json!({}))));
+        let gone = calls(
+            section("settings"),
+            CallPurpose::Remove(&live_entry(section("settings"), json!({}))),
+        );
         assert_eq!(gone, Err(NoCalls::NotNeeded));
     }
 
-    /// Why a live entry without the field `lacks` cannot be changed, if so.
-    fn why_not(of: &str, declared: &Json, raw: &Json, lacks: &str) -> Option<String> {
-        let mut raw = with_flags(section(of), object(raw.clone()));
-        raw.remove(lacks);
-        let (live, declared) = (live(section(of), raw.into()), fields(declared.clone()));
+    /// The reason why a live entry without `missing_field` cannot be changed; `None` if it can.
+    fn block_reason(
+        section_name: &str,
+        declared: &Json,
+        raw: &Json,
+        missing_field: &str,
+    ) -> Option<String> {
+        let mut raw = with_flags(section(section_name), object(raw.clone()));
+        raw.remove(missing_field);
+        let (live, declared) =
+            (live_entry(section(section_name), raw.into()), fields(declared.clone()));
         let changed: Vec<_> = declared.keys().map(String::as_str).collect();
-        match calls(section(of), CallPurpose::Change(&declared, &live, &changed)) {
+        match calls(section(section_name), CallPurpose::Change(&declared, &live, &changed)) {
             Ok(_) => None,
             Err(NoCalls::LiveUnknown(cause)) => Some(cause.to_string()),
             Err(other) => panic!("{other:?}"),
@@ -409,19 +422,23 @@ mod tests {
 
     #[test]
     fn fields_that_a_change_would_reset_must_be_known() {
-        let there = json!({"id": 3, "url": "https://h/x", "push_events_branch_filter": "main"});
+        let existing = json!({"id": 3, "url": "https://h/x", "push_events_branch_filter": "main"});
         let pushes = json!({"push_events": false});
-        assert_eq!(why_not("hooks", &pushes, &there, "created_at"), None);
+        assert_eq!(block_reason("hooks", &pushes, &existing, "created_at"), None);
         let why = "the service's answer lacks `job_events`, which this edit would reset";
-        assert_eq!(why_not("hooks", &pushes, &there, "job_events").unwrap(), why);
-        assert_eq!(why_not("hooks", &json!({"job_events": true}), &there, "job_events"), None);
+        assert_eq!(block_reason("hooks", &pushes, &existing, "job_events").unwrap(), why);
+        assert_eq!(
+            block_reason("hooks", &json!({"job_events": true}), &existing, "job_events"),
+            None
+        );
         let filter = "push_events_branch_filter";
-        assert_eq!(why_not("hooks", &pushes, &there, filter), None, "that is null");
+        assert_eq!(block_reason("hooks", &pushes, &existing, filter), None, "that is null");
 
-        let lent = json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 10});
+        let share =
+            json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 10});
         let level = json!({"group_access": "guest"});
-        assert_eq!(why_not("shares", &level, &lent, "expires_at"), None, "that is null");
+        assert_eq!(block_reason("shares", &level, &share, "expires_at"), None, "that is null");
         let why = "the service's answer lacks `group_access`, which cannot be put back";
-        assert_eq!(why_not("shares", &level, &lent, "group_access_level").unwrap(), why);
+        assert_eq!(block_reason("shares", &level, &share, "group_access_level").unwrap(), why);
     }
 }

@@ -1,6 +1,6 @@
-//! The rows of a list, such as who may push: each names a user, a group, a deploy key, or a level; an
-//! input of a schedule has a name. Some rows have further values, each with a default:
-//! [`FieldDefaults::service`](crate::field::FieldDefaults::service).
+//! The rows of a list field, for example `allowed_to_push`. Most rows name a user, a group, a deploy
+//! key or an access level; the inputs of a schedule have names. Some rows have extra values, each with
+//! a default: [`FieldDefaults::service`](crate::field::FieldDefaults::service).
 
 use crate::{
     field::{Compare, Field, NamedObject, Secrecy, Tier},
@@ -15,28 +15,30 @@ impl Spec {
         self.field.compare == Compare::Rows
     }
 
-    /// True if the service finds the rows by their names: they name nobody, and have no ids.
+    /// True if the service identifies the rows by name. Such rows have no ids, and refer to no object.
     pub fn has_named_rows(&self) -> bool {
-        self.has_rows() && self.part("name").is_some()
+        self.has_rows() && self.key_field("name").is_some()
     }
 
     /// True if its rows contain secrets.
     pub fn has_secret_rows(&self) -> bool {
-        self.has_rows() && self.parts.iter().any(|part| part.secrecy() != Secrecy::Open)
+        self.has_rows() && self.key_fields.iter().any(|field| field.secrecy() != Secrecy::Open)
     }
 
-    /// The keys of a row with a level.
+    /// The keys of a row whose values are levels.
     pub(super) fn level_keys(&self) -> impl Iterator<Item = &'static Field> {
-        self.parts.iter().filter(|field| field.is_level())
+        self.key_fields.iter().filter(|field| field.is_level())
     }
 
-    /// The further values of a row, with their defaults.
+    /// The keys of the extra values of a row, with their defaults.
     fn extra_values(&self) -> impl Iterator<Item = (&'static str, &'static Json)> {
-        self.parts.iter().filter_map(|field| Some((field.name, field.default.service.as_ref()?)))
+        self.key_fields
+            .iter()
+            .filter_map(|field| Some((field.name, field.default.service.as_ref()?)))
     }
 
-    /// `row` with its further values, and with their defaults for those that it lacks.
-    fn with_defaults(&self, row: &Json, mut comparable: Object) -> Json {
+    /// Adds the extra values of `row` to `comparable`, and the defaults of those that `row` lacks.
+    fn add_extra_values(&self, row: &Json, mut comparable: Object) -> Json {
         for (name, default) in self.extra_values() {
             let value = row.get(name).filter(|value| !value.is_null());
             comparable.insert(name.to_owned(), value.unwrap_or(default).clone());
@@ -44,10 +46,10 @@ impl Spec {
         Json::Object(comparable)
     }
 
-    /// A live row in comparable form: the id of what it names. Only a row without one keeps its level,
-    /// because the service also shows a level in other rows.
-    pub(super) fn live_row(&self, row: &Json) -> Json {
-        let subject_fields = self.parts.iter().filter(|field| field.default.service.is_none());
+    /// A live row in comparable form. If the row names an object, only the object's id remains, because
+    /// the service also shows a level in such rows. If it names no object, the level remains.
+    pub(super) fn decode_row(&self, row: &Json) -> Json {
+        let subject_fields = self.key_fields.iter().filter(|field| field.default.service.is_none());
         let mut fields: Vec<_> = subject_fields.collect();
         fields.sort_by_key(|field| field.is_level());
         let subject = fields.into_iter().find_map(|field| {
@@ -58,33 +60,33 @@ impl Spec {
         let id = row.get("id").map(|id| ("id", id.clone()));
         let comparable =
             id.into_iter().chain(subject).map(|(name, value)| (name.to_owned(), value));
-        self.with_defaults(row, comparable.collect())
+        self.add_extra_values(row, comparable.collect())
     }
 
-    /// A declared row in comparable form: names become ids where known.
+    /// A declared row in comparable form: names are replaced by ids, if the ids are known.
     pub(super) fn comparable_row(&self, row: &Json, names: &Names) -> Json {
         // Responses do not contain fields that are never read.
-        let readable = self.parts.iter().filter(|field| is_readable(field));
+        let readable = self.key_fields.iter().filter(|field| is_readable(field));
         let fields = readable.filter_map(|field| {
             let value = row.get(field.name)?;
             let id = match field.names {
-                Some(named) => Some(super::comparable_name(named, value, names)),
+                Some(object_type) => Some(super::id_or_name(object_type, value, names)),
                 None => field.relations.names_entries.and_then(|section: &str| {
                     names.require_entry(section, value.as_str()?, field.name).ok().map(Id::to_json)
                 }),
             };
             Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
         });
-        self.with_defaults(row, fields.collect())
+        self.add_extra_values(row, fields.collect())
     }
 
-    /// A comparable row in the form that people read. `find_name` returns the name for an id.
-    pub(super) fn shown_row(
+    /// A comparable row in readable form: ids are replaced by names, which `find_name` returns.
+    pub(super) fn readable_row(
         &self,
         row: &Json,
         find_name: impl Fn(&Field, &Json) -> Option<Json>,
     ) -> Json {
-        let fields = self.parts.iter().filter_map(|field| {
+        let fields = self.key_fields.iter().filter_map(|field| {
             let value = row.get(field.sent_name())?;
             if field.default.service.as_ref() == Some(value) {
                 return None;
@@ -98,13 +100,15 @@ impl Spec {
         Json::Object(fields.collect())
     }
 
-    /// Declared rows without the further values that are defaults; other values as they are.
+    /// Declared rows without the extra values that are defaults; any other value is returned
+    /// unchanged.
     pub fn without_defaults(&self, declared: &Json) -> Json {
         let mut declared = declared.clone();
         let rows = declared.as_array_mut().into_iter().flatten();
         for row in rows.filter_map(Json::as_object_mut) {
             row.retain(|name, value| {
-                self.part(name).is_none_or(|part| part.default.service.as_ref() != Some(value))
+                self.key_field(name)
+                    .is_none_or(|field| field.default.service.as_ref() != Some(value))
             });
         }
         declared
@@ -113,26 +117,26 @@ impl Spec {
     /// A row in the form of requests.
     pub(super) fn encode_row(&self, row: &Json, names: &Names) -> Result<Json, NoCalls> {
         let mut fields = Object::new();
-        for field in self.parts {
+        for field in self.key_fields {
             let sent_name = field.sent_name();
             let value = row.get(field.name).or_else(|| row.get(sent_name));
             let Some(value) = value.or(field.default.create.as_ref()) else { continue };
             let value = if field.is_level() {
                 AccessLevel::number_of(value)
             } else {
-                super::request::sent_item(field, value, names, self.name)?
+                super::request::encode_item(field, value, names, self.name)?
             };
             fields.insert(sent_name.to_owned(), value);
         }
         Ok(Json::Object(fields))
     }
 
-    /// The rows that change the live list to the `wanted` one: rows to add or to change, and ids of
-    /// rows to remove. The service keeps rows that are not mentioned. Rows with further values are
-    /// changed in place, and a removal repeats who is named: the service refuses it otherwise.
-    pub(super) fn row_changes(&self, wanted: &Json, live: Option<&Json>) -> Json {
-        let live = live.and_then(Json::as_array).into_iter().flatten();
-        let mut live: Vec<Json> = live
+    /// The rows to send so that the live list becomes the `declared` list: rows to add or to change, and
+    /// ids of rows to remove. The service keeps live rows that are not sent. Rows with extra values are
+    /// changed in place. To remove such a row, the service also requires its subject.
+    pub(super) fn row_changes(&self, declared: &Json, live: Option<&Json>) -> Json {
+        let live_rows = live.and_then(Json::as_array).into_iter().flatten();
+        let mut live_rows: Vec<Json> = live_rows
             .map(|row| {
                 let mut row = row.clone();
                 for field in self.level_keys() {
@@ -143,45 +147,48 @@ impl Spec {
                 row
             })
             .collect();
-        let wanted = wanted.as_array().into_iter().flatten();
-        let mut added: Vec<_> = wanted
-            .map(|row| self.with_defaults(row, row.as_object().cloned().unwrap_or_default()))
+        let declared_rows = declared.as_array().into_iter().flatten();
+        let mut added_rows: Vec<_> = declared_rows
+            .map(|row| self.add_extra_values(row, row.as_object().cloned().unwrap_or_default()))
             .collect();
-        let unchanged: Vec<_> = live
-            .extract_if(.., |live| added.iter().any(|row| without_id(live) == without_id(row)))
+        let unchanged_rows: Vec<_> = live_rows
+            .extract_if(.., |live| added_rows.iter().any(|row| without_id(live) == without_id(row)))
             .collect();
-        added.retain(|row| !unchanged.iter().any(|live| without_id(live) == without_id(row)));
-        let subject_of = |row: &Json| {
-            let mut who = without_id(row);
-            self.extra_values().for_each(|(name, _)| drop(who.remove(name)));
-            who
+        added_rows
+            .retain(|row| !unchanged_rows.iter().any(|live| without_id(live) == without_id(row)));
+        let row_subject = |row: &Json| {
+            let mut subject = without_id(row);
+            self.extra_values().for_each(|(name, _)| drop(subject.remove(name)));
+            subject
         };
-        let has_values = self.extra_values().next().is_some();
-        for row in added.iter_mut().filter(|_| has_values) {
-            let live_index = live.iter().position(|live| subject_of(live) == subject_of(row));
-            let id = live_index.and_then(|at| live.remove(at).get_mut("id").map(Json::take));
+        let has_extra_values = self.extra_values().next().is_some();
+        for row in added_rows.iter_mut().filter(|_| has_extra_values) {
+            let live_index =
+                live_rows.iter().position(|live| row_subject(live) == row_subject(row));
+            let id =
+                live_index.and_then(|index| live_rows.remove(index).get_mut("id").map(Json::take));
             if let (Some(row), Some(id)) = (row.as_object_mut(), id) {
                 row.insert("id".to_owned(), id);
             }
         }
-        let removed = live.iter().filter_map(|row| {
-            // The service requires the value also of a row that goes.
+        let removals = live_rows.iter().filter_map(|row| {
+            // The service requires the value even if the row is removed.
             if self.has_named_rows() {
                 let mut removal = row.as_object().cloned().unwrap_or_default();
                 removal.insert("destroy".into(), true.into());
                 return Some(Json::Object(removal));
             }
-            let mut removal = if has_values { subject_of(row) } else { Object::new() };
+            let mut removal = if has_extra_values { row_subject(row) } else { Object::new() };
             removal
                 .extend([("id".into(), row.get("id")?.clone()), ("_destroy".into(), true.into())]);
             Some(Json::Object(removal))
         });
-        removed.chain(added).collect()
+        removals.chain(added_rows).collect()
     }
 
     /// Removes the rows that name one of `ids` from a comparable value.
-    pub fn remove_rows_naming(&self, comparable: &mut Json, named: NamedObject, ids: &[u64]) {
-        let naming_fields = self.parts.iter().filter(|field| field.names == Some(named));
+    pub fn remove_rows_naming(&self, comparable: &mut Json, object_type: NamedObject, ids: &[u64]) {
+        let naming_fields = self.key_fields.iter().filter(|field| field.names == Some(object_type));
         let keys: Vec<_> = naming_fields.map(Field::sent_name).collect();
         if let Some(rows) = comparable.as_array_mut().filter(|_| self.has_rows()) {
             rows.retain(|row| {
@@ -191,19 +198,20 @@ impl Spec {
         }
     }
 
-    /// The highest tier that a live row proves: only that tier has rows for users and groups.
-    pub fn highest_row_tier(&self, raw: &Object) -> Option<Tier> {
+    /// The tier that the service must have to show these live rows: only some tiers have rows for users
+    /// and groups. `None` if no rows are shown.
+    pub fn tier_proven_by_rows(&self, raw: &Object) -> Option<Tier> {
         let rows = self.field.live_name().and_then(|name| raw.get(name)?.as_array());
         let rows = rows.filter(|_| self.has_rows())?;
-        let parts = self.parts.iter().filter(|field| {
+        let present_fields = self.key_fields.iter().filter(|field| {
             let mut values = rows.iter().filter_map(|row| row.get(field.sent_name()));
             values.any(|value| !value.is_null())
         });
-        parts.map(|field| field.available.tier).max()
+        present_fields.map(|field| field.available.tier).max()
     }
 }
 
-/// Live rows without their ids; another value as it is.
+/// Live rows without their ids; any other value is returned unchanged.
 pub fn without_ids(value: &Json) -> Json {
     let Json::Array(rows) = value else { return value.clone() };
     let rows = rows.iter();
@@ -225,40 +233,43 @@ mod tests {
     use crate::kind::{
         calls::CallPurpose,
         forms::tests::{branch, names},
-        testing::{act, fields, live, section},
+        testing::{fields, live_entry, requests_for, section},
     };
 
     #[test]
     fn a_live_row_is_identified_by_user_or_group_before_level() {
-        let there = live(section("protected_branches"), branch());
+        let existing = live_entry(section("protected_branches"), branch());
         let rows = json!([{"id": 1, "user_id": 3}, {"id": 2, "access_level": "no_access"}, {"id": 4, "group_id": 5}]);
-        assert_eq!(there.fields.raw()["allowed_to_push"], rows);
-        assert_eq!(there.tier, Tier::Premium, "without a licence no rule names anybody");
+        assert_eq!(existing.fields.raw()["allowed_to_push"], rows);
+        assert_eq!(existing.tier, Tier::Premium, "without a licence no rule names anybody");
     }
 
     #[test]
     fn an_edit_of_rows_adds_and_removes() {
-        let of = section("protected_branches");
-        let there = live(of, {
+        let section = section("protected_branches");
+        let existing = live_entry(section, {
             let mut branch = branch();
             branch["code_owner_approval_required"] = true.into();
             branch
         });
-        let gone = |id: u64| json!({"id": id, "_destroy": true});
+        let removal = |id: u64| json!({"id": id, "_destroy": true});
         for (declared, rows) in [
             (
                 json!([{"user": "alice"}, {"access_level": "maintainer"}]),
-                json!([gone(2), gone(4), {"access_level": 40}]),
+                json!([removal(2), removal(4), {"access_level": 40}]),
             ),
             (
                 json!([{"user": "alice"}, {"access_level": "no_access"}, {"group": "ACME/kids"}]),
                 json!([]),
             ),
-            (json!([]), json!([gone(1), gone(2), gone(4)])),
+            (json!([]), json!([removal(1), removal(2), removal(4)])),
         ] {
             let declared = fields(json!({"allowed_to_push": declared}));
-            let edit =
-                act(of, &names(), CallPurpose::Change(&declared, &there, &["allowed_to_push"]));
+            let edit = requests_for(
+                section,
+                &names(),
+                CallPurpose::Change(&declared, &existing, &["allowed_to_push"]),
+            );
             assert_eq!(edit[0].body_fields().unwrap()["allowed_to_push"].plain(), Some(&rows));
         }
     }

@@ -1,7 +1,7 @@
-//! Operations of plain collections, which are made from data instead of rows of the table.
+//! Operations of plain collections. They are generated from data and are not in the table.
 //!
-//! Only a GET becomes an [`Op<Read>`], so no data can make planning write. No path can reach the
-//! group or project itself, because a fixed segment always follows its id.
+//! Only a GET becomes an [`Op<Read>`], so planning never writes, whatever the data contain. No path
+//! addresses the group or project itself, because a fixed segment always follows its id.
 
 use super::{List, Method, Op, Operation, Parameter, Read, RetrySafety, Write};
 use crate::field::Scope;
@@ -18,7 +18,7 @@ pub struct EntryPath {
     pub address_query: Vec<(&'static str, &'static str)>,
     /// The parameters of the query of the list, with their values.
     pub list_query: Vec<(&'static str, &'static str)>,
-    /// The names after the id of the container, or after the parent entry.
+    /// The fixed segments after the id of the container, or after the parent entry.
     names: Vec<&'static str>,
     /// The parent of each entry.
     parent: Option<ParentPath>,
@@ -31,7 +31,7 @@ struct ParentPath {
     argument: &'static str,
 }
 
-/// Why a text is not the path of an entry: the end of a sentence that starts with "the path".
+/// The reason why a text is not the path of an entry. It completes the sentence "the path …".
 pub type EntryPathError = &'static str;
 
 impl EntryPath {
@@ -42,30 +42,31 @@ impl EntryPath {
     pub fn parse(path: &'static str) -> Result<Self, EntryPathError> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut scopes = Scope::ALL.into_iter();
-        let scope_and_rest =
+        let scope_and_subpath =
             scopes.find_map(|scope| Some((scope, path.strip_prefix(&container_path(scope))?)));
-        let (scope, rest) =
-            scope_and_rest.ok_or("must start with `/projects/:id/` or `/groups/:id/`")?;
-        let rest = rest.strip_prefix('/').filter(|rest| !rest.is_empty());
-        let rest = rest.ok_or("must name a collection after `:id`")?;
+        let (scope, subpath) =
+            scope_and_subpath.ok_or("must start with `/projects/:id/` or `/groups/:id/`")?;
+        let subpath = subpath.strip_prefix('/').filter(|rest| !rest.is_empty());
+        let subpath = subpath.ok_or("must name a collection after `:id`")?;
         let mut names = Vec::new();
         let mut arguments = Vec::new();
-        for part in rest.split('/') {
-            let (target_list, name) = match part.strip_prefix(':') {
+        for segment in subpath.split('/') {
+            let (name_list, name) = match segment.strip_prefix(':') {
                 Some(argument) => (&mut arguments, argument),
-                None => (&mut names, part),
+                None => (&mut names, segment),
             };
             if !is_plain_name(name) {
                 return Err(
                     "must have only names of lower-case letters, digits and `_` after `:id`",
                 );
             }
-            target_list.push(name);
+            name_list.push(name);
         }
         let ends_with_argument =
-            rest.split('/').next_back().is_some_and(|part| part.starts_with(':'));
+            subpath.split('/').next_back().is_some_and(|part| part.starts_with(':'));
         let argument = if ends_with_argument { arguments.pop() } else { None };
-        let leading_name_count = rest.split('/').take_while(|part| !part.starts_with(':')).count();
+        let leading_name_count =
+            subpath.split('/').take_while(|part| !part.starts_with(':')).count();
         let parent = match arguments[..] {
             [] => None,
             [argument] if leading_name_count > 0 && names.len() > leading_name_count => {
@@ -85,21 +86,27 @@ impl EntryPath {
             names,
             parent,
         };
-        for part in query.split('&').filter(|part| !part.is_empty()) {
-            let (name, value) = part.split_once('=').ok_or("has a query without `=`")?;
+        path.add_query(query)?;
+        Ok(path)
+    }
+
+    /// Adds the parameters of a query: the value `:field` addresses an entry, another is sent as is.
+    fn add_query(&mut self, query: &'static str) -> Result<(), EntryPathError> {
+        for pair in query.split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = pair.split_once('=').ok_or("has a query without `=`")?;
             let filter_name = name.strip_prefix("filter[").and_then(|rest| rest.strip_suffix(']'));
             if !is_plain_name(filter_name.unwrap_or(name)) || value.is_empty() {
                 return Err("has a query that is not made of plain names with values");
             }
-            if path.address_query.iter().chain(&path.list_query).any(|(other, _)| *other == name) {
+            if self.address_query.iter().chain(&self.list_query).any(|(other, _)| *other == name) {
                 return Err("names a parameter of the query twice");
             }
             match value.strip_prefix(':') {
-                Some(field) => path.address_query.push((name, field)),
-                None => path.list_query.push((name, value)),
+                Some(field) => self.address_query.push((name, field)),
+                None => self.list_query.push((name, value)),
             }
         }
-        Ok(path)
+        Ok(())
     }
 
     /// The names in the path; there is at least one.
@@ -108,8 +115,8 @@ impl EntryPath {
         parent_names.chain(&self.names).copied()
     }
 
-    /// The path of the collection of the parents and their argument, if there are parents.
-    pub fn parent(&self) -> Option<(String, &'static str)> {
+    /// The path of the parents' collection, and the argument for one parent; `None` without parents.
+    pub fn parent_path(&self) -> Option<(String, &'static str)> {
         let parent = self.parent.as_ref()?;
         Some((
             format!("{}/{}", container_path(self.scope), parent.names.join("/")),
@@ -118,40 +125,41 @@ impl EntryPath {
     }
 
     /// The path of the collection, or of the single object.
-    pub fn collection(&self) -> String {
-        let parent_entry_path = self.parent().map(|(path, argument)| format!("{path}/:{argument}"));
+    pub fn collection_path(&self) -> String {
+        let parent_entry_path =
+            self.parent_path().map(|(path, argument)| format!("{path}/:{argument}"));
         let base_path = parent_entry_path.unwrap_or_else(|| container_path(self.scope));
         format!("{base_path}/{}", self.names.join("/"))
     }
 
     /// True if the path of `operation` has the same first name after the id of the container or parent.
     pub fn shares_first_name_with(&self, operation: &Operation) -> bool {
-        let Some(rest) = operation.path.strip_prefix(&container_path(self.scope)) else {
+        let Some(subpath) = operation.path.strip_prefix(&container_path(self.scope)) else {
             return false;
         };
-        let mut rest = rest.split('/').skip(1);
+        let mut segments = subpath.split('/').skip(1);
         let Some(parent) = &self.parent else {
-            return rest.next() == self.names.first().copied();
+            return segments.next() == self.names.first().copied();
         };
-        rest.by_ref().take(parent.names.len()).eq(parent.names.iter().copied())
-            && rest.nth(1) == self.names.first().copied()
+        segments.by_ref().take(parent.names.len()).eq(parent.names.iter().copied())
+            && segments.nth(1) == self.names.first().copied()
     }
 
-    /// True if the path of a request for the collection, or for one of its entries, also fits
-    /// `operation`. A document is a single object without entries.
+    /// True if the path of a request for the collection, or for one of its entries, also matches the
+    /// path of `operation`. A document (`is_document`) is a single object without entries.
     pub fn shares_path_with(&self, operation: &Operation, is_document: bool) -> bool {
-        let path = self.collection();
-        let parts: Vec<_> = path.split('/').collect();
-        let other: Vec<_> = operation.path.split('/').collect();
-        let is_entry_path = !is_document && other.len() == parts.len() + 1;
-        (other.len() == parts.len() || is_entry_path)
-            && parts.iter().zip(&other).all(|(part, other): (&&str, &&str)| {
-                part == other || part.starts_with(':') || other.starts_with(':')
+        let path = self.collection_path();
+        let segments: Vec<_> = path.split('/').collect();
+        let other_segments: Vec<_> = operation.path.split('/').collect();
+        let is_entry_path = !is_document && other_segments.len() == segments.len() + 1;
+        (other_segments.len() == segments.len() || is_entry_path)
+            && segments.iter().zip(&other_segments).all(|(segment, other): (&&str, &&str)| {
+                segment == other || segment.starts_with(':') || other.starts_with(':')
             })
     }
 }
 
-/// True if a part of a path is a plain name.
+/// True if a segment of a path is a plain name.
 fn is_plain_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
@@ -163,11 +171,11 @@ fn container_path(scope: Scope) -> String {
 }
 
 /// A list of parameters with a static lifetime, like the lists of the table.
-pub fn leaked_parameters(parameters: impl IntoIterator<Item = Parameter>) -> List {
-    List::Made(Vec::leak(parameters.into_iter().collect()))
+pub fn leak_parameters(parameters: impl IntoIterator<Item = Parameter>) -> List {
+    List::Leaked(Vec::leak(parameters.into_iter().collect()))
 }
 
-/// The operation in `row`, made a GET that is safe to retry.
+/// The operation in `row` as a GET that is safe to retry.
 pub fn read_operation(row: Operation) -> Op<Read> {
     Op::new(Box::leak(Box::new(Operation {
         method: Method::Get,

@@ -10,12 +10,12 @@ fn a_path_is_below_one_container() {
         ("/projects/:id/a/:one/b/:two", "/projects/:id/a/:one/b", Some("two")),
     ] {
         let path = EntryPath::parse(path).unwrap();
-        assert_eq!((&*path.collection(), path.argument), (collection, argument));
+        assert_eq!((&*path.collection_path(), path.argument), (collection, argument));
     }
     let path = "/projects/:id/pipeline_schedules/:pipeline_schedule_id/variables/:key";
     let path = EntryPath::parse(path).unwrap();
-    let above = ("/projects/:id/pipeline_schedules".to_owned(), "pipeline_schedule_id");
-    assert_eq!(path.parent(), Some(above));
+    let parent = ("/projects/:id/pipeline_schedules".to_owned(), "pipeline_schedule_id");
+    assert_eq!(path.parent_path(), Some(parent));
     assert!(!path.shares_first_name_with(super::super::SCHEDULE_UPDATE.row()));
     let other = EntryPath::parse("/projects/:id/pipeline_schedules/:one/take_ownership").unwrap();
     assert!(other.shares_first_name_with(super::super::SCHEDULE_TAKE.row()));
@@ -54,12 +54,12 @@ fn a_path_is_below_one_container() {
     assert!(!hooks.shares_first_name_with(super::super::PROJECT_GET.row()));
 }
 
-/// What the query addresses is in the path of an entry, and what it lists in that of the list.
+/// A query parameter with a field addresses an entry; one with a value belongs to the list request.
 #[test]
 fn a_query_addresses_entries_or_lists_them() {
     let path =
         EntryPath::parse("/groups/:id/links?name=:cn&filter[scope]=:scope&deep=false").unwrap();
-    assert_eq!(path.collection(), "/groups/:id/links");
+    assert_eq!(path.collection_path(), "/groups/:id/links");
     assert_eq!(path.address_query, [("name", "cn"), ("filter[scope]", "scope")]);
     assert_eq!(path.list_query, [("deep", "false")]);
 }

@@ -1,5 +1,5 @@
-//! Tests of the pager with hand-made pages, and with a model of the service: correct, and with
-//! every single fault.
+//! Tests of the pager with hand-made pages, and with a model of the service: without faults, and
+//! with every single fault.
 
 mod model;
 
@@ -32,11 +32,11 @@ fn ids(ids: impl IntoIterator<Item = u64>) -> Vec<Object> {
 }
 
 fn hooks() -> Pager {
-    Pager::new(HOOK_LIST.request().arg("id", 1), Rows::with_id(&[])).unwrap()
+    Pager::new(HOOK_LIST.request().arg("id", 1), EntryKeys::with_id(&[])).unwrap()
 }
 
 /// Headers from `text`, one `name: value` per line.
-fn said(text: &str) -> HeaderMap {
+fn parse_headers(text: &str) -> HeaderMap {
     let pairs: Vec<_> = text
         .lines()
         .map(|line| line.split_once(':').unwrap())
@@ -46,13 +46,13 @@ fn said(text: &str) -> HeaderMap {
 }
 
 /// The result of reading a list of hooks whose responses are `pages`.
-fn read(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
+fn read_list(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
     let mut pager = hooks();
     for (text, page) in pages {
         assert!(pager.next().is_some(), "asks for {} pages only", pager.page_count);
-        pager.accept(&said(text), page.clone())?;
+        pager.accept(&parse_headers(text), page.clone())?;
     }
-    pager.finish().map(Complete::into_vec)
+    pager.finish().map(CompleteList::into_vec)
 }
 
 #[test]
@@ -117,43 +117,49 @@ fn each_contradiction_is_named_with_its_page() {
         ),
     ];
     for (pages, text) in table {
-        let error = read(&pages).unwrap_err();
+        let error = read_list(&pages).unwrap_err();
         assert!(matches!(error, PageError::Contradiction(_)), "{error}");
         assert_eq!(error.to_string(), text);
     }
 }
 
 /// Every first page of up to three entries with every set of headers, compared with a second
-/// implementation of the rules; and which page may follow.
+/// implementation of the rules; and which next page is accepted.
 #[test]
 fn the_first_page_decides_what_may_follow() {
-    let count = every_first_page(|entries, said| {
+    let count = every_first_page(|entries, first_page| {
         let mut pager = hooks();
-        let accepted = pager.accept(&headers(&said.pairs()), ids(1..=entries)).map(drop);
-        let foreseen = said.foresees(entries);
-        let at = format!("{entries} entries, {said:?}: {accepted:?}, {foreseen:?}");
-        assert_eq!(accepted.is_err(), foreseen == Foreseen::Contradiction, "{at}");
+        let accepted = pager.accept(&headers(&first_page.pairs()), ids(1..=entries)).map(drop);
+        let foreseen = first_page.expected_result(entries);
+        let label = format!("{entries} entries, {first_page:?}: {accepted:?}, {foreseen:?}");
+        assert_eq!(accepted.is_err(), foreseen == ExpectedResult::Contradiction, "{label}");
         match foreseen {
-            Foreseen::Contradiction => {
-                assert_eq!(pager.finish(), Err(PageError::Unfinished), "{at}");
+            ExpectedResult::Contradiction => {
+                assert_eq!(pager.finish(), Err(PageError::Unfinished), "{label}");
             }
-            Foreseen::End => assert_eq!(pager.finish().unwrap().len() as u64, entries, "{at}"),
-            Foreseen::Next(expected) => {
-                assert!(pager.next().unwrap().target().ends_with("page=2"), "{at}");
+            ExpectedResult::End => {
+                assert_eq!(pager.finish().unwrap().len() as u64, entries, "{label}");
+            }
+            ExpectedResult::Next(entries_expected) => {
+                assert!(pager.next().unwrap().target().ends_with("page=2"), "{label}");
                 let mut empty = hooks();
-                empty.accept(&headers(&said.pairs()), ids(1..=entries)).unwrap();
-                let ended = empty.accept(&HeaderMap::new(), ids([])).is_ok();
-                assert_eq!(ended, expected != ExpectedEntries::Announced, "{at}");
-                assert_eq!(empty.finish().is_ok(), ended, "{at}");
-                let goes_on = pager.accept(&HeaderMap::new(), ids([9])).is_ok();
-                assert_eq!(goes_on, expected != ExpectedEntries::Nothing, "{at}");
+                empty.accept(&headers(&first_page.pairs()), ids(1..=entries)).unwrap();
+                let accepts_end = empty.accept(&HeaderMap::new(), ids([])).is_ok();
+                assert_eq!(accepts_end, entries_expected != ExpectedEntries::Announced, "{label}");
+                assert_eq!(empty.finish().is_ok(), accepts_end, "{label}");
+                let accepts_entries = pager.accept(&HeaderMap::new(), ids([9])).is_ok();
+                assert_eq!(
+                    accepts_entries,
+                    entries_expected != ExpectedEntries::Nothing,
+                    "{label}"
+                );
             }
         }
     });
     assert_eq!(count, 4 * 2 * 3 * 4 * 4 * 5);
 }
 
-fn every_first_page(mut each: impl FnMut(u64, &First)) -> usize {
+fn every_first_page(mut each: impl FnMut(u64, &FirstPageHeaders)) -> usize {
     let mut count = 0;
     for entries in 0..=3 {
         for size in [None, Some(2)] {
@@ -161,7 +167,7 @@ fn every_first_page(mut each: impl FnMut(u64, &First)) -> usize {
                 for next in [None, Some(None), Some(Some(2)), Some(Some(3))] {
                     for link in [None, Some(None), Some(Some(2)), Some(Some(3))] {
                         for total in [None, Some(0), Some(1), Some(2), Some(3)] {
-                            each(entries, &First { size, page, next, link, total });
+                            each(entries, &FirstPageHeaders { size, page, next, link, total });
                             count += 1;
                         }
                     }
@@ -174,7 +180,7 @@ fn every_first_page(mut each: impl FnMut(u64, &First)) -> usize {
 
 /// The headers of a first page.
 #[derive(Debug)]
-struct First {
+struct FirstPageHeaders {
     size: Option<u64>,
     page: Option<u64>,
     next: Option<Option<u64>>,
@@ -183,13 +189,13 @@ struct First {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Foreseen {
+enum ExpectedResult {
     Contradiction,
     End,
     Next(ExpectedEntries),
 }
 
-impl First {
+impl FirstPageHeaders {
     fn pairs(&self) -> Vec<(&'static str, &'static str)> {
         const NUMBERS: [&str; 4] = ["0", "1", "2", "3"];
         let number = |n: u64| NUMBERS[usize::try_from(n).unwrap()];
@@ -208,35 +214,35 @@ impl First {
         pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    fn foresees(&self, entries: u64) -> Foreseen {
+    fn expected_result(&self, entries: u64) -> ExpectedResult {
         let size = self.size.unwrap_or(100);
         let announced =
             [self.next.map(|next| next.is_some()), self.link.map(|link| link.is_some())];
-        let counted = self.total.map(|total| total > entries);
-        let says = |more: bool| announced.contains(&Some(more)) || counted == Some(more);
-        let contradicts = self.page.is_some_and(|page| page != 1)
+        let more_by_total = self.total.map(|total| total > entries);
+        let announces = |more: bool| announced.contains(&Some(more)) || more_by_total == Some(more);
+        let is_contradictory = self.page.is_some_and(|page| page != 1)
             || [self.next, self.link].contains(&Some(Some(3)))
             || entries > size
             || self.total.is_some_and(|total| total < entries)
-            || says(true) && says(false)
-            || says(true) && entries < size;
-        let silent = announced == [None, None];
+            || announces(true) && announces(false)
+            || announces(true) && entries < size;
+        let is_silent = announced == [None, None];
         match entries {
-            _ if contradicts => Foreseen::Contradiction,
-            _ if says(true) => Foreseen::Next(ExpectedEntries::Announced),
-            0 => Foreseen::End,
-            _ if counted.is_some() && !(silent && entries == size) => Foreseen::End,
-            _ if silent && counted.is_none() && entries == size => {
-                Foreseen::Next(ExpectedEntries::Possible)
+            _ if is_contradictory => ExpectedResult::Contradiction,
+            _ if announces(true) => ExpectedResult::Next(ExpectedEntries::Announced),
+            0 => ExpectedResult::End,
+            _ if more_by_total.is_some() && !(is_silent && entries == size) => ExpectedResult::End,
+            _ if is_silent && more_by_total.is_none() && entries == size => {
+                ExpectedResult::Next(ExpectedEntries::Possible)
             }
-            _ => Foreseen::Next(ExpectedEntries::Nothing),
+            _ => ExpectedResult::Next(ExpectedEntries::Nothing),
         }
     }
 }
 
 #[test]
 fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
-    let projects = || Pager::new(PROJECT_LIST.request(), Rows::with_id(&[])).unwrap();
+    let projects = || Pager::new(PROJECT_LIST.request(), EntryKeys::with_id(&[])).unwrap();
     let link =
         |query: &str| format!("<https://evil.example/x?{query}&private_token=y>; rel=\"next\"");
     let target =
@@ -274,10 +280,10 @@ fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
         assert_eq!(error.to_string(), text);
         assert_eq!(pager.finish(), Err(PageError::Unfinished));
     }
-    let mut shown = Pager::new(PROJECT_LIST.request(), Rows::default()).unwrap();
-    let nameless = vec![object(&json!({"path": "a"}))];
+    let mut shown = Pager::new(PROJECT_LIST.request(), EntryKeys::default()).unwrap();
+    let without_id = vec![object(&json!({"path": "a"}))];
     assert_eq!(
-        shown.accept(&HeaderMap::new(), nameless).map(drop),
+        shown.accept(&HeaderMap::new(), without_id).map(drop),
         Err(contradiction("the ids on page 1 of the list do not ascend"))
     );
 }
@@ -308,12 +314,19 @@ fn a_contradiction_ends_a_search_without_an_error() {
     ];
     for text in texts {
         let mut pager = Pager::for_search(HOOK_LIST.request().arg("id", 1));
-        assert_eq!(pager.accept(&said(text), ids([1, 2, 3])).map(<[_]>::len), Ok(3), "{text}");
+        assert_eq!(
+            pager.accept(&parse_headers(text), ids([1, 2, 3])).map(<[_]>::len),
+            Ok(3),
+            "{text}"
+        );
         assert!(pager.next().is_none(), "{text}");
     }
     for page in [ids([2, 1]), vec![object(&json!({"path": "a"}))]] {
         let mut pager = Pager::for_search(PROJECT_LIST.request());
-        assert_eq!(pager.accept(&said("link: <x?id_after=2>; rel=next"), page.clone()), Ok(&*page));
+        assert_eq!(
+            pager.accept(&parse_headers("link: <x?id_after=2>; rel=next"), page.clone()),
+            Ok(&*page)
+        );
         assert!(pager.next().is_none());
     }
 }
@@ -337,10 +350,10 @@ fn a_search_requests_no_more_pages_than_exist() {
         (&projects, "link: <x?id_after=0>; rel=prev", 100, false),
         (&projects, "", 0, false),
     ];
-    for (request, text, entries, more) in table {
+    for (request, text, entries, has_next) in table {
         let mut pager = Pager::for_search(request.clone());
-        pager.accept(&said(text), ids(1..=entries)).unwrap();
-        assert_eq!(pager.next().is_some(), more, "{request} {text} {entries}");
+        pager.accept(&parse_headers(text), ids(1..=entries)).unwrap();
+        assert_eq!(pager.next().is_some(), has_next, "{request} {text} {entries}");
     }
 }
 
@@ -350,7 +363,8 @@ fn an_entry_of_a_kept_list_needs_its_identity() {
         object(&json!({"key": "K", "environment_scope": scope, "value": value}))
     };
     let variables = |keys| {
-        Pager::new(VARIABLE_LIST.request().arg("id", 1), Rows { keys, other_keys: &[] }).unwrap()
+        Pager::new(VARIABLE_LIST.request().arg("id", 1), EntryKeys { keys, other_keys: &[] })
+            .unwrap()
     };
     let total = headers(&[("x-total", "2")]);
     for keys in [&["key", "environment_scope"][..], &[]] {
@@ -367,7 +381,7 @@ fn an_entry_of_a_kept_list_needs_its_identity() {
         variables(&["key", "environment_scope"]).accept(&total, unknown).map(drop).unwrap_err();
     assert_eq!(error.to_string(), "an entry on page 1 of the list has no `environment_scope`");
     assert_eq!(error, PageError::Unidentified { page: 1, key: "environment_scope" });
-    // A value that is only shown may be anything.
+    // A value that is only shown may have any type.
     let star = |user: u64| object(&json!({"id": null, "user": {"id": user}}));
     let mut shown = variables(&[]);
     assert_eq!(shown.accept(&total, vec![star(1), star(2)]).unwrap().len(), 2);
@@ -413,18 +427,18 @@ fn the_size_of_kept_entries_is_counted_as_json() {
 #[test]
 fn a_list_that_is_filtered_after_paging_is_never_whole() {
     let request = || NOTE_LIST.request().arg("id", 1);
-    assert_eq!(Pager::new(request(), Rows::default()).err(), Some(PageError::Filtered));
+    assert_eq!(Pager::new(request(), EntryKeys::default()).err(), Some(PageError::Filtered));
     let mut pager = Pager::for_search(request());
     assert_eq!(pager.accept(&headers(&[("x-total", "1")]), ids([1])).unwrap().len(), 1);
     assert_eq!(pager.finish(), Err(PageError::Unfinished));
 }
 
-/// The entries of a list that the service filters, with the responses `pages`.
-fn shown(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
-    let mut pager = Pager::for_filtered(NOTE_LIST.request().arg("id", 1), Rows::with_id(&[]));
+/// The result of reading a filtered list whose responses are `pages`.
+fn read_filtered(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
+    let mut pager = Pager::for_filtered(NOTE_LIST.request().arg("id", 1), EntryKeys::with_id(&[]));
     for (text, page) in pages {
         assert!(pager.next().is_some(), "asks for {} pages only", pager.page_count);
-        pager.accept(&said(text), page.clone())?;
+        pager.accept(&parse_headers(text), page.clone())?;
     }
     pager.into_visible()
 }
@@ -467,14 +481,14 @@ fn a_filtered_list_is_read_as_far_as_the_responses_announce() {
             )),
         ),
     ] {
-        assert_eq!(shown(&pages), expected, "{pages:?}");
+        assert_eq!(read_filtered(&pages), expected, "{pages:?}");
     }
     let endless: Vec<_> = (2..1_003).map(|next| format!("x-next-page: {next}")).collect();
     let endless: Vec<_> = endless.iter().map(|text| (text.as_str(), none())).collect();
-    assert_eq!(shown(&endless), Err(PageError::TooLong("1,000 pages")));
-    let mut whole = Pager::for_filtered(NOTE_LIST.request(), Rows::with_id(&[]));
-    whole.accept(&said("x-next-page:"), ids([1])).unwrap();
-    assert_eq!(whole.finish(), Err(PageError::Unfinished), "never whole");
+    assert_eq!(read_filtered(&endless), Err(PageError::TooLong("1,000 pages")));
+    let mut pager = Pager::for_filtered(NOTE_LIST.request(), EntryKeys::with_id(&[]));
+    pager.accept(&parse_headers("x-next-page:"), ids([1])).unwrap();
+    assert_eq!(pager.finish(), Err(PageError::Unfinished), "never whole");
 }
 
 #[test]
@@ -499,7 +513,7 @@ fn a_service_that_repeats_pages_is_given_up() {
         assert_eq!(pager.accept(&HeaderMap::new(), vec![]).map(drop), Err(PageError::Unfinished));
         assert_eq!(pager.finish(), Err(PageError::Unfinished));
     }
-    let mut cursors = Pager::new(PROJECT_LIST.request(), Rows::default()).unwrap();
+    let mut cursors = Pager::new(PROJECT_LIST.request(), EntryKeys::default()).unwrap();
     let pairs = headers(&[("link", "<x?cursor=a>; rel=next")]);
     cursors.accept(&pairs, full()).unwrap();
     assert!(cursors.accept(&pairs, full()).is_err());
@@ -526,9 +540,13 @@ fn a_requested_order_is_kept() {
 #[test]
 fn without_its_last_page_no_list_is_complete() {
     assert_eq!(hooks().finish(), Err(PageError::Unfinished));
-    assert_eq!(read(&[("x-next-page: 2", ids(1..=100))]), Err(PageError::Unfinished));
-    assert_eq!(read(&[("", ids([1]))]), Err(PageError::Unfinished), "the page that proves the end");
-    assert_eq!(read(&[("", ids([1])), ("", ids([]))]), Ok(ids([1])));
+    assert_eq!(read_list(&[("x-next-page: 2", ids(1..=100))]), Err(PageError::Unfinished));
+    assert_eq!(
+        read_list(&[("", ids([1]))]),
+        Err(PageError::Unfinished),
+        "the page that proves the end"
+    );
+    assert_eq!(read_list(&[("", ids([1])), ("", ids([]))]), Ok(ids([1])));
 }
 
 #[test]
@@ -536,13 +554,13 @@ fn the_last_total_counts() {
     let page = |text, from, to| (text, ids(from..=to));
     let first = || page("x-per-page: 2\nx-total: 3", 1, 2);
     assert_eq!(
-        read(&[first(), page("x-total: 4", 3, 4), ("", ids([]))]),
+        read_list(&[first(), page("x-total: 4", 3, 4), ("", ids([]))]),
         Ok(ids(1..=4)),
         "one more meanwhile"
     );
-    assert_eq!(read(&[first(), page("", 3, 3)]), Ok(ids(1..=3)), "said once");
-    assert!(read(&[first(), page("x-total: 4", 3, 3)]).is_err());
-    assert!(read(&[first(), page("x-total: 2", 3, 3)]).is_err());
+    assert_eq!(read_list(&[first(), page("", 3, 3)]), Ok(ids(1..=3)), "said once");
+    assert!(read_list(&[first(), page("x-total: 4", 3, 3)]).is_err());
+    assert!(read_list(&[first(), page("x-total: 2", 3, 3)]).is_err());
 }
 
 #[test]
@@ -551,7 +569,7 @@ fn a_list_that_becomes_shorter_may_have_lost_other_entries_too() {
     // page.
     let pages = [("x-per-page: 2\nx-total: 5", ids(1..=2)), ("x-total: 4", ids(4..=5))];
     let fewer = "page 2 of the list announces 4 entries in all, earlier pages 5";
-    assert_eq!(read(&pages), Err(contradiction(fewer)));
+    assert_eq!(read_list(&pages), Err(contradiction(fewer)));
 }
 
 #[test]
@@ -578,7 +596,7 @@ proptest! {
 #[test]
 fn a_row_without_a_text_as_path_is_refused() {
     for path in [json!(5), json!(true), json!(["acme/shop"]), json!({}), json!(null)] {
-        let rows = Rows::with_id(&["path_with_namespace"]);
+        let rows = EntryKeys::with_id(&["path_with_namespace"]);
         let mut pager = Pager::new(PROJECT_LIST.request(), rows).unwrap();
         let row = json!({"id": 1, "path_with_namespace": path});
         let page = vec![row.as_object().unwrap().clone()];
@@ -586,14 +604,14 @@ fn a_row_without_a_text_as_path_is_refused() {
     }
 }
 
-/// The service sends some lists whole, whatever page is requested. Their paging headers are still
-/// checked.
+/// The service sends some lists in one response, whatever page is requested. Their paging headers
+/// are still checked.
 #[test]
 fn an_unpaged_list_is_complete_after_one_response() {
     let (path, answer) = ("/projects/:id/odd", ResponseBody::List);
     let row = Operation { path, answer, unpaged: true, ..Operation::usual(Method::Get) };
     let op = collection::read_operation(row);
-    for (text, sent, is_whole) in [
+    for (text, sent, is_complete) in [
         ("", 0, true),
         ("", 3, true),
         ("", 150, true),
@@ -601,9 +619,9 @@ fn an_unpaged_list_is_complete_after_one_response() {
         ("x-total: 4", 3, false),
         ("x-next-page: 2", 3, false),
     ] {
-        let mut pager = Pager::new(op.request().arg("id", 1), Rows::with_id(&[])).unwrap();
-        let accepted = pager.accept(&said(text), ids(1..=sent)).is_ok();
-        let whole = accepted && pager.finish().is_ok();
-        assert_eq!(whole, is_whole, "{text} {sent}");
+        let mut pager = Pager::new(op.request().arg("id", 1), EntryKeys::with_id(&[])).unwrap();
+        let accepted = pager.accept(&parse_headers(text), ids(1..=sent)).is_ok();
+        let is_accepted = accepted && pager.finish().is_ok();
+        assert_eq!(is_accepted, is_complete, "{text} {sent}");
     }
 }

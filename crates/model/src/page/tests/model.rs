@@ -1,30 +1,30 @@
-//! A model of the service, and everything that can become of one of its answers on the way.
+//! A model of the service, and all damages that its responses can suffer on the way.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-const NAMES: [&str; 5] = ["link", "x-next-page", "x-page", "x-per-page", "x-total"];
+const HEADER_NAMES: [&str; 5] = ["link", "x-next-page", "x-page", "x-per-page", "x-total"];
 
-/// A service with entries 1 to `count`, that gives at most `cap` a page and sends the headers of
-/// `says`.
+/// A service with the entries 1 to `count`. It sends at most `page_size` entries per page, and the
+/// headers in `sent_headers`.
 #[derive(Clone, Debug)]
 struct Model {
     count: u64,
-    cap: u64,
-    keyset: bool,
-    says: BTreeSet<&'static str>,
+    page_size: u64,
+    uses_keyset: bool,
+    sent_headers: BTreeSet<&'static str>,
 }
 
-/// An answer: its headers, and the ids of its entries.
+/// A response: its headers, and the ids of its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Answer {
+struct ModelResponse {
     pairs: Vec<(&'static str, String)>,
     ids: Vec<u64>,
 }
 
-impl Answer {
-    /// With another value of a header, if it has that.
+impl ModelResponse {
+    /// Replaces the value of a header, if it has this header.
     fn set(mut self, name: &str, value: impl ToString) -> Self {
         for pair in self.pairs.iter_mut().filter(|pair| pair.0 == name) {
             pair.1 = value.to_string();
@@ -34,7 +34,7 @@ impl Answer {
 }
 
 impl Model {
-    fn number(target: &str, name: &str) -> Option<u64> {
+    fn query_number(target: &str, name: &str) -> Option<u64> {
         target
             .split_once('?')?
             .1
@@ -42,76 +42,83 @@ impl Model {
             .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
     }
 
-    fn answer(&self, target: &str) -> Answer {
-        assert_eq!(Self::number(target, "per_page"), Some(100), "{target}");
-        if self.keyset {
-            self.after(Self::number(target, "id_after").unwrap_or(0))
+    fn respond(&self, target: &str) -> ModelResponse {
+        assert_eq!(Self::query_number(target, "per_page"), Some(100), "{target}");
+        if self.uses_keyset {
+            self.page_after(Self::query_number(target, "id_after").unwrap_or(0))
         } else {
-            self.page(Self::number(target, "page").unwrap())
+            self.page(Self::query_number(target, "page").unwrap())
         }
     }
 
-    fn page(&self, page: u64) -> Answer {
-        let start = (page - 1) * self.cap;
-        let end = (start + self.cap).min(self.count);
+    fn page(&self, page: u64) -> ModelResponse {
+        let start = (page - 1) * self.page_size;
+        let end = (start + self.page_size).min(self.count);
         let next = if end < self.count { (page + 1).to_string() } else { String::new() };
         let mut link = "<https://evil.example/x?page=1&private_token=y>; rel=\"first\"".to_owned();
         if !next.is_empty() {
             link += &format!(
                 ", <https://evil.example/x?page={next}&per_page={}&simple=true>; rel=\"next\"",
-                self.cap
+                self.page_size
             );
         }
         let mut pairs = vec![
             ("link", link),
             ("x-next-page", next),
             ("x-page", page.to_string()),
-            ("x-per-page", self.cap.to_string()),
+            ("x-per-page", self.page_size.to_string()),
             ("x-total", self.count.to_string()),
         ];
-        pairs.retain(|(name, _)| self.says.contains(name));
-        Answer { pairs, ids: (start + 1..=end).collect() }
+        pairs.retain(|(name, _)| self.sent_headers.contains(name));
+        ModelResponse { pairs, ids: (start + 1..=end).collect() }
     }
 
-    /// A page by keyset. As the real service does, the last page with entries has a link too.
-    fn after(&self, id: u64) -> Answer {
-        let ids: Vec<_> = (id + 1..=self.count).take(usize::try_from(self.cap).unwrap()).collect();
+    /// A page by keyset. As in the real service, the last page with entries has a link too.
+    fn page_after(&self, id: u64) -> ModelResponse {
+        let ids: Vec<_> =
+            (id + 1..=self.count).take(usize::try_from(self.page_size).unwrap()).collect();
         let link = ids.last().map(|last| {
             ("link", format!("<https://evil.example/x?id_after={last}&simple=true>; rel=\"next\""))
         });
         let mut pairs: Vec<_> = link.into_iter().collect();
-        pairs.retain(|(name, _)| self.says.contains(name));
-        Answer { pairs, ids }
+        pairs.retain(|(name, _)| self.sent_headers.contains(name));
+        ModelResponse { pairs, ids }
     }
 
-    fn pages(&self) -> u64 {
-        self.count.div_ceil(self.cap)
+    fn page_count(&self) -> u64 {
+        self.count.div_ceil(self.page_size)
     }
 
-    /// How many calls a whole list takes.
-    fn calls(&self) -> u64 {
-        let has = |name| self.says.contains(name);
-        let full = self.count.is_multiple_of(self.cap);
-        let proven = !self.keyset && has("x-total") && (has("link") || has("x-next-page") || !full);
-        if self.count == 0 { 1 } else { self.pages() + u64::from(!proven) }
+    /// The number of calls that are needed to read a complete list.
+    fn min_calls(&self) -> u64 {
+        let has = |name| self.sent_headers.contains(name);
+        let is_last_page_full = self.count.is_multiple_of(self.page_size);
+        let is_proven = !self.uses_keyset
+            && has("x-total")
+            && (has("link") || has("x-next-page") || !is_last_page_full);
+        if self.count == 0 { 1 } else { self.page_count() + u64::from(!is_proven) }
     }
 
     fn pager(&self) -> Pager {
-        if self.keyset {
-            Pager::new(PROJECT_LIST.request(), Rows::with_id(&[])).unwrap()
+        if self.uses_keyset {
+            Pager::new(PROJECT_LIST.request(), EntryKeys::with_id(&[])).unwrap()
         } else {
             hooks()
         }
     }
 
-    /// Reads the list through `change`: the ids in ascending order, and how many calls it took.
-    fn read(&self, change: impl Fn(&str, Answer) -> Answer) -> (Result<Vec<u64>, PageError>, u64) {
+    /// Reads the list, with each response changed by `change`. Returns the ids in ascending order,
+    /// and the number of calls.
+    fn read(
+        &self,
+        change: impl Fn(&str, ModelResponse) -> ModelResponse,
+    ) -> (Result<Vec<u64>, PageError>, u64) {
         let mut pager = self.pager();
         let mut calls = 0;
         while let Some(request) = pager.next() {
             let target = request.target();
             assert!(!target.contains("token") && !target.contains("simple"), "{target}");
-            let answer = change(&target, self.answer(&target));
+            let answer = change(&target, self.respond(&target));
             calls += 1;
             let pairs: Vec<_> =
                 answer.pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -127,25 +134,30 @@ impl Model {
         (read, calls)
     }
 
-    fn truth(&self) -> Vec<u64> {
+    fn all_ids(&self) -> Vec<u64> {
         (1..=self.count).collect()
     }
 }
 
-/// Lists around the sizes of pages, with pages of at most 3 entries that say so, and of 100 that
-/// need not.
+/// Lists with about the size of one or two pages. Pages of at most 3 entries announce their size;
+/// pages of 100 entries may omit it.
 fn every_model(keyset: bool) -> Vec<Model> {
     let small = (1..=3).flat_map(|cap| (0..=7).map(move |count| (count, cap)));
     let large = [0, 1, 99, 100, 101, 200, 201].map(|count| (count, 100));
-    let sets = (0..1 << NAMES.len()).map(|bits: u32| {
-        let chosen = NAMES.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
+    let sets = (0..1 << HEADER_NAMES.len()).map(|bits: u32| {
+        let chosen = HEADER_NAMES.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
         chosen.map(|(_, name)| name).collect::<BTreeSet<_>>()
     });
     let sets: Vec<_> = sets.collect();
     let models = small.chain(large).flat_map(|(count, cap)| {
         let sets =
             sets.iter().filter(move |says| keyset || cap == 100 || says.contains("x-per-page"));
-        sets.map(move |says| Model { count, cap, keyset, says: says.clone() })
+        sets.map(move |says| Model {
+            count,
+            page_size: cap,
+            uses_keyset: keyset,
+            sent_headers: says.clone(),
+        })
     });
     models.collect()
 }
@@ -154,11 +166,11 @@ fn every_model(keyset: bool) -> Vec<Model> {
 fn an_honest_list_is_read_whole_with_as_few_calls_as_prove_it() {
     for model in [every_model(false), every_model(true)].concat() {
         let (read, calls) = model.read(|_, answer| answer);
-        assert_eq!((read, calls), (Ok(model.truth()), model.calls()), "{model:?}");
+        assert_eq!((read, calls), (Ok(model.all_ids()), model.min_calls()), "{model:?}");
     }
 }
 
-/// What can become of the answer to one page; the others come as they are.
+/// A damage of the response to one page; the other responses are unchanged.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     FirstDropped,
@@ -197,32 +209,33 @@ const DAMAGES: [Damage; 16] = [
 ];
 
 impl Damage {
-    /// The answer to `page` when the answer to page `at` is damaged.
-    fn of(self, model: &Model, at: u64, page: u64) -> Answer {
+    /// The response to `page` when the response to page `damaged_page` is damaged.
+    fn damaged_response(self, model: &Model, damaged_page: u64, page: u64) -> ModelResponse {
         let answer = model.page(page);
         if let Self::SwappedWithNext = self {
-            return swapped(model, at, page);
+            return swapped_response(model, damaged_page, page);
         }
-        if page != at {
+        if page != damaged_page {
             return answer;
         }
         match self {
             Self::FirstDropped => {
-                Answer { ids: answer.ids.into_iter().skip(1).collect(), ..answer }
+                ModelResponse { ids: answer.ids.into_iter().skip(1).collect(), ..answer }
             }
-            Self::LastDropped => {
-                Answer { ids: answer.ids[..answer.ids.len().saturating_sub(1)].to_vec(), ..answer }
-            }
-            Self::Emptied => Answer { ids: vec![], ..answer },
+            Self::LastDropped => ModelResponse {
+                ids: answer.ids[..answer.ids.len().saturating_sub(1)].to_vec(),
+                ..answer
+            },
+            Self::Emptied => ModelResponse { ids: vec![], ..answer },
             Self::EntryRepeated => {
                 let last = answer.ids.len().saturating_sub(1);
                 let ids = answer.ids[..last]
                     .iter()
                     .copied()
                     .chain((!answer.ids.is_empty()).then(|| answer.ids[0].max(2) - 1));
-                Answer { ids: ids.collect(), ..answer }
+                ModelResponse { ids: ids.collect(), ..answer }
             }
-            Self::PageRepeated => Answer { ids: model.page(page.max(2) - 1).ids, ..answer },
+            Self::PageRepeated => ModelResponse { ids: model.page(page.max(2) - 1).ids, ..answer },
             Self::NextPageInstead => model.page(page + 1),
             Self::SwappedWithNext => answer,
             Self::NextPage(next) => answer.set("x-next-page", next),
@@ -230,27 +243,27 @@ impl Damage {
             Self::LinkToNext(ahead) => {
                 answer.set("link", format!("<x?page={}>; rel=next", page + ahead))
             }
-            Self::LinkGone => Answer {
+            Self::LinkGone => ModelResponse {
                 pairs: answer.pairs.into_iter().filter(|(name, _)| *name != "link").collect(),
                 ..answer
             },
             Self::TotalLess => answer.set("x-total", model.count.saturating_sub(1)),
             Self::TotalMore => answer.set("x-total", model.count + 1),
-            Self::OtherSize => answer.set("x-per-page", model.cap + 1),
+            Self::OtherSize => answer.set("x-per-page", model.page_size + 1),
         }
     }
 }
 
-/// The answer to `page` when the last entry of page `at` and the first of the page after it have
-/// changed places.
-fn swapped(model: &Model, at: u64, page: u64) -> Answer {
-    let (mut this, mut next) = (model.page(at), model.page(at + 1));
-    if let (Some(last), Some(first)) = (this.ids.last_mut(), next.ids.first_mut()) {
+/// The response to `page` when the last entry of page `damaged_page` and the first of the next page
+/// are swapped.
+fn swapped_response(model: &Model, damaged_page: u64, page: u64) -> ModelResponse {
+    let (mut current, mut next) = (model.page(damaged_page), model.page(damaged_page + 1));
+    if let (Some(last), Some(first)) = (current.ids.last_mut(), next.ids.first_mut()) {
         std::mem::swap(last, first);
     }
     match page {
-        page if page == at => this,
-        page if page == at + 1 => next,
+        page if page == damaged_page => current,
+        page if page == damaged_page + 1 => next,
         page => model.page(page),
     }
 }
@@ -258,18 +271,22 @@ fn swapped(model: &Model, at: u64, page: u64) -> Answer {
 #[test]
 fn no_single_damage_makes_a_list_with_a_total_whole_that_is_not() {
     let mut refused = BTreeSet::new();
-    for model in every_model(false).into_iter().filter(|model| model.says.contains("x-total")) {
-        for (damage, at) in
-            DAMAGES.into_iter().flat_map(|damage| (1..=model.pages()).map(move |at| (damage, at)))
+    for model in
+        every_model(false).into_iter().filter(|model| model.sent_headers.contains("x-total"))
+    {
+        for (damage, at) in DAMAGES
+            .into_iter()
+            .flat_map(|damage| (1..=model.page_count()).map(move |at| (damage, at)))
         {
-            let (read, calls) = model
-                .read(|target, _| damage.of(&model, at, Model::number(target, "page").unwrap()));
+            let (read, calls) = model.read(|target, _| {
+                damage.damaged_response(&model, at, Model::query_number(target, "page").unwrap())
+            });
             assert!(
-                calls <= model.calls() + 1,
+                calls <= model.min_calls() + 1,
                 "{damage:?} of page {at} of {model:?}: {calls} calls"
             );
             match read {
-                Ok(ids) => assert_eq!(ids, model.truth(), "{damage:?} of page {at} of {model:?}"),
+                Ok(ids) => assert_eq!(ids, model.all_ids(), "{damage:?} of page {at} of {model:?}"),
                 Err(error) => {
                     assert!(matches!(error, PageError::Contradiction(_)), "{error}");
                     refused.insert(format!("{damage:?}"));
@@ -277,8 +294,8 @@ fn no_single_damage_makes_a_list_with_a_total_whole_that_is_not() {
             }
         }
     }
-    // Entries that changed places are all there, and nothing is lost with a link that another
-    // header stands in for.
+    // Swapped entries are all in the list, and a missing link is harmless if another header
+    // replaces it.
     let harmless = [Damage::SwappedWithNext, Damage::LinkGone].map(|damage| format!("{damage:?}"));
     let expected: BTreeSet<_> = DAMAGES
         .iter()
@@ -288,8 +305,8 @@ fn no_single_damage_makes_a_list_with_a_total_whole_that_is_not() {
     assert_eq!(refused, expected);
 }
 
-/// Without a total a loss can only be seen in what was announced: the page size, the pages before
-/// the last, and its end.
+/// Without a total, a loss is only visible if it contradicts the page size, the pages before the
+/// last, or the announced end.
 #[test]
 fn without_a_total_what_was_announced_is_still_held_against_what_came() {
     let losses = [
@@ -299,19 +316,20 @@ fn without_a_total_what_was_announced_is_still_held_against_what_came() {
         Damage::NextPage(""),
         Damage::NextPage("99"),
     ];
-    for model in every_model(false)
-        .into_iter()
-        .filter(|model| !model.says.contains("x-total") && model.says.contains("x-next-page"))
-    {
-        for (damage, at) in
-            losses.into_iter().flat_map(|damage| (1..=model.pages()).map(move |at| (damage, at)))
+    for model in every_model(false).into_iter().filter(|model| {
+        !model.sent_headers.contains("x-total") && model.sent_headers.contains("x-next-page")
+    }) {
+        for (damage, at) in losses
+            .into_iter()
+            .flat_map(|damage| (1..=model.page_count()).map(move |at| (damage, at)))
         {
-            let (read, _) = model
-                .read(|target, _| damage.of(&model, at, Model::number(target, "page").unwrap()));
-            // In a list of one page, only that page shows that the list has entries.
-            let alone =
-                model.pages() == 1 && matches!(damage, Damage::Emptied | Damage::NextPageInstead);
-            if !alone && read.as_ref().is_ok_and(|ids| *ids != model.truth()) {
+            let (read, _) = model.read(|target, _| {
+                damage.damaged_response(&model, at, Model::query_number(target, "page").unwrap())
+            });
+            // In a list of one page, no other page shows that the list has entries.
+            let is_undetectable = model.page_count() == 1
+                && matches!(damage, Damage::Emptied | Damage::NextPageInstead);
+            if !is_undetectable && read.as_ref().is_ok_and(|ids| *ids != model.all_ids()) {
                 panic!("{damage:?} of page {at} of {model:?}: {read:?}");
             }
         }
@@ -320,22 +338,26 @@ fn without_a_total_what_was_announced_is_still_held_against_what_came() {
 
 #[test]
 fn no_link_leads_past_an_entry_of_a_list_by_keyset() {
-    for model in
-        every_model(true).into_iter().filter(|model| model.cap <= 3 && model.says.contains("link"))
+    for model in every_model(true)
+        .into_iter()
+        .filter(|model| model.page_size <= 3 && model.sent_headers.contains("link"))
     {
-        for (at, led) in
+        for (last_id, linked_id) in
             (0..=model.count).flat_map(|at| (0..=model.count + 2).map(move |led| (at, led)))
         {
             let (read, _) = model.read(|target, answer| {
-                let damaged =
-                    Model::number(target, "id_after").unwrap_or(0) == at && !answer.ids.is_empty();
+                let damaged = Model::query_number(target, "id_after").unwrap_or(0) == last_id
+                    && !answer.ids.is_empty();
                 if damaged {
-                    answer.set("link", format!("<x?id_after={led}>; rel=next"))
+                    answer.set("link", format!("<x?id_after={linked_id}>; rel=next"))
                 } else {
                     answer
                 }
             });
-            assert!(read.is_err() || read == Ok(model.truth()), "{at} {led} {model:?}: {read:?}");
+            assert!(
+                read.is_err() || read == Ok(model.all_ids()),
+                "{last_id} {linked_id} {model:?}: {read:?}"
+            );
         }
     }
 }

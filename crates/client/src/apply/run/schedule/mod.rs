@@ -1,5 +1,5 @@
-//! Sends the steps of one container along their edges. A step waits if an answer was lost or a live
-//! value is stale, and continues with the result of the next reading ([`wait`]).
+//! Sends the steps of one container in the order of their edges. A step whose answer was lost, or
+//! whose live values are stale, waits for the next reading ([`wait`]).
 
 #[cfg(test)]
 mod tests;
@@ -21,32 +21,32 @@ use crate::{
     cause::Cause,
     diff::{Action, Step},
     kind::{PlannedCall, limits},
-    live::{ReadTime, Times},
-    observe::is_same_path,
+    live::{ReadTime, ReadTimes},
+    observe::paths_are_equal,
     operation::{Request, Write},
     planted::Bug,
     text,
     value::Json,
 };
 
-/// How long live values that an edit repeats count as current. Any wait makes them stale.
+/// How long live values that an update repeats count as current. Any wait makes them stale.
 const FRESH_DURATION: Duration = Duration::from_secs(5);
 
-/// A step that is being carried out.
-struct Task {
+/// A step that is being applied.
+struct StepTask {
     /// The step from the latest plan.
     step: Step,
-    /// When the live state for it was read.
+    /// When the live state of its section was read.
     read_time: ReadTime,
-    /// The position of the next call.
+    /// The index of the next call.
     next_call: usize,
-    /// The number of its next sending, from 1.
+    /// The number of the next sending of this call, from 1.
     attempt: u32,
-    /// True if it was sent once more after a reading found nothing.
+    /// True if the call was sent once more after a reading that did not find its object.
     is_resent: bool,
     /// True if steps of this run may have changed its object.
     may_have_changed: bool,
-    /// The failure after which a removed object is being put back.
+    /// The failure whose recovery calls (restore or undo) are being sent.
     failure: Option<Cause>,
 }
 
@@ -55,26 +55,26 @@ enum NextAction {
     /// It ended.
     Finished(StepOutcome, Option<ApiError>),
     /// It continues after the next reading of its section that begins at this instant or later.
-    Waits(Duration, WaitReason),
+    WaitUntil(Duration, WaitReason),
 }
 
-/// Work of a container that ended.
+/// A completed piece of work of a container.
 #[expect(clippy::large_enum_variant, reason = "there is one for each project that is processed")]
 enum FinishedWork {
-    Calls(Task, NextAction),
-    Reread(Vec<(Task, WaitReason)>, Result<Reading>),
+    Calls(StepTask, NextAction),
+    Reread(Vec<(StepTask, WaitReason)>, Result<Reading>),
 }
 
 /// A step that waits for a reading that begins at an instant or later.
-type Waiting = (Duration, Task, WaitReason);
+type WaitingTask = (Duration, StepTask, WaitReason);
 
 /// The steps of a container that have not ended.
 struct Schedule<'r> {
-    /// Steps that have not started.
-    ready: Vec<Step>,
-    /// Steps in flight, and a reading in progress.
+    /// The steps that have not started.
+    unstarted: Vec<Step>,
+    /// The steps in flight, and the reading in progress.
     in_flight: FuturesUnordered<LocalBoxFuture<'r, FinishedWork>>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingTask>,
     /// True if a reading is in progress.
     is_reading: bool,
 }
@@ -85,46 +85,46 @@ impl<'r> Schedule<'r> {
     }
 
     fn is_empty(&self) -> bool {
-        self.ready.is_empty() && self.in_flight.is_empty() && self.waiting.is_empty()
+        self.unstarted.is_empty() && self.in_flight.is_empty() && self.waiting.is_empty()
     }
 
-    /// When the next reading is due; there is only one at a time.
+    /// When the next reading is due; `None` during a reading.
     fn next_due(&self) -> Option<Duration> {
         self.waiting.iter().map(|(due, ..)| *due).min().filter(|_| !self.is_reading)
     }
 }
 
 impl<'a> ContainerRun<'a> {
-    /// Carries out `steps`, planned from what was read at these `times`, along their edges.
+    /// Carries out `steps` in the order of their edges; their live state was read at `times`.
     pub(super) async fn run_steps(
         &self,
         steps: Vec<Step>,
-        times: &Times,
+        times: &ReadTimes,
         state: &mut RunState<'a>,
     ) {
         let (in_flight, waiting) = (FuturesUnordered::new(), Vec::new());
-        let mut schedule = Schedule { ready: steps, in_flight, waiting, is_reading: false };
+        let mut schedule = Schedule { unstarted: steps, in_flight, waiting, is_reading: false };
         loop {
-            let ready_before = schedule.ready.len();
+            let ready_before = schedule.unstarted.len();
             self.start_ready(&mut schedule, times, state);
             if schedule.is_empty() {
                 return;
             }
-            if schedule.ready.len() == ready_before && self.is_stuck(&schedule) {
-                for step in schedule.ready {
+            if schedule.unstarted.len() == ready_before && self.is_deadlocked(&schedule) {
+                for step in schedule.unstarted {
                     self.end_step(state, &step, StepOutcome::Skipped("it waits for itself".into()));
                 }
                 return;
             }
-            if let Some(completed) = self.next_completed(&mut schedule, state).await {
-                self.handle_finished_work(completed, &mut schedule, state);
+            if let Some(finished_work) = self.wait_for_work(&mut schedule, state).await {
+                self.handle_finished_work(finished_work, &mut schedule, state);
             }
         }
     }
 
-    /// Waits until some work ends. Returns `None` if a reading just became due, or if the wait was
-    /// for another container.
-    async fn next_completed<'r>(
+    /// Waits until some work ends. Returns `None` if a reading became due, or if a step of another
+    /// container ended.
+    async fn wait_for_work<'r>(
         &'r self,
         schedule: &mut Schedule<'r>,
         state: &mut RunState<'a>,
@@ -133,40 +133,41 @@ impl<'a> ContainerRun<'a> {
             if !schedule.in_flight.is_empty() {
                 return schedule.in_flight.next().await;
             }
-            // The remaining steps wait for another container, or for a step that ended in this
-            // round: check again.
-            if schedule.ready.iter().any(|step| self.waits_for_another(step)) {
-                self.wait_for_another(&mut schedule.ready, state).await;
+            // The remaining steps wait for another container, or for a step that ended just now: in
+            // both cases, check again.
+            if schedule.unstarted.iter().any(|step| self.waits_for_another(step)) {
+                self.wait_for_another(&mut schedule.unstarted, state).await;
             }
             return None;
         };
         let wait = self.apply.writer.read_client().wait_until(due);
-        let goes_on = if schedule.in_flight.is_empty() {
+        let may_continue = if schedule.in_flight.is_empty() {
             self.wait_without_slot(state, wait).await
         } else {
             tokio::select! { biased; completed = schedule.in_flight.next() => return completed, goes_on = wait => goes_on }
         };
         let waiting = std::mem::take(&mut schedule.waiting);
-        if goes_on {
+        if may_continue {
             let now = self.now().max(due);
-            let (now_due, later) = waiting.into_iter().partition(|(instant, ..)| *instant <= now);
-            (schedule.waiting, schedule.is_reading) = (later, true);
-            schedule.spawn(self.reread_for_tasks(now_due));
+            let (due_tasks, later_tasks) =
+                waiting.into_iter().partition(|(instant, ..)| *instant <= now);
+            (schedule.waiting, schedule.is_reading) = (later_tasks, true);
+            schedule.spawn(self.reread_for_tasks(due_tasks));
         } else {
             self.end_waiting(waiting, state);
         }
         None
     }
 
-    /// Continues the steps that some completed work concerns.
+    /// Continues the steps of a completed piece of work.
     fn handle_finished_work<'r>(
         &'r self,
-        completed: FinishedWork,
+        finished_work: FinishedWork,
         schedule: &mut Schedule<'r>,
         state: &mut RunState<'_>,
     ) {
-        match completed {
-            FinishedWork::Calls(task, NextAction::Waits(due, reason)) => {
+        match finished_work {
+            FinishedWork::Calls(task, NextAction::WaitUntil(due, reason)) => {
                 schedule.waiting.push((due, task, reason));
             }
             FinishedWork::Calls(mut task, NextAction::Finished(outcome, error)) => {
@@ -176,17 +177,17 @@ impl<'a> ContainerRun<'a> {
                     Some(outcome) => self.end_step(state, &task.step, outcome),
                 }
             }
-            FinishedWork::Reread(mut due, reading) => {
+            FinishedWork::Reread(mut tasks, reading) => {
                 schedule.is_reading = false;
-                // Steps that began to wait meanwhile need no reading of their own, if this one
-                // certainly began after they became due: at the same instant is not certain.
+                // This reading also serves steps that began to wait meanwhile, if it began after they
+                // became due. At the same instant, the order is uncertain.
                 if let Ok(Reading { times, .. }) = &reading {
-                    let served = schedule.waiting.extract_if(.., |(due, task, _)| {
+                    let served_tasks = schedule.waiting.extract_if(.., |(due, task, _)| {
                         times.read_time(task.step.address.section).began > *due
                     });
-                    due.extend(served.map(|(_, task, reason)| (task, reason)));
+                    tasks.extend(served_tasks.map(|(_, task, reason)| (task, reason)));
                 }
-                for (task, reason) in due {
+                for (task, reason) in tasks {
                     match self.after_reading(task, reason, &reading) {
                         (task, None) => schedule.spawn(self.send_and_complete(task)),
                         (task, Some(next)) => {
@@ -202,19 +203,19 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    /// Starts the steps that can start, ends those that never can, and leaves the others.
+    /// Starts the steps that can start, ends those that are blocked, and keeps the others.
     fn start_ready<'r>(
         &'r self,
         schedule: &mut Schedule<'r>,
-        times: &Times,
+        times: &ReadTimes,
         state: &mut RunState<'_>,
     ) {
-        for step in std::mem::take(&mut schedule.ready) {
+        for step in std::mem::take(&mut schedule.unstarted) {
             match self.readiness(&step, state) {
                 Readiness::Blocked(why) => {
                     self.end_step(state, &step, StepOutcome::Skipped(why.into()));
                 }
-                Readiness::Waits => schedule.ready.push(step),
+                Readiness::Waits => schedule.unstarted.push(step),
                 Readiness::Ready if self.has_run_ended() || state.error.is_some() => {
                     self.end_step(state, &step, StepOutcome::NotStarted);
                 }
@@ -230,32 +231,31 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    fn new_task(&self, step: Step, times: &Times, state: &mut RunState<'_>) -> Task {
+    fn new_task(&self, step: Step, times: &ReadTimes, state: &mut RunState<'_>) -> StepTask {
         let (address, action) = (step.address.clone(), step.action);
         (self.emit)(Event::Started { address, action });
         state.progress.has_sent = true;
         let mut read_time = times.read_time(step.address.section);
-        // A container created by this run is known to be empty since then.
-        if let Some(created) = self.cache.borrow().created_at
-            && created > read_time.ended
+        // A container that this run created was empty at that time, so that counts as a reading.
+        if let Some(created_at) = self.cache.borrow().created_at
+            && created_at > read_time.ended
         {
-            read_time = ReadTime { began: created, ended: created };
+            read_time = ReadTime { began: created_at, ended: created_at };
         }
-        // A removal needs only the address of its object, and a create needs nothing; for closing,
-        // the container was just read.
+        // Deletes and creates do not repeat live values; before closing, the container was just read.
         let may_have_changed = step.action == Action::Update
-            && !step.closes_container()
+            && !step.archives_container()
             && state.progress.may_have_changed(&step);
         let (next_call, attempt, is_resent, failure) = (0, 1, false, None);
-        Task { step, read_time, next_call, attempt, is_resent, may_have_changed, failure }
+        StepTask { step, read_time, next_call, attempt, is_resent, may_have_changed, failure }
     }
 
-    /// True if all remaining steps wait for each other. Plans have no such circles; with one, the run
+    /// True if all remaining steps wait for each other. Plans have no such cycles; with one, the run
     /// would never end.
-    fn is_stuck(&self, schedule: &Schedule<'_>) -> bool {
+    fn is_deadlocked(&self, schedule: &Schedule<'_>) -> bool {
         schedule.in_flight.is_empty()
             && schedule.waiting.is_empty()
-            && !schedule.ready.iter().any(|step| self.waits_for_another(step))
+            && !schedule.unstarted.iter().any(|step| self.waits_for_another(step))
     }
 
     /// True if `step` waits for a step of another container.
@@ -266,13 +266,13 @@ impl<'a> ContainerRun<'a> {
         })
     }
 
-    /// Waits until a step of another container ends. If the run ends, no step starts any more.
+    /// Waits until a step of another container ends. If the run ends first, ends the unstarted steps.
     async fn wait_for_another(&self, ready: &mut Vec<Step>, state: &mut RunState<'a>) {
         let run_end = self.apply.writer.read_client().wait_for_end();
-        let goes_on = self.wait_without_slot(state, async {
+        let next_event = self.wait_without_slot(state, async {
             tokio::select! { biased; () = self.dependencies.wait_for_step_end() => true, () = run_end => false }
         });
-        if !goes_on.await {
+        if !next_event.await {
             for step in std::mem::take(ready) {
                 self.end_step(state, &step, StepOutcome::NotStarted);
             }
@@ -283,13 +283,13 @@ impl<'a> ContainerRun<'a> {
         state.progress.readiness(step, self.dependencies)
     }
 
-    async fn send_and_complete(&self, mut task: Task) -> FinishedWork {
+    async fn send_and_complete(&self, mut task: StepTask) -> FinishedWork {
         let next = self.send_calls(&mut task).await;
         FinishedWork::Calls(task, next)
     }
 
     /// Sends the calls of a step in order, until one cannot be sent.
-    async fn send_calls(&self, task: &mut Task) -> NextAction {
+    async fn send_calls(&self, task: &mut StepTask) -> NextAction {
         while let Some(call) = task.call_at(0).cloned() {
             if call.is_only_after_failure() && task.failure.is_none() {
                 task.go_to_next_call();
@@ -305,8 +305,8 @@ impl<'a> ContainerRun<'a> {
                 }
             };
             let ReadTime { began: read_at, ended } = task.read_time;
-            let until = ended.saturating_add(FRESH_DURATION);
-            let freshness = Freshness { until, attempt: task.attempt, read_at };
+            let ends_at = ended.saturating_add(FRESH_DURATION);
+            let freshness = Freshness { ends_at, attempt: task.attempt, read_at };
             let answer = match self.apply.writer.send_fresh(&request, freshness).await {
                 Ok(answer) => answer.body,
                 Err(error) => {
@@ -315,13 +315,13 @@ impl<'a> ContainerRun<'a> {
                 }
             };
             self.record_response(task, &request, &answer);
-            if let Some(cause) = partial_refusal(&answer) {
-                return finish_failed(self.add_remedy(cause, task, &request));
+            if let Some(cause) = partial_refusal_cause(&answer) {
+                return finish_failed(self.add_repeat_help(cause, task, &request));
             }
             if request.operation.shows && answer.is_null() {
-                return NextAction::Waits(self.now(), WaitReason::NullAnswer);
+                return NextAction::WaitUntil(self.now(), WaitReason::NullAnswer);
             }
-            if let Some(cause) = self.check_limits(task, &request, &answer) {
+            if let Some(cause) = self.missing_limit_cause(task, &request, &answer) {
                 let undo = task.call_at(1).filter(|call| call.is_undo);
                 if undo.is_none() || self.has_run_ended() {
                     return finish_failed(cause.with_consequence("it is in effect without that"));
@@ -330,50 +330,55 @@ impl<'a> ContainerRun<'a> {
             } else if call.is_undo {
                 break;
             }
-            // The next request needs the id, which the answer may lack.
-            let awaits =
+            // Wait until the id is known: the answer may lack it, and the next request needs it.
+            let waits_for_jobs =
                 call.awaits_jobs || (task.step.creates_container() && self.id.get().is_none());
             task.go_to_next_call();
-            if awaits {
-                return wait_for_arrival(self.now(), Duration::ZERO);
+            if waits_for_jobs {
+                return schedule_arrival_poll(self.now(), Duration::ZERO);
             }
         }
         NextAction::Finished(StepOutcome::Done, None)
     }
 
-    /// Why a write that turned a switch on did not succeed: the answer lacks the limit that was
+    /// The cause of a failure if a write turned on a switch, and the answer lacks a limit that was
     /// sent with it.
-    fn check_limits(&self, task: &Task, request: &Request<Write>, answer: &Json) -> Option<Cause> {
+    fn missing_limit_cause(
+        &self,
+        task: &StepTask,
+        request: &Request<Write>,
+        answer: &Json,
+    ) -> Option<Cause> {
         let section = task.step.address.section.unwrap_or(settings::SECTION);
         let kind = catalogue::section(self.container.scope, section)?;
-        let shown = answer.as_object().filter(|_| request.operation.shows)?;
-        let missing = limits::unlimited_switches(kind, request.body_fields()?, shown);
-        let (switch, _) = missing.first()?;
-        let limits = missing.iter().filter(|(on, _)| on == switch);
-        let limits: Vec<_> = limits.map(|(_, limit)| limit.as_str()).collect();
-        let limit_names = text::list_names(&limits);
-        Some(Cause::new(format!("the service did not save {limit_names}, which limits `{switch}`")))
+        let body = answer.as_object().filter(|_| request.operation.shows)?;
+        let missing_limits = limits::unlimited_switches(kind, request.body_fields()?, body);
+        let (switch, _) = missing_limits.first()?;
+        let switch_limits = missing_limits.iter().filter(|(other, _)| other == switch);
+        let limits: Vec<_> = switch_limits.map(|(_, limit)| limit.as_str()).collect();
+        let limit_list = text::list_names(&limits);
+        Some(Cause::new(format!("the service did not save {limit_list}, which limits `{switch}`")))
     }
 
-    /// The id of what this run created: the container at this path, or the entry of this container
-    /// with this address.
+    /// The id of a container that this run created, by its path, or of an entry of this container, by
+    /// its address.
     fn created_id(&self, address: &str) -> Option<u64> {
         if !address.contains('#') {
             return self.dependencies.created_ids().numeric_id(address);
         }
-        self.cache.borrow().id_of(&self.container, address)
+        self.cache.borrow().find_entry_id(&self.container, address)
     }
 
-    fn record_response(&self, task: &Task, request: &Request<Write>, answer: &Json) {
-        let (now, id) = (self.now(), self.id.get().copied());
+    fn record_response(&self, task: &StepTask, request: &Request<Write>, answer: &Json) {
+        let (now, container_id) = (self.now(), self.id.get().copied());
         let mut cache = self.cache.borrow_mut();
-        cache.record_response(&self.container, &task.step, request, answer, id, now);
+        cache.record_response(&self.container, &task.step, request, answer, container_id, now);
         self.record_id(&cache.live.presence);
-        // The answer to a fork or an import shows only its id.
+        // The answer to a fork or an import is not a full object: use only its id.
         if task.next_call == 0 && task.step.creates_container() {
             let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
             let path = path.and_then(Json::as_str).unwrap_or_default().trim_start_matches('/');
-            if is_same_path(path, &self.container.path)
+            if paths_are_equal(path, &self.container.path)
                 && let Some(id) = answer.get("id").and_then(Json::as_u64)
             {
                 self.id.get_or_init(|| id);
@@ -381,22 +386,22 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    /// Continues with the call that puts back what a failed step had removed. Returns how the step
-    /// ends if there is none.
+    /// Continues with the call that restores the object that a failed step had removed. Returns the
+    /// outcome of the step if there is no such call, or if it was sent already.
     fn restore_after_failure(
         &self,
-        task: &mut Task,
+        task: &mut StepTask,
         outcome: StepOutcome,
         state: &RunState<'_>,
     ) -> Option<StepOutcome> {
         if let Some(failure) = task.failure.take() {
-            let undoes = task.call_at(0).is_some_and(|call| call.is_undo);
+            let is_undo = task.call_at(0).is_some_and(|call| call.is_undo);
             let why = outcome.cause().map_or_else(String::new, ToString::to_string);
             let cause = match outcome {
-                StepOutcome::Done | StepOutcome::Already if undoes => {
+                StepOutcome::Done | StepOutcome::Already if is_undo => {
                     failure.with_consequence("it was turned off again")
                 }
-                _ if undoes => {
+                _ if is_undo => {
                     failure.with_consequence(format!("turning it off again failed ({why})"))
                 }
                 StepOutcome::Done => failure.context("what was there was put back"),
@@ -423,38 +428,38 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    async fn reread_for_tasks(&self, due: Vec<Waiting>) -> FinishedWork {
+    async fn reread_for_tasks(&self, waiting: Vec<WaitingTask>) -> FinishedWork {
         let mut sections = BTreeSet::new();
-        for (_, task, _) in &due {
+        for (_, task, _) in &waiting {
             match task.step.address.section {
                 Some(section) => drop(sections.insert(section)),
                 None => sections.extend(self.container.section_names()),
             }
         }
         let reading = self.reread(&sections).await;
-        let due = due.into_iter().map(|(_, task, reason)| (task, reason));
-        FinishedWork::Reread(due.collect(), reading)
+        let tasks = waiting.into_iter().map(|(_, task, reason)| (task, reason));
+        FinishedWork::Reread(tasks.collect(), reading)
     }
 }
 
-impl Task {
+impl StepTask {
     /// Returns the call `offset` positions after the next one.
     fn call_at(&self, offset: usize) -> Option<&PlannedCall> {
-        self.step.sends.get(self.next_call + offset)
+        self.step.planned_calls.get(self.next_call + offset)
     }
 
     fn go_to_next_call(&mut self) {
         (self.next_call, self.attempt, self.is_resent) = (self.next_call + 1, 1, false);
     }
 
-    /// True if only calls that put something back remain.
-    fn is_done(&self) -> bool {
-        self.step.sends.iter().skip(self.next_call).all(PlannedCall::is_only_after_failure)
+    /// True if only recovery calls (restore or undo) remain.
+    fn has_only_recovery_calls(&self) -> bool {
+        self.step.planned_calls.iter().skip(self.next_call).all(PlannedCall::is_only_after_failure)
     }
 
-    /// True if its present call is the only one.
-    fn is_only_call(&self) -> bool {
-        self.step.sends.iter().filter(|call| !call.is_only_after_failure()).count() == 1
+    /// True if the step has only one call, apart from recovery calls.
+    fn has_single_call(&self) -> bool {
+        self.step.planned_calls.iter().filter(|call| !call.is_only_after_failure()).count() == 1
     }
 }
 
@@ -463,14 +468,14 @@ fn finish_failed(cause: Cause) -> NextAction {
 }
 
 /// Schedules the next poll for contents that were requested at `since`, `elapsed` ago.
-fn wait_for_arrival(since: Duration, elapsed: Duration) -> NextAction {
+fn schedule_arrival_poll(since: Duration, elapsed: Duration) -> NextAction {
     let due = round_up_to_second(since.saturating_add(next_poll(elapsed)));
-    NextAction::Waits(due, WaitReason::Contents { since })
+    NextAction::WaitUntil(due, WaitReason::Arrival { since })
 }
 
-/// Why a write failed in spite of a status of success: some answers report a refused part only in
-/// the body.
-fn partial_refusal(answer: &Json) -> Option<Cause> {
+/// The cause of a failed write with a success status: some answers report a refused part only in the
+/// body.
+fn partial_refusal_cause(answer: &Json) -> Option<Cause> {
     let status = answer.get("status").filter(|_| answer.get("id").is_none())?;
     (status == "error")
         .then(|| Cause::new(success_message(answer)).context("the service refused a part of it"))

@@ -1,5 +1,5 @@
-//! What comes next for a step that waits, or was answered: decided from a reading that a test makes up,
-//! so that every case can be tried. Nothing is sent.
+//! Tests of the next action of a step that waited or failed. Tests supply the readings; nothing is
+//! sent.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     api::retry::MAX_RETRIES,
     apply::{
-        REREAD_AFTER,
+        REREAD_DELAYS,
         run::{
             progress::StepProgress,
             testing::{NOW, READ_AT, reading, with_run},
@@ -16,7 +16,7 @@ use crate::{
     desired::{Container, Unlisted, testing::shop},
     kind::ImportState,
     live::{
-        Live, LiveEntries, Presence,
+        LiveContainer, LiveEntries, Presence,
         testing::{self, live_container},
     },
     observe::is_fatal,
@@ -26,9 +26,9 @@ use crate::{
     },
 };
 
-/// The first step of a section, as it starts.
-fn task(reading: &Reading) -> Task {
-    Task {
+/// The task of the first planned step, before its first call.
+fn first_task(reading: &Reading) -> StepTask {
+    StepTask {
         step: reading.plan.steps[0].clone(),
         read_time: ReadTime::default(),
         next_call: 0,
@@ -39,16 +39,15 @@ fn task(reading: &Reading) -> Task {
     }
 }
 
-/// How something stands: what is declared of it, what was there, and what may be there after its
-/// call was lost.
+/// A declaration, its live state before the call, and the possible live states after a lost answer.
 struct Case {
     container: Container,
     resend: &'static [&'static str],
-    before: Json,
-    applied: Json,
-    other: Json,
-    again: RetrySafety,
-    goes_stale: bool,
+    live_before: Json,
+    live_applied: Json,
+    live_other: Json,
+    retry_safety: RetrySafety,
+    becomes_stale: bool,
 }
 
 fn cases() -> Vec<Case> {
@@ -56,23 +55,23 @@ fn cases() -> Vec<Case> {
     let hook =
         |push: bool| json!({"id": 3, "url": "https://h", "push_events": push, "token": null});
     let description = |text: &str| json!({"settings": {"id": 1, "description": text}});
-    let case =
+    let new_case =
         |declared: Json, before: Json, applied: Json, other: Json, again: RetrySafety, stale| {
             Case {
                 container: shop(&declared, Unlisted::Report),
                 resend: &[],
-                before,
-                applied,
-                other,
-                again,
-                goes_stale: stale,
+                live_before: before,
+                live_applied: applied,
+                live_other: other,
+                retry_safety: again,
+                becomes_stale: stale,
             }
         };
-    let one = |name: &str, entry: Json| json!({name: [entry]});
+    let single_entry = |name: &str, entry: Json| json!({name: [entry]});
     let declared_hook = json!({"url": "https://h", "push_events": true});
     let declared_variable = json!({"key": "A", "environment_scope": "*", "value": "new"});
     vec![
-        case(
+        new_case(
             json!({"settings": {"description": "new"}}),
             description("old"),
             description("new"),
@@ -80,27 +79,27 @@ fn cases() -> Vec<Case> {
             RetrySafety::Same,
             false,
         ),
-        case(
-            one("variables", declared_variable.clone()),
+        new_case(
+            single_entry("variables", declared_variable.clone()),
             json!({"variables": []}),
-            one("variables", variable("new")),
-            one("variables", variable("third")),
+            single_entry("variables", variable("new")),
+            single_entry("variables", variable("third")),
             RetrySafety::Refused,
             false,
         ),
-        case(
-            one("variables", declared_variable),
-            one("variables", variable("old")),
-            one("variables", variable("new")),
-            one("variables", variable("third")),
+        new_case(
+            single_entry("variables", declared_variable),
+            single_entry("variables", variable("old")),
+            single_entry("variables", variable("new")),
+            single_entry("variables", variable("third")),
             RetrySafety::Same,
             true,
         ),
-        case(
-            one("hooks", declared_hook),
+        new_case(
+            single_entry("hooks", declared_hook),
             json!({"hooks": []}),
-            one("hooks", hook(true)),
-            one("hooks", hook(false)),
+            single_entry("hooks", hook(true)),
+            single_entry("hooks", hook(false)),
             RetrySafety::Second,
             true,
         ),
@@ -111,31 +110,31 @@ fn error(status: u16) -> ApiError {
     ApiError::answered(HOOK_CREATE.row(), status)
 }
 
-/// What a reading after a lost answer finds.
+/// The result of a reading after a lost answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Found {
+enum RereadResult {
     Applied,
     NotApplied,
     Other,
     /// The section could not be read.
-    Unread,
+    SectionUnread,
     /// The reading failed.
     Failed,
     /// The token was revoked.
-    Ended,
+    RunEnded,
 }
 
 impl Case {
-    fn reading(&self, found: Found) -> Result<Reading> {
-        let raw = match found {
-            Found::Applied => &self.applied,
-            Found::Other => &self.other,
-            Found::NotApplied | Found::Unread => &self.before,
-            Found::Failed => return Err(error(503)),
-            Found::Ended => return Err(error(401)),
+    fn reading(&self, reread: RereadResult) -> Result<Reading> {
+        let raw = match reread {
+            RereadResult::Applied => &self.live_applied,
+            RereadResult::Other => &self.live_other,
+            RereadResult::NotApplied | RereadResult::SectionUnread => &self.live_before,
+            RereadResult::Failed => return Err(error(503)),
+            RereadResult::RunEnded => return Err(error(401)),
         };
         let mut live = live_container(&self.container, raw);
-        if found == Found::Unread {
+        if reread == RereadResult::SectionUnread {
             let unread = || LiveEntries::Unreadable(Cause::new("503"));
             live.sections.values_mut().for_each(|section| *section = unread());
         }
@@ -145,96 +144,106 @@ impl Case {
 
 #[test]
 fn the_live_state_decides_after_a_lost_answer() {
-    use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
+    use RereadResult::{Applied, Failed, NotApplied, Other, RunEnded, SectionUnread};
     let since = Duration::from_millis(100_200);
     for case in cases() {
-        let before = live_container(&case.container, &case.before);
-        let first = task(&reading(&case.container, &before, case.resend));
-        let request = &first.step.sends[0].request;
+        let before = live_container(&case.container, &case.live_before);
+        let planned_task = first_task(&reading(&case.container, &before, case.resend));
+        let request = &planned_task.step.planned_calls[0].request;
         assert_eq!(
             (request.retry_safety(), request.becomes_stale()),
-            (case.again, case.goes_stale)
+            (case.retry_safety, case.becomes_stale)
         );
-        for found in [Applied, NotApplied, Other, Unread, Failed, Ended] {
-            for rereads in 1..=REREAD_AFTER.len() {
+        for reread in [Applied, NotApplied, Other, SectionUnread, Failed, RunEnded] {
+            for rereads in 1..=REREAD_DELAYS.len() {
                 for (resent, attempt) in
                     [(false, 1), (true, 2), (false, MAX_RETRIES), (false, MAX_RETRIES + 1)]
                 {
-                    let about =
-                        format!("{} {found:?} {rereads} {resent} {attempt}", first.step.address);
-                    let task = Task {
-                        step: first.step.clone(),
+                    let context = format!(
+                        "{} {reread:?} {rereads} {resent} {attempt}",
+                        planned_task.step.address
+                    );
+                    let task = StepTask {
+                        step: planned_task.step.clone(),
                         is_resent: resent,
                         attempt,
-                        ..task(&case.reading(NotApplied).unwrap())
+                        ..first_task(&case.reading(NotApplied).unwrap())
                     };
-                    let reading = case.reading(found);
-                    let wait = WaitReason::Lost { error: error(502), since, rereads };
-                    let (task, next) =
-                        with_run(&case.container, vec![first.step.clone()], &before, |run| {
-                            run.after_reading(task, wait, &reading)
-                        });
-                    let last = rereads == REREAD_AFTER.len();
-                    let again = found == NotApplied
-                        && match case.again {
-                            RetrySafety::Same => case.goes_stale && attempt <= MAX_RETRIES,
+                    let reading = case.reading(reread);
+                    let wait_reason = WaitReason::Lost { error: error(502), since, rereads };
+                    let (task, next) = with_run(
+                        &case.container,
+                        vec![planned_task.step.clone()],
+                        &before,
+                        |run| run.after_reading(task, wait_reason, &reading),
+                    );
+                    let is_last = rereads == REREAD_DELAYS.len();
+                    let may_resend = reread == NotApplied
+                        && match case.retry_safety {
+                            RetrySafety::Same => case.becomes_stale && attempt <= MAX_RETRIES,
                             RetrySafety::Refused => !resent,
-                            _ => last && !resent,
+                            _ => is_last && !resent,
                         };
                     match next {
                         Some(NextAction::Finished(StepOutcome::Done, None)) => {
-                            assert_eq!(found, Applied, "{about}");
+                            assert_eq!(reread, Applied, "{context}");
                         }
                         Some(NextAction::Finished(StepOutcome::ChangedMeanwhile(why), None)) => {
-                            assert_eq!(found, Other, "{about}");
+                            assert_eq!(reread, Other, "{context}");
                             assert!(why.message.contains("neither the old nor the new"), "{why}");
                         }
                         Some(NextAction::Finished(StepOutcome::Unknown(why), Some(_))) => {
-                            assert_eq!(found, Ended, "{about}");
+                            assert_eq!(reread, RunEnded, "{context}");
                             assert!(why.transient && why.message.contains("read back"), "{why}");
                         }
                         Some(NextAction::Finished(StepOutcome::Unknown(why), None)) => {
-                            assert!(last && matches!(found, Unread | Failed), "{about}");
+                            assert!(
+                                is_last && matches!(reread, SectionUnread | Failed),
+                                "{context}"
+                            );
                             assert!(why.transient && why.message.contains("503"), "{why}");
                         }
                         Some(NextAction::Finished(StepOutcome::Failed(why), None)) => {
-                            assert!(last && found == NotApplied && !again, "{about}");
+                            assert!(is_last && reread == NotApplied && !may_resend, "{context}");
                             assert!(why.transient, "{why}");
                         }
-                        Some(NextAction::Waits(
+                        Some(NextAction::WaitUntil(
                             due,
-                            WaitReason::Lost { since: began, rereads: taken, .. },
+                            WaitReason::Lost { since: next_since, rereads: next_rereads, .. },
                         )) => {
-                            assert!(!last && !again, "{about}");
-                            assert!(matches!(found, NotApplied | Unread | Failed), "{about}");
+                            assert!(!is_last && !may_resend, "{context}");
+                            assert!(
+                                matches!(reread, NotApplied | SectionUnread | Failed),
+                                "{context}"
+                            );
                             // Not before now, and on a whole second.
                             let expected = (since
-                                + *REREAD_AFTER.get(rereads).unwrap()
+                                + *REREAD_DELAYS.get(rereads).unwrap()
                                 + Duration::from_millis(800))
                             .max(NOW);
                             assert_eq!(
-                                (due, began, taken),
+                                (due, next_since, next_rereads),
                                 (expected, since, rereads + 1),
-                                "{about}"
+                                "{context}"
                             );
                         }
                         None => {
-                            assert!(again, "{about}");
-                            assert_eq!(task.attempt, attempt + 1, "{about}");
+                            assert!(may_resend, "{context}");
+                            assert_eq!(task.attempt, attempt + 1, "{context}");
                             assert_eq!(
                                 task.is_resent,
-                                resent || case.again != RetrySafety::Same,
-                                "{about}"
+                                resent || case.retry_safety != RetrySafety::Same,
+                                "{context}"
                             );
-                            // What it repeats, or would create a second of, is as it was read last.
-                            let read = if case.goes_stale { READ_AT } else { Duration::ZERO };
+                            // A request that goes stale is built from the last reading.
+                            let read_at = if case.becomes_stale { READ_AT } else { Duration::ZERO };
                             assert_eq!(
                                 (task.next_call, task.read_time.ended),
-                                (0, read),
-                                "{about}"
+                                (0, read_at),
+                                "{context}"
                             );
                         }
-                        _ => panic!("{about}"),
+                        _ => panic!("{context}"),
                     }
                 }
             }
@@ -242,8 +251,8 @@ fn the_live_state_decides_after_a_lost_answer() {
     }
 }
 
-/// What a step ends with, in a word and the text of its cause.
-fn ended(next: &NextAction) -> (&'static str, String, bool) {
+/// The end of a step: a word, the text of its cause, and true if it has an error.
+fn describe_end(next: &NextAction) -> (&'static str, String, bool) {
     let NextAction::Finished(outcome, error) = next else { return ("waits", String::new(), false) };
     let word = match outcome {
         StepOutcome::Done => "done",
@@ -262,108 +271,119 @@ fn ended(next: &NextAction) -> (&'static str, String, bool) {
 }
 
 impl Case {
-    fn live(&self) -> Live {
-        live_container(&self.container, &self.before)
+    fn live(&self) -> LiveContainer {
+        live_container(&self.container, &self.live_before)
     }
 
-    /// The step, before anything was sent.
-    fn first(&self) -> Task {
-        task(&reading(&self.container, &self.live(), self.resend))
+    /// The task of the first step, before its first call.
+    fn first_task(&self) -> StepTask {
+        first_task(&reading(&self.container, &self.live(), self.resend))
     }
 
-    /// What comes next for `task`, which waited for `wait`, once this was found.
-    fn after(&self, task: Task, wait: WaitReason, found: Found) -> (Task, Option<NextAction>) {
-        let reading = self.reading(found);
+    /// The next action of `task`, which waited for `wait`, after a reading with this result.
+    fn after_reading(
+        &self,
+        task: StepTask,
+        wait: WaitReason,
+        reread: RereadResult,
+    ) -> (StepTask, Option<NextAction>) {
+        let reading = self.reading(reread);
         with_run(&self.container, vec![task.step.clone()], &self.live(), |run| {
             run.after_reading(task, wait, &reading)
         })
     }
 }
 
-/// A step that somebody asked for, and of which nothing can be seen to differ.
-fn resent() -> Case {
+/// A step that resends a write-only field, so its effect is not visible.
+fn resend_case() -> Case {
     let hook =
         json!({"id": 3, "url": "https://h", "push_events": true, "alert_status": "executable"});
     let declared = json!({"hooks": [{"url": "https://h", "token": "of-the-hook"}]});
     Case {
         container: shop(&declared, Unlisted::Report),
         resend: &["**#hooks"],
-        before: json!({"hooks": [hook]}),
-        applied: json!({"hooks": [hook]}),
-        other: json!({"hooks": []}),
-        again: RetrySafety::Same,
-        goes_stale: true,
+        live_before: json!({"hooks": [hook]}),
+        live_applied: json!({"hooks": [hook]}),
+        live_other: json!({"hooks": []}),
+        retry_safety: RetrySafety::Same,
+        becomes_stale: true,
     }
 }
 
 #[test]
 fn a_write_only_field_is_resent_only_on_request() {
-    let case = resent();
+    let case = resend_case();
     let lost =
         |rereads| WaitReason::Lost { error: error(502), since: Duration::from_secs(100), rereads };
-    let (task, next) = case.after(case.first(), lost(1), Found::Applied);
+    let (task, next) = case.after_reading(case.first_task(), lost(1), RereadResult::Applied);
     assert!(next.is_none() && task.attempt == 2, "it is in the new plan");
-    // Nothing is known of the section: the next reading may show it.
-    let (_, next) = case.after(case.first(), lost(1), Found::Unread);
-    assert_eq!(ended(&next.unwrap()).0, "waits");
-    // Nobody asks for it any more: nothing can be found out.
+    // The section could not be read: the next reading may succeed.
+    let (_, next) = case.after_reading(case.first_task(), lost(1), RereadResult::SectionUnread);
+    assert_eq!(describe_end(&next.unwrap()).0, "waits");
+    // The new plan does not resend it, so the outcome is unknown.
     let case = Case { resend: &[], ..case };
-    let (_, next) = case.after(resent().first(), lost(REREAD_AFTER.len()), Found::Applied);
-    let (word, why, _) = ended(&next.unwrap());
+    let (_, next) = case.after_reading(
+        resend_case().first_task(),
+        lost(REREAD_DELAYS.len()),
+        RereadResult::Applied,
+    );
+    let (word, why, _) = describe_end(&next.unwrap());
     assert!(word == "unknown" && why.contains("does not return `token`"), "{word} {why}");
 }
 
 #[test]
 fn the_live_state_decides_after_a_null_answer() {
-    use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
+    use RereadResult::{Applied, Failed, NotApplied, Other, RunEnded, SectionUnread};
     for case in cases() {
-        for (found, word, part, ends) in [
+        for (reread, expected, expected_text, has_error) in [
             (Applied, "done", "", false),
             (NotApplied, "failed", "it saved nothing of the request", false),
             (Other, "failed", "it saved nothing of the request", false),
-            (Unread, "failed", "503", false),
+            (SectionUnread, "failed", "503", false),
             (Failed, "failed", "could not be read again", false),
-            (Ended, "failed", "could not be read again", true),
+            (RunEnded, "failed", "could not be read again", true),
         ] {
-            let (_, next) = case.after(case.first(), WaitReason::NullAnswer, found);
-            let (is, why, ended) = ended(&next.unwrap());
-            assert_eq!((is, ended), (word, ends), "{found:?} {why}");
-            assert!(why.contains(part), "{found:?} {why}");
+            let (_, next) = case.after_reading(case.first_task(), WaitReason::NullAnswer, reread);
+            let (actual, why, ended_with_error) = describe_end(&next.unwrap());
+            assert_eq!((actual, ended_with_error), (expected, has_error), "{reread:?} {why}");
+            assert!(why.contains(expected_text), "{reread:?} {why}");
         }
     }
 }
 
 #[test]
 fn a_refused_create_may_exist_already() {
-    use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
-    for case in cases().into_iter().filter(|case| case.again != RetrySafety::Same) {
+    use RereadResult::{Applied, Failed, NotApplied, Other, RunEnded, SectionUnread};
+    for case in cases().into_iter().filter(|case| case.retry_safety != RetrySafety::Same) {
         for resent in [false, true] {
-            for (found, word, ends) in [
+            for (reread, expected, has_error) in [
                 (Applied, if resent { "done" } else { "already" }, false),
                 (NotApplied, "failed", false),
                 (Other, "failed", false),
-                (Unread, "failed", false),
+                (SectionUnread, "failed", false),
                 (Failed, "failed", false),
-                (Ended, "failed", true),
+                (RunEnded, "failed", true),
             ] {
-                let task = Task { is_resent: resent, ..case.first() };
-                let (_, next) = case.after(task, WaitReason::Refused(error(409)), found);
-                let (is, why, ended) = ended(&next.unwrap());
-                assert_eq!((is, ended), (word, ends), "{found:?} {resent} {why}");
+                let task = StepTask { is_resent: resent, ..case.first_task() };
+                let (_, next) = case.after_reading(task, WaitReason::Refused(error(409)), reread);
+                let (is, why, ended) = describe_end(&next.unwrap());
+                assert_eq!((is, ended), (expected, has_error), "{reread:?} {resent} {why}");
                 assert!(is != "failed" || why.contains("409"), "{why}");
             }
         }
     }
 }
 
-/// The service puts something into what the run creates; only then it is changed to what was planned.
+/// The service may add entries to a container that the run creates; only these are updated.
 #[test]
 fn entries_made_by_the_service_in_a_new_container_are_updated() {
     let case = &cases()[1];
-    let first = case.first();
-    for (is_new, found, goes_on) in
-        [(true, Found::Other, true), (true, Found::NotApplied, false), (false, Found::Other, false)]
-    {
+    let first = case.first_task();
+    for (is_new, found, is_updated) in [
+        (true, RereadResult::Other, true),
+        (true, RereadResult::NotApplied, false),
+        (false, RereadResult::Other, false),
+    ] {
         let reading = case.reading(found);
         let (task, next) =
             with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
@@ -380,28 +400,29 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
                         NOW,
                     );
                 }
-                run.after_reading(case.first(), WaitReason::Refused(error(400)), &reading)
+                run.after_reading(case.first_task(), WaitReason::Refused(error(400)), &reading)
             });
-        assert_eq!(next.is_none(), goes_on, "{is_new} {found:?}");
-        assert_eq!(task.step.action == Action::Update, goes_on, "{is_new} {found:?}");
+        assert_eq!(next.is_none(), is_updated, "{is_new} {found:?}");
+        assert_eq!(task.step.action == Action::Update, is_updated, "{is_new} {found:?}");
     }
 }
 
-/// The answer to a fork or an import shows the id of the project, and nothing else of it.
+/// From the answer to a fork or an import, only the id of the project is used.
 #[test]
 fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
     let case = &cases()[0];
-    let live = Live::with_presence(Presence::Missing(testing::target(&case.container)), NOW);
-    let create = |next_call| Task {
+    let live =
+        LiveContainer::with_presence(Presence::Missing(testing::target(&case.container)), NOW);
+    let create = |next_call| StepTask {
         step: Step {
             address: case.container.address(),
             action: Action::Create,
-            ..case.first().step
+            ..case.first_task().step
         },
         next_call,
-        ..case.first()
+        ..case.first_task()
     };
-    let update = Task { step: Step { action: Action::Update, ..create(0).step }, ..create(0) };
+    let update = StepTask { step: Step { action: Action::Update, ..create(0).step }, ..create(0) };
     let answer = |name: &str, path: &str| json!({"id": 9, name: path});
     for (task, answer, expected) in [
         (create(0), answer("path_with_namespace", "acme/shop"), Some(9)),
@@ -412,7 +433,7 @@ fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
         (create(0), Json::Null, None),
         (create(1), answer("path_with_namespace", "acme/shop"), None),
         (update, answer("path_with_namespace", "acme/shop"), None),
-        (case.first(), answer("path_with_namespace", "acme/shop"), None),
+        (case.first_task(), answer("path_with_namespace", "acme/shop"), None),
     ] {
         let id = with_run(&case.container, vec![task.step.clone()], &live, |run| {
             run.record_response(&task, &PROJECT_FORK.request(), &answer);
@@ -424,52 +445,52 @@ fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
 
 #[test]
 fn a_step_planned_again_is_sent_only_as_shown() {
-    use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
+    use RereadResult::{Applied, Failed, NotApplied, Other, RunEnded, SectionUnread};
     for case in cases() {
-        for (found, word, ends) in [
+        for (reread, word, ends) in [
             (NotApplied, "", false),
             (Applied, "already", false),
             (Other, "changed", false),
-            (Unread, "failed", false),
+            (SectionUnread, "failed", false),
             (Failed, "failed", false),
-            (Ended, "failed", true),
+            (RunEnded, "failed", true),
         ] {
-            let (task, next) = case.after(case.first(), WaitReason::Rebuild, found);
+            let (task, next) = case.after_reading(case.first_task(), WaitReason::Rebuild, reread);
             let Some(next) = next else {
-                assert_eq!((found, task.read_time.ended), (NotApplied, READ_AT));
+                assert_eq!((reread, task.read_time.ended), (NotApplied, READ_AT));
                 continue;
             };
-            let (is, why, ended) = ended(&next);
-            assert_eq!((is, ended), (word, ends), "{found:?} {why}");
-            assert!(is != "failed" || why.contains("could not be read again"), "{why}");
+            let (actual, why, ended_with_error) = describe_end(&next);
+            assert_eq!((actual, ended_with_error), (word, ends), "{reread:?} {why}");
+            assert!(actual != "failed" || why.contains("could not be read again"), "{why}");
         }
     }
 }
 
-/// A step of the same run may have done a part of it; somebody else may not.
+/// Another step of the same run may have done a part of the step; another user may not.
 #[test]
 fn a_step_partly_done_by_this_run_is_rebuilt() {
-    let both = json!({"settings": {"description": "new", "merge_method": "ff"}});
-    let container = shop(&both, Unlisted::Report);
+    let sections = json!({"settings": {"description": "new", "merge_method": "ff"}});
+    let container = shop(&sections, Unlisted::Report);
     let live = |description: &str| {
         live_container(
             &container,
             &json!({"settings": {"description": description, "merge_method": "merge"}}),
         )
     };
-    let first = task(&reading(&container, &live("old"), &[]));
+    let first = first_task(&reading(&container, &live("old"), &[]));
     for is_affected in [false, true] {
         let reading = Ok(reading(&container, &live("new"), &[]));
-        let task = Task {
+        let task = StepTask {
             step: first.step.clone(),
             may_have_changed: is_affected,
-            ..task(reading.as_ref().unwrap())
+            ..first_task(reading.as_ref().unwrap())
         };
         let (task, next) = with_run(&container, vec![first.step.clone()], &live("old"), |run| {
             run.after_reading(task, WaitReason::Rebuild, &reading)
         });
         assert_eq!(next.is_none(), is_affected);
-        let fields: Vec<_> = task.step.sends[0].request.names().collect();
+        let fields: Vec<_> = task.step.planned_calls[0].request.body_names().collect();
         assert_eq!(fields.len(), if is_affected { 1 } else { 2 }, "{fields:?}");
     }
 }
@@ -478,7 +499,7 @@ fn a_step_partly_done_by_this_run_is_rebuilt() {
 fn waiting_steps_end_with_the_run() {
     let case = &cases()[0];
     let since = Duration::from_secs(100);
-    for (wait, next_call, word, part) in [
+    for (wait, next_call, expected, expected_text) in [
         (
             WaitReason::Lost { error: error(502), since, rereads: 1 },
             0,
@@ -486,50 +507,50 @@ fn waiting_steps_end_with_the_run() {
             "the run ended before this could be read back",
         ),
         (WaitReason::Refused(error(409)), 0, "failed", "409"),
-        (WaitReason::Contents { since }, 1, "unknown", "before its contents were imported"),
+        (WaitReason::Arrival { since }, 1, "unknown", "before its contents were imported"),
         (WaitReason::NullAnswer, 0, "unknown", "`null`"),
         (WaitReason::Rebuild, 0, "not started", ""),
         (WaitReason::Rebuild, 1, "failed", "the run ended before its last call"),
     ] {
-        let first = case.first();
+        let first = case.first_task();
         let address = first.step.address.clone();
         let outcome = with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
             let mut ended =
                 RunState { progress: StepProgress::new(run.steps), ..RunState::default() };
-            run.end_waiting(vec![(NOW, Task { next_call, ..first }, wait)], &mut ended);
+            run.end_waiting(vec![(NOW, StepTask { next_call, ..first }, wait)], &mut ended);
             ended.results.remove(&address).unwrap().outcome
         });
-        let (is, why, _) = ended(&NextAction::Finished(outcome, None));
-        assert!(is == word && why.contains(part), "{is} {why}");
+        let (is, why, _) = describe_end(&NextAction::Finished(outcome, None));
+        assert!(is == expected && why.contains(expected_text), "{is} {why}");
     }
 }
 
-/// A tag's protection: removed and added anew, or put back if that fails.
-fn replaced() -> Case {
+/// A tag's protection, which is removed and created again, or restored if that fails.
+fn replacement_case() -> Case {
     let tag = |level: u8| json!({"protected_tags": [{"name": "v*", "create_access_levels": [{"id": 1, "access_level": level, "access_level_description": "x"}]}]});
     let developers = json!([{"access_level": "developer"}]);
     let declared = json!({"protected_tags": [{"name": "v*", "allowed_to_create": developers}]});
     Case {
         container: shop(&declared, Unlisted::Report),
         resend: &[],
-        before: tag(40),
-        applied: tag(30),
-        other: tag(0),
-        again: RetrySafety::Second,
-        goes_stale: true,
+        live_before: tag(40),
+        live_applied: tag(30),
+        live_other: tag(0),
+        retry_safety: RetrySafety::Second,
+        becomes_stale: true,
     }
 }
 
 #[test]
 fn each_call_of_a_replacement_has_its_own_outcome() {
-    use Found::{Applied, NotApplied, Other};
-    let case = replaced();
-    let gone = Case { before: json!({"protected_tags": []}), ..replaced() };
+    use RereadResult::{Applied, NotApplied, Other};
+    let case = replacement_case();
+    let removed_case = Case { live_before: json!({"protected_tags": []}), ..replacement_case() };
     let lost =
         |rereads| WaitReason::Lost { error: error(502), since: Duration::from_secs(100), rereads };
-    let last = REREAD_AFTER.len();
+    let last = REREAD_DELAYS.len();
     // The call, the live state, and the expected next action; "next" is the call after it.
-    for (next_call, is_gone, found, rereads, word) in [
+    for (next_call, is_removed, reread, rereads, expected) in [
         (0, false, NotApplied, 1, "waits"),
         (0, false, NotApplied, last, "again"),
         (0, true, NotApplied, 1, "next"),
@@ -540,56 +561,62 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
         (2, true, NotApplied, 1, "again"),
         (2, false, NotApplied, 1, "done"),
     ] {
-        let reading = if is_gone { gone.reading(found) } else { case.reading(found) };
-        let task = Task { next_call, ..case.first() };
-        assert_eq!(task.step.sends.len(), 3);
+        let reading = if is_removed { removed_case.reading(reread) } else { case.reading(reread) };
+        let task = StepTask { next_call, ..case.first_task() };
+        assert_eq!(task.step.planned_calls.len(), 3);
         let (task, next) =
             with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
                 run.after_reading(task, lost(rereads), &reading)
             });
-        let is = match next {
+        let actual = match next {
             None if task.next_call == next_call => "again",
             None => "next",
-            Some(next) => ended(&next).0,
+            Some(next) => describe_end(&next).0,
         };
-        assert_eq!(is, word, "{next_call} {is_gone} {found:?} {rereads}");
+        assert_eq!(actual, expected, "{next_call} {is_removed} {reread:?} {rereads}");
     }
 }
 
 #[test]
 fn a_refused_call_of_a_replacement_follows_the_live_state() {
-    use Found::{Applied, NotApplied};
-    let case = replaced();
-    for (next_call, found, word, part) in [
-        // Nothing was removed, although the service reported it.
+    use RereadResult::{Applied, NotApplied};
+    let case = replacement_case();
+    for (next_call, reread, expected, expected_text) in [
+        // Nothing was removed, although the service reported success.
         (1, NotApplied, "failed", "the old entry was not removed"),
-        // What is there by now is not this run's.
+        // The present object was not created by this run.
         (1, Applied, "failed", "400"),
         (2, Applied, "already", ""),
         (2, NotApplied, "done", ""),
     ] {
-        let (task, next) =
-            case.after(Task { next_call, ..case.first() }, WaitReason::Refused(error(400)), found);
-        let (is, why, _) = ended(&next.unwrap());
-        assert!(is == word && why.contains(part), "{next_call} {found:?}: {is} {why}");
-        assert_eq!(task.next_call == 3, found == NotApplied, "{next_call} {found:?}");
+        let (task, next) = case.after_reading(
+            StepTask { next_call, ..case.first_task() },
+            WaitReason::Refused(error(400)),
+            reread,
+        );
+        let (is, why, _) = describe_end(&next.unwrap());
+        assert!(
+            is == expected && why.contains(expected_text),
+            "{next_call} {reread:?}: {is} {why}"
+        );
+        assert_eq!(task.next_call == 3, reread == NotApplied, "{next_call} {reread:?}");
     }
 }
 
-/// How a step ends that did not succeed, and whether it puts back what it removed.
+/// A failed step restores a removed object, or undoes a switch, once.
 #[test]
 fn a_failed_step_takes_back_its_changes_once() {
     let refused = || StepOutcome::Failed(Cause::new("refused"));
     let unknown = || StepOutcome::Unknown(Cause::new("lost"));
     let failed = || Some(Cause::new("refused"));
-    let limited = json!({"hooks": [{"url": "https://h", "push_events": true, "push_events_branch_filter": "main"}]});
+    let declared = json!({"hooks": [{"url": "https://h", "push_events": true, "push_events_branch_filter": "main"}]});
     let limited = Case {
-        container: shop(&limited, Unlisted::Report),
-        before: json!({"hooks": [{"id": 3, "url": "https://h", "push_events": false, "alert_status": "executable"}]}),
-        ..resent()
+        container: shop(&declared, Unlisted::Report),
+        live_before: json!({"hooks": [{"id": 3, "url": "https://h", "push_events": false, "alert_status": "executable"}]}),
+        ..resend_case()
     };
-    let (tag, hook) = (replaced(), Case { resend: &[], ..limited });
-    for (case, next_call, earlier, outcome, word, part) in [
+    let (tag, hook) = (replacement_case(), Case { resend: &[], ..limited });
+    for (case, next_call, earlier_failure, outcome, expected, expected_text) in [
         (&tag, 1, None, refused(), "goes on", ""),
         (&tag, 0, None, refused(), "failed", "refused"),
         (&tag, 1, None, unknown(), "unknown", "lost"),
@@ -603,28 +630,31 @@ fn a_failed_step_takes_back_its_changes_once() {
         (&hook, 1, failed(), unknown(), "failed", "refused; turning it off again failed (lost)"),
     ] {
         for (is_over, has_error) in [(false, false), (true, false), (false, true)] {
-            let mut task = Task { next_call, failure: earlier.clone(), ..case.first() };
-            let taken = with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
-                if is_over {
-                    run.apply.writer.read_client().interrupt();
-                }
-                let error = has_error.then(|| error(401));
-                run.restore_after_failure(
-                    &mut task,
-                    outcome.clone(),
-                    &RunState { error, ..RunState::default() },
-                )
-            });
-            let about = format!("{next_call} {earlier:?} {outcome:?} {is_over} {has_error}");
-            match taken {
+            let mut task =
+                StepTask { next_call, failure: earlier_failure.clone(), ..case.first_task() };
+            let final_outcome =
+                with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
+                    if is_over {
+                        run.apply.writer.read_client().interrupt();
+                    }
+                    let error = has_error.then(|| error(401));
+                    run.restore_after_failure(
+                        &mut task,
+                        outcome.clone(),
+                        &RunState { error, ..RunState::default() },
+                    )
+                });
+            let about =
+                format!("{next_call} {earlier_failure:?} {outcome:?} {is_over} {has_error}");
+            match final_outcome {
                 None => {
-                    assert!(word == "goes on" && !is_over && !has_error, "{about}");
+                    assert!(expected == "goes on" && !is_over && !has_error, "{about}");
                     assert_eq!((task.next_call, task.failure), (2, failed()), "{about}");
                 }
                 Some(outcome) => {
-                    let (is, why, _) = ended(&NextAction::Finished(outcome, None));
-                    let word = if word == "goes on" { "failed" } else { word };
-                    assert!(is == word && why.contains(part), "{about}: {is} {why}");
+                    let (is, why, _) = describe_end(&NextAction::Finished(outcome, None));
+                    let expected = if expected == "goes on" { "failed" } else { expected };
+                    assert!(is == expected && why.contains(expected_text), "{about}: {is} {why}");
                 }
             }
         }
@@ -634,57 +664,71 @@ fn a_failed_step_takes_back_its_changes_once() {
 #[test]
 fn the_error_decides_after_a_failed_call() {
     let seconds = Duration::from_secs;
-    let on = |op: Op<Write>| (op.request().arg("id", 1), op.row());
-    let (edit, create) = (on(PROJECT_UPDATE), on(VARIABLE_CREATE));
-    let (removal, label) = (on(HOOK_DELETE), on(SHARE_DELETE));
-    let answered = |of: &(Request<Write>, _), status| ApiError::answered(of.1, status);
-    let unsent = |of: &(Request<Write>, _), is_stale| ApiError::not_sent(of.1, is_stale);
-    // A call, its error, at which call it is, whether it was sent again, and what comes next; "waits" for
-    // a reading at that second.
-    for (of, error, next_call, resent, word, due) in [
-        (&edit, answered(&edit, 502).with_times(Some(seconds(102)), None), 0, false, "lost", 104),
+    let call_of = |op: Op<Write>| (op.request().arg("id", 1), op.row());
+    let (edit, create) = (call_of(PROJECT_UPDATE), call_of(VARIABLE_CREATE));
+    let (removal, unshare) = (call_of(HOOK_DELETE), call_of(SHARE_DELETE));
+    let answered_error = |of: &(Request<Write>, _), status| ApiError::answered(of.1, status);
+    let unsent_error = |of: &(Request<Write>, _), is_stale| ApiError::not_sent(of.1, is_stale);
+    // A call, its error, the index of the call, true if it was resent, and the next action with the
+    // second of its reading.
+    for (call, error, next_call, resent, expected, due) in [
         (
             &edit,
-            answered(&edit, 502).with_times(Some(seconds(102)), Some(seconds(110))),
+            answered_error(&edit, 502).with_times(Some(seconds(102)), None),
+            0,
+            false,
+            "lost",
+            104,
+        ),
+        (
+            &edit,
+            answered_error(&edit, 502).with_times(Some(seconds(102)), Some(seconds(110))),
             0,
             false,
             "lost",
             110,
         ),
-        (&edit, unsent(&edit, false).with_times(Some(seconds(102)), None), 0, false, "unknown", 0),
         (
             &edit,
-            answered(&edit, 502).with_times(None, Some(seconds(110))),
+            unsent_error(&edit, false).with_times(Some(seconds(102)), None),
+            0,
+            false,
+            "unknown",
+            0,
+        ),
+        (
+            &edit,
+            answered_error(&edit, 502).with_times(None, Some(seconds(110))),
             0,
             false,
             "rebuild",
             110,
         ),
-        (&edit, unsent(&edit, true), 0, false, "rebuild", 5),
-        (&edit, unsent(&edit, false), 0, false, "not started", 0),
-        (&edit, unsent(&edit, false), 1, false, "failed", 0),
-        (&edit, unsent(&edit, false), 0, true, "failed", 0),
-        (&removal, answered(&removal, 412), 0, false, "changed", 0),
-        (&label, answered(&label, 412), 0, false, "failed", 0),
-        (&removal, answered(&removal, 403), 0, false, "failed", 0),
-        (&create, answered(&create, 400), 0, false, "refused", 103),
-        (&create, answered(&create, 409), 0, false, "refused", 103),
-        (&create, answered(&create, 422), 0, false, "refused", 103),
-        (&create, answered(&create, 403), 0, false, "failed", 0),
-        (&create, answered(&create, 401), 0, false, "failed", 0),
-        (&edit, answered(&edit, 400), 0, false, "failed", 0),
+        (&edit, unsent_error(&edit, true), 0, false, "rebuild", 5),
+        (&edit, unsent_error(&edit, false), 0, false, "not started", 0),
+        (&edit, unsent_error(&edit, false), 1, false, "failed", 0),
+        (&edit, unsent_error(&edit, false), 0, true, "failed", 0),
+        (&removal, answered_error(&removal, 412), 0, false, "changed", 0),
+        (&unshare, answered_error(&unshare, 412), 0, false, "failed", 0),
+        (&removal, answered_error(&removal, 403), 0, false, "failed", 0),
+        (&create, answered_error(&create, 400), 0, false, "refused", 103),
+        (&create, answered_error(&create, 409), 0, false, "refused", 103),
+        (&create, answered_error(&create, 422), 0, false, "refused", 103),
+        (&create, answered_error(&create, 403), 0, false, "failed", 0),
+        (&create, answered_error(&create, 401), 0, false, "failed", 0),
+        (&edit, answered_error(&edit, 400), 0, false, "failed", 0),
     ] {
         let case = &cases()[0];
-        let mut task = Task { next_call, is_resent: resent, ..case.first() };
+        let mut task = StepTask { next_call, is_resent: resent, ..case.first_task() };
         let about = format!("{error} {next_call} {resent}");
-        let ends = is_fatal(&error);
+        let is_fatal_error = is_fatal(&error);
         let next = with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
-            run.after_error(&mut task, &of.0, error.clone())
+            run.after_error(&mut task, &call.0, error.clone())
         });
-        assert_eq!(task.attempt, 1 + u32::from(word == "rebuild" && due == 110), "{about}");
+        assert_eq!(task.attempt, 1 + u32::from(expected == "rebuild" && due == 110), "{about}");
         match next {
-            NextAction::Waits(at, wait) => {
-                let is = match wait {
+            NextAction::WaitUntil(at, wait) => {
+                let actual = match wait {
                     WaitReason::Lost { since, rereads: 1, .. } => {
                         assert_eq!(since, seconds(102), "{about}");
                         "lost"
@@ -693,11 +737,11 @@ fn the_error_decides_after_a_failed_call() {
                     WaitReason::Refused(_) => "refused",
                     _ => "something else",
                 };
-                assert_eq!((is, at), (word, seconds(due)), "{about}");
+                assert_eq!((actual, at), (expected, seconds(due)), "{about}");
             }
             next => {
-                let (is, _, has_error) = ended(&next);
-                assert_eq!((is, has_error), (word, ends), "{about}");
+                let (is, _, has_error) = describe_end(&next);
+                assert_eq!((is, has_error), (expected, is_fatal_error), "{about}");
             }
         }
     }
@@ -706,9 +750,9 @@ fn the_error_decides_after_a_failed_call() {
 #[test]
 fn imported_contents_are_awaited_while_they_can_be_read() {
     let case = &cases()[0];
-    let first = case.first();
+    let first = case.first_task();
     let running = || Some(ImportState::Running);
-    for (arrival, next_call, status, word) in [
+    for (arrival, next_call, status, expected) in [
         (None, 1, None, "done"),
         (None, 0, None, "next"),
         (running(), 1, None, "waits"),
@@ -719,25 +763,28 @@ fn imported_contents_are_awaited_while_they_can_be_read() {
     ] {
         let about = format!("{arrival:?} {next_call} {status:?}");
         let mut live = case.live();
-        if let Presence::Here(_, facts) = &mut live.presence {
+        if let Presence::Existing(_, facts) = &mut live.presence {
             facts.import_state = arrival;
         }
-        let reading =
-            status.map_or_else(|| case.reading(Found::NotApplied), |status| Err(error(status)));
-        let task = Task { next_call, ..case.first() };
-        let wait = WaitReason::Contents { since: Duration::from_secs(100) };
+        let reading = status
+            .map_or_else(|| case.reading(RereadResult::NotApplied), |status| Err(error(status)));
+        let task = StepTask { next_call, ..case.first_task() };
+        let wait = WaitReason::Arrival { since: Duration::from_secs(100) };
         let (_, next) = with_run(&case.container, vec![first.step.clone()], &live, |run| {
             run.after_reading(task, wait, &reading)
         });
         match next {
-            None => assert_eq!("next", word, "{about}"),
-            Some(NextAction::Waits(due, WaitReason::Contents { since })) => {
-                // After three seconds it is looked for in two more.
-                assert_eq!((word, due, since.as_secs()), ("waits", Duration::from_secs(105), 100));
+            None => assert_eq!("next", expected, "{about}"),
+            Some(NextAction::WaitUntil(due, WaitReason::Arrival { since })) => {
+                // After three seconds, the next reading is due in two more.
+                assert_eq!(
+                    (expected, due, since.as_secs()),
+                    ("waits", Duration::from_secs(105), 100)
+                );
             }
             Some(next) => {
-                let (is, _, has_error) = ended(&next);
-                assert_eq!((is, has_error), (word, status == Some(401)), "{about}");
+                let (is, _, has_error) = describe_end(&next);
+                assert_eq!((is, has_error), (expected, status == Some(401)), "{about}");
             }
         }
     }

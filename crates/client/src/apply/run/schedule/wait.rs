@@ -3,16 +3,16 @@
 use std::{fmt::Display, time::Duration};
 
 use super::{
-    ContainerRun, FRESH_DURATION, NextAction, Reading, Task, Waiting, finish_failed,
-    round_up_to_second, wait_for_arrival,
+    ContainerRun, FRESH_DURATION, NextAction, Reading, StepTask, WaitingTask, finish_failed,
+    round_up_to_second, schedule_arrival_poll,
 };
 use crate::{
     api::{ApiError, Result, retry::MAX_RETRIES},
     apply::{
         StepOutcome,
         arrival::{self, ArrivalVerdict},
-        lost::{self, CallState, LossVerdict, LostCallHistory, REREAD_AFTER},
-        run::{NOT_REREAD, RunState, reread_failure},
+        lost::{self, CallState, LostCallAction, LostCallHistory, REREAD_DELAYS},
+        run::{REREAD_FAILURE_PREFIX, RunState, unreadable_outcome},
         step_at,
     },
     cause::Cause,
@@ -23,35 +23,35 @@ use crate::{
     text,
 };
 
-/// The status of a delete that was refused because what it removes changed.
+/// The status of a delete that was refused because its object changed.
 const PRECONDITION_FAILED: u16 = 412;
 
-/// Why a step waits.
+/// The reason why a step waits.
 pub(super) enum WaitReason {
-    /// The answer to its call was lost. `rereads` is the number of the reading that it waits for, since
-    /// its sending began.
+    /// The answer to its call was lost. `since` is the start of the sending, `rereads` the number of
+    /// the awaited reading.
     Lost { error: ApiError, since: Duration, rereads: usize },
-    /// The contents requested at this instant have not arrived.
-    Contents { since: Duration },
-    /// Its call must be built anew.
+    /// The contents that were requested at `since` have not arrived.
+    Arrival { since: Duration },
+    /// Its call must be built again from new live values.
     Rebuild,
-    /// Its call succeeded with `null` in place of the written object.
+    /// Its call was answered with success and `null` instead of the written object.
     NullAnswer,
-    /// The service refused the create, perhaps because somebody else made the same object.
+    /// The service refused the create, perhaps because the object already exists.
     Refused(ApiError),
 }
 
-/// The reading after a wait, or why it failed.
+/// The reading after a wait, or its error.
 type Reread<'r> = Result<&'r Reading, &'r ApiError>;
 
 impl ContainerRun<'_> {
-    /// The next action of a waiting step; `None` if it is to be sent.
+    /// The next action of a waiting step; `None` if its next call is to be sent.
     pub(super) fn after_reading(
         &self,
-        mut task: Task,
+        mut task: StepTask,
         reason: WaitReason,
         reading: &Result<Reading>,
-    ) -> (Task, Option<NextAction>) {
+    ) -> (StepTask, Option<NextAction>) {
         let next = match (reason, reading.as_ref()) {
             (WaitReason::Lost { error, since, rereads }, reading) => {
                 self.after_loss(&mut task, error, since, rereads, reading)
@@ -59,13 +59,13 @@ impl ContainerRun<'_> {
             (WaitReason::Refused(error), reading) => {
                 self.after_refusal(&mut task, &error, reading.ok())
             }
-            (WaitReason::Contents { since }, reading) => self.after_arrival(&task, since, reading),
+            (WaitReason::Arrival { since }, reading) => self.after_arrival(&task, since, reading),
             (WaitReason::NullAnswer, reading) => self.after_null_answer(&mut task, reading),
             (WaitReason::Rebuild, Ok(reading)) => self.rebuild(&mut task, reading),
-            (WaitReason::Rebuild, Err(error)) => finished(reread_failure(error)),
+            (WaitReason::Rebuild, Err(error)) => finish(unreadable_outcome(error)),
         };
-        let fatal = reading.as_ref().err().filter(|error| is_fatal(error));
-        match (next, fatal) {
+        let fatal_error = reading.as_ref().err().filter(|error| is_fatal(error));
+        match (next, fatal_error) {
             (Some(NextAction::Finished(outcome, None)), Some(error)) => {
                 (task, Some(NextAction::Finished(outcome, Some(error.clone()))))
             }
@@ -76,76 +76,86 @@ impl ContainerRun<'_> {
     /// The next action after a failed call.
     pub(super) fn after_error(
         &self,
-        task: &mut Task,
+        task: &mut StepTask,
         request: &Request<Write>,
         error: ApiError,
     ) -> NextAction {
-        let is_over = error.is_run_over();
-        let fatal = is_fatal(&error).then(|| error.clone());
+        let is_run_over = error.is_run_over();
+        let fatal_error = is_fatal(&error).then(|| error.clone());
         if let Some(since) = error.in_doubt_since() {
-            if is_over {
-                return NextAction::Finished(StepOutcome::Unknown(Cause::from(&error)), fatal);
+            if is_run_over {
+                return NextAction::Finished(
+                    StepOutcome::Unknown(Cause::from(&error)),
+                    fatal_error,
+                );
             }
             let retry_at = error.retry_at().unwrap_or_default();
-            let due = round_up_to_second(since.saturating_add(REREAD_AFTER[0]).max(retry_at));
-            return NextAction::Waits(due, WaitReason::Lost { error, since, rereads: 1 });
+            let due = round_up_to_second(since.saturating_add(REREAD_DELAYS[0]).max(retry_at));
+            return NextAction::WaitUntil(due, WaitReason::Lost { error, since, rereads: 1 });
         }
         if let Some(instant) = error.retry_at() {
             task.attempt += 1;
-            return NextAction::Waits(instant, WaitReason::Rebuild);
+            return NextAction::WaitUntil(instant, WaitReason::Rebuild);
         }
         if error.is_stale() {
-            let stale = task.read_time.ended.saturating_add(FRESH_DURATION);
-            return NextAction::Waits(stale.min(self.now()), WaitReason::Rebuild);
+            let stale_at = task.read_time.ended.saturating_add(FRESH_DURATION);
+            return NextAction::WaitUntil(stale_at.min(self.now()), WaitReason::Rebuild);
         }
-        let calls = task.step.sends.iter().filter(|call| !call.is_only_after_failure()).count();
-        let sent = format!("{} of {}", task.next_call, text::count(calls, "call"));
-        if is_over {
-            let cause = Cause::new(format!("the run ended after {sent}")).transient();
+        let calls =
+            task.step.planned_calls.iter().filter(|call| !call.is_only_after_failure()).count();
+        let sent_calls = format!("{} of {}", task.next_call, text::count(calls, "call"));
+        if is_run_over {
+            let cause = Cause::new(format!("the run ended after {sent_calls}")).mark_transient();
             let is_sent = task.next_call > 0 || task.is_resent;
             let outcome =
                 if is_sent { StepOutcome::Failed(cause) } else { StepOutcome::NotStarted };
-            return NextAction::Finished(outcome, fatal);
+            return NextAction::Finished(outcome, fatal_error);
         }
         if request.operation.conditional && error.status() == Some(PRECONDITION_FAILED) {
             let why = Cause::from(&error).context("it changed after it was read");
-            return NextAction::Finished(StepOutcome::ChangedMeanwhile(why), fatal);
+            return NextAction::Finished(StepOutcome::ChangedMeanwhile(why), fatal_error);
         }
         let may_exist =
             matches!(request.operation.again, RetrySafety::Refused | RetrySafety::Second)
                 && matches!(error.status(), Some(400 | 409 | 422));
-        if may_exist && fatal.is_none() {
-            return NextAction::Waits(self.now(), WaitReason::Refused(error));
+        if may_exist && fatal_error.is_none() {
+            return NextAction::WaitUntil(self.now(), WaitReason::Refused(error));
         }
-        let mut cause = self.add_remedy(Cause::from(&error), task, request);
+        let mut cause = self.add_repeat_help(Cause::from(&error), task, request);
         if task.next_call > 0 && task.failure.is_none() {
-            cause = cause.with_consequence(format!("{sent} succeeded, and stays in effect"));
+            cause = cause.with_consequence(format!("{sent_calls} succeeded, and stays in effect"));
         }
-        NextAction::Finished(StepOutcome::Failed(cause), fatal)
+        NextAction::Finished(StepOutcome::Failed(cause), fatal_error)
     }
 
-    /// Adds to `cause` what to do about a call that no later run repeats, because nothing shows
-    /// that it is missing.
-    pub(super) fn add_remedy(&self, cause: Cause, task: &Task, request: &Request<Write>) -> Cause {
-        let is_seen = task.next_call == 0 || request.body_fields().is_some();
-        if task.step.address.section.is_some() || is_seen {
+    /// Adds help to `cause` for a call that no later run repeats, because its effect is not visible.
+    pub(super) fn add_repeat_help(
+        &self,
+        cause: Cause,
+        task: &StepTask,
+        request: &Request<Write>,
+    ) -> Cause {
+        let is_visible = task.next_call == 0 || request.body_fields().is_some();
+        if task.step.address.section.is_some() || is_visible {
             return cause;
         }
         cause.help(format!("a later run does not repeat this: `{}`", request.as_command()))
     }
 
-    fn call_state(&self, task: &Task, reading: &Reading) -> CallState {
+    fn call_state(&self, task: &StepTask, reading: &Reading) -> CallState {
         let plan = reading.plan_without_resends();
         lost::call_state(self.container.scope, &task.step, task.next_call, plan)
     }
 
     /// The next action after the answer `null`: usually nothing was saved, but sometimes it was.
-    fn after_null_answer(&self, task: &mut Task, reading: Reread<'_>) -> Option<NextAction> {
+    fn after_null_answer(&self, task: &mut StepTask, reading: Reread<'_>) -> Option<NextAction> {
         let null_cause = Cause::new(NULL_ANSWER);
         Some(finish_failed(match reading.map(|reading| self.call_state(task, reading)) {
             Ok(CallState::Applied) => return self.continue_with_next(task),
             Ok(CallState::Unknown(why)) => null_cause.with_consequence(why),
-            Err(error) => null_cause.with_consequence(Cause::from(error).context(NOT_REREAD)),
+            Err(error) => {
+                null_cause.with_consequence(Cause::from(error).context(REREAD_FAILURE_PREFIX))
+            }
             Ok(_) => null_cause
                 .with_consequence("it saved nothing of the request")
                 .help("the service rejected a value without naming it"),
@@ -155,28 +165,28 @@ impl ContainerRun<'_> {
     /// The next action after a refused create: the object may exist anyway.
     fn after_refusal(
         &self,
-        task: &mut Task,
+        task: &mut StepTask,
         error: &ApiError,
         reading: Option<&Reading>,
     ) -> Option<NextAction> {
         let Some(reading) = reading else { return Some(finish_failed(Cause::from(error))) };
-        let restores = task.call_at(0).is_some_and(|call| call.is_restore);
-        let is_met = step_at(reading.plan_without_resends(), &task.step.address).is_none();
+        let is_restore = task.call_at(0).is_some_and(|call| call.is_restore);
+        let matches_manifest =
+            step_at(reading.plan_without_resends(), &task.step.address).is_none();
         match self.call_state(task, reading) {
-            // The replaced object was removed, and somebody else added it as declared.
-            CallState::Applied if restores && is_met => finished(StepOutcome::Already),
-            // The first of two sendings arrived late, and the second was superfluous. Or the object
-            // to put back was never removed.
-            CallState::Applied if task.is_resent || restores => self.continue_with_next(task),
-            // Somebody else, such as another run, made the same object first.
-            CallState::Applied if task.is_only_call() => finished(StepOutcome::Already),
-            // The object was not removed, although the service reported it: nothing to put back.
+            // The old object was removed, and somebody else added the declared one.
+            CallState::Applied if is_restore && matches_manifest => finish(StepOutcome::Already),
+            // The first of two sendings arrived late, so the second was refused. Or the object to
+            // restore was never removed.
+            CallState::Applied if task.is_resent || is_restore => self.continue_with_next(task),
+            // Somebody else, for example another run, created the same object first.
+            CallState::Applied if task.has_single_call() => finish(StepOutcome::Already),
+            // The object was not removed, although the service reported success: nothing to restore.
             CallState::Other if task.step.replaces => {
-                task.next_call = task.step.sends.len();
+                task.next_call = task.step.planned_calls.len();
                 Some(finish_failed(Cause::from(error).context("the old entry was not removed")))
             }
-            // The service itself was faster: it adds some entries to a container that this run
-            // created.
+            // The service itself may have added the entry to the new container: update it.
             _ => match self.update_of_new_entry(task, reading) {
                 Some(step) => {
                     task.step = step;
@@ -187,61 +197,60 @@ impl ContainerRun<'_> {
         }
     }
 
-    /// The step that turns an entry which the service added to a new container into the planned
-    /// one.
-    fn update_of_new_entry(&self, task: &Task, reading: &Reading) -> Option<Step> {
+    /// The step that updates an entry, which the service added to a new container, to the planned one.
+    fn update_of_new_entry(&self, task: &StepTask, reading: &Reading) -> Option<Step> {
         self.cache.borrow().created_at?;
-        let now = step_at(&reading.plan, &task.step.address)?;
-        let is_edit = now.action == Action::Update && task.step.action == Action::Create;
-        (is_edit && now.does_no_more_than(&task.step)).then(|| now.clone())
+        let new_step = step_at(&reading.plan, &task.step.address)?;
+        let is_edit = new_step.action == Action::Update && task.step.action == Action::Create;
+        (is_edit && new_step.has_changes_within(&task.step)).then(|| new_step.clone())
     }
 
     /// The next action of a step that waits for contents.
     fn after_arrival(
         &self,
-        task: &Task,
+        task: &StepTask,
         since: Duration,
         reading: Reread<'_>,
     ) -> Option<NextAction> {
-        // If nothing can be read any more, there is nothing to wait for.
-        let passed = match reading {
+        // If all further reads would fail, stop waiting.
+        let elapsed = match reading {
             Err(error) if is_fatal(error) => arrival::MAX_ARRIVAL_WAIT,
             _ => self.now().saturating_sub(since),
         };
         let cache = self.cache.borrow();
         match arrival::decide_arrival(
             reading.map(|_| &cache.live.presence).map_err(Cause::from),
-            passed,
+            elapsed,
         ) {
-            ArrivalVerdict::Next if task.is_done() => finished(StepOutcome::Done),
+            ArrivalVerdict::Next if task.has_only_recovery_calls() => finish(StepOutcome::Done),
             ArrivalVerdict::Next => None,
-            ArrivalVerdict::Reread(_) => Some(wait_for_arrival(since, passed)),
-            ArrivalVerdict::Ended(outcome) => finished(outcome),
+            ArrivalVerdict::Reread(_) => Some(schedule_arrival_poll(since, elapsed)),
+            ArrivalVerdict::Ended(outcome) => finish(outcome),
         }
     }
 
-    fn continue_with_next(&self, task: &mut Task) -> Option<NextAction> {
-        let awaits = task.call_at(0).is_some_and(|call| call.awaits_jobs);
+    fn continue_with_next(&self, task: &mut StepTask) -> Option<NextAction> {
+        let waits_for_jobs = task.call_at(0).is_some_and(|call| call.awaits_jobs);
         task.go_to_next_call();
-        if awaits {
-            return Some(wait_for_arrival(self.now(), Duration::ZERO));
+        if waits_for_jobs {
+            return Some(schedule_arrival_poll(self.now(), Duration::ZERO));
         }
-        if task.is_done() { finished(StepOutcome::Done) } else { None }
+        if task.has_only_recovery_calls() { finish(StepOutcome::Done) } else { None }
     }
 
-    /// Takes the calls of the step from the plan of `reading`.
-    fn rebuild(&self, task: &mut Task, reading: &Reading) -> Option<NextAction> {
-        let stale = self.stale_outcome(&task.step, &reading.plan, task.may_have_changed);
-        if stale.is_some() {
-            return stale.and_then(finished);
+    /// Replaces the calls of the step with those from the plan of `reading`.
+    fn rebuild(&self, task: &mut StepTask, reading: &Reading) -> Option<NextAction> {
+        let stale_outcome = self.stale_outcome(&task.step, &reading.plan, task.may_have_changed);
+        if stale_outcome.is_some() {
+            return stale_outcome.and_then(finish);
         }
-        let Some(now) = step_at(&reading.plan, &task.step.address) else {
-            return finished(StepOutcome::Already);
+        let Some(new_step) = step_at(&reading.plan, &task.step.address) else {
+            return finish(StepOutcome::Already);
         };
         // The new plan may omit calls that succeeded already.
-        let unsent = task.step.sends.len().saturating_sub(task.next_call);
-        task.next_call = now.sends.len().saturating_sub(unsent);
-        task.step.sends.clone_from(&now.sends);
+        let unsent_calls = task.step.planned_calls.len().saturating_sub(task.next_call);
+        task.next_call = new_step.planned_calls.len().saturating_sub(unsent_calls);
+        task.step.planned_calls.clone_from(&new_step.planned_calls);
         task.read_time = reading.times.read_time(task.step.address.section);
         None
     }
@@ -249,52 +258,56 @@ impl ContainerRun<'_> {
     /// The next action after a lost answer.
     fn after_loss(
         &self,
-        task: &mut Task,
+        task: &mut StepTask,
         error: ApiError,
         since: Duration,
         rereads: usize,
         reading: Reread<'_>,
     ) -> Option<NextAction> {
-        let request = task.step.sends[task.next_call].request.clone();
+        let request = task.step.planned_calls[task.next_call].request.clone();
         let state = match reading {
-            Ok(reading) => self.state_of_lost_call(task, reading),
-            Err(unread) if is_fatal(unread) => return read_back_failed(&error, unread),
-            Err(unread) => CallState::Unknown(Cause::from(unread)),
+            Ok(reading) => self.lost_call_state(task, reading),
+            Err(read_error) if is_fatal(read_error) => return finish_unknown(&error, read_error),
+            Err(read_error) => CallState::Unknown(Cause::from(read_error)),
         };
         // The client has already retried calls that do not go stale.
         let is_repeatable = request.becomes_stale() && task.attempt <= MAX_RETRIES;
         let history = LostCallHistory { rereads, is_resent: task.is_resent, is_repeatable };
-        match lost::decide(&request, state, history) {
-            LossVerdict::Next => self.continue_with_next(task),
-            LossVerdict::Resend => {
+        match lost::decide_lost_call(&request, state, history) {
+            LostCallAction::Next => self.continue_with_next(task),
+            LostCallAction::Resend => {
                 task.attempt += 1;
                 task.is_resent |= request.retry_safety() != RetrySafety::Same;
                 let reading = reading.ok().filter(|_| request.becomes_stale());
                 reading.and_then(|reading| self.rebuild(task, reading))
             }
-            LossVerdict::Reread(after) => {
-                let due = round_up_to_second(since.saturating_add(after)).max(self.now());
-                Some(NextAction::Waits(
+            LostCallAction::Reread(delay) => {
+                let due = round_up_to_second(since.saturating_add(delay)).max(self.now());
+                Some(NextAction::WaitUntil(
                     due,
                     WaitReason::Lost { error, since, rereads: rereads + 1 },
                 ))
             }
-            LossVerdict::Failed => Some(finish_failed(Cause::from(&error).transient())),
-            LossVerdict::Other => finished(StepOutcome::ChangedMeanwhile(
+            LostCallAction::Failed => Some(finish_failed(Cause::from(&error).mark_transient())),
+            LostCallAction::Other => finish(StepOutcome::ChangedMeanwhile(
                 format!("{error}; the live value is neither the old nor the new one").into(),
             )),
-            LossVerdict::Unknown(cause) => read_back_failed(&error, &cause),
+            LostCallAction::Unknown(cause) => finish_unknown(&error, &cause),
         }
     }
 
-    /// The state of a lost call according to a reading. A step that resends a field on request differs in
-    /// nothing visible, so it may be sent again.
-    fn state_of_lost_call(&self, task: &Task, reading: &Reading) -> CallState {
-        let request = &task.step.sends[task.next_call].request;
+    /// The state of a lost call according to a reading. A step that resends a write-only field leaves
+    /// no visible difference, so it may be sent again.
+    fn lost_call_state(&self, task: &StepTask, reading: &Reading) -> CallState {
+        let request = &task.step.planned_calls[task.next_call].request;
         match self.call_state(task, reading) {
             CallState::Unknown(_)
                 if request.retry_safety() == RetrySafety::Same
-                    && reading.plan.steps.iter().any(|now| task.step.is_same_change(now)) =>
+                    && reading
+                        .plan
+                        .steps
+                        .iter()
+                        .any(|new_step| task.step.is_same_change(new_step)) =>
             {
                 CallState::NotApplied
             }
@@ -303,13 +316,13 @@ impl ContainerRun<'_> {
         }
     }
 
-    /// True if the object added by a replacement has all undeclared fields from before. Somebody
-    /// else may have added it from the manifest alone.
-    fn is_fully_restored(&self, task: &Task) -> bool {
-        let adds = task.call_at(1).is_some_and(|call| call.is_restore);
+    /// True if an object that a replacement added has all undeclared fields of the old one. Somebody
+    /// else may have added it with only the declared fields.
+    fn is_fully_restored(&self, task: &StepTask) -> bool {
+        let is_addition = task.call_at(1).is_some_and(|call| call.is_restore);
         let address = &task.step.address;
         let section = address.section.and_then(|name| self.container.section(name));
-        let Some(kind) = section.map(|section| section.section).filter(|_| adds) else {
+        let Some(kind) = section.map(|section| section.kind).filter(|_| is_addition) else {
             return true;
         };
         let cache = self.cache.borrow();
@@ -318,26 +331,28 @@ impl ContainerRun<'_> {
             return true;
         };
         let mut entries = entries.iter();
-        let added =
-            entries.find(|entry| Some(&*kind.name(entry.fields.raw())) == address.entry.as_deref());
-        added.is_none_or(|added| task.step.leaves_rest_unchanged(kind, added))
+        let added_entry = entries
+            .find(|entry| Some(&*kind.entry_name(entry.fields.raw())) == address.entry.as_deref());
+        added_entry.is_none_or(|added| task.step.leaves_rest_unchanged(kind, added))
     }
 
-    /// Ends waiting steps when the run must end.
-    pub(super) fn end_waiting(&self, waiting: Vec<Waiting>, state: &mut RunState<'_>) {
+    /// Ends the waiting steps when the run ends.
+    pub(super) fn end_waiting(&self, waiting: Vec<WaitingTask>, state: &mut RunState<'_>) {
         for (_, task, reason) in waiting {
             let outcome = match reason {
                 WaitReason::Lost { error, .. } => StepOutcome::Unknown(
                     Cause::from(&error).context("the run ended before this could be read back"),
                 ),
                 WaitReason::Refused(error) => StepOutcome::Failed(Cause::from(&error)),
-                WaitReason::Contents { .. } => StepOutcome::Unknown(
-                    Cause::new("the run ended before its contents were imported").transient(),
+                WaitReason::Arrival { .. } => StepOutcome::Unknown(
+                    Cause::new("the run ended before its contents were imported").mark_transient(),
                 ),
-                WaitReason::NullAnswer => StepOutcome::Unknown(Cause::new(NULL_ANSWER).transient()),
+                WaitReason::NullAnswer => {
+                    StepOutcome::Unknown(Cause::new(NULL_ANSWER).mark_transient())
+                }
                 WaitReason::Rebuild if task.next_call == 0 => StepOutcome::NotStarted,
                 WaitReason::Rebuild => StepOutcome::Failed(
-                    Cause::new("the run ended before its last call").transient(),
+                    Cause::new("the run ended before its last call").mark_transient(),
                 ),
             };
             self.end_step(state, &task.step, outcome);
@@ -345,14 +360,14 @@ impl ContainerRun<'_> {
     }
 }
 
-/// A write that was answered without the written object.
+/// The cause of a write whose answer does not contain the written object.
 const NULL_ANSWER: &str = "the service answered with success and `null`";
 
-fn finished(outcome: StepOutcome) -> Option<NextAction> {
+fn finish(outcome: StepOutcome) -> Option<NextAction> {
     Some(NextAction::Finished(outcome, None))
 }
 
-fn read_back_failed(lost_error: &ApiError, why: &dyn Display) -> Option<NextAction> {
+fn finish_unknown(lost_error: &ApiError, why: &dyn Display) -> Option<NextAction> {
     let why = format!("{lost_error}; its effect could not be read back: {why}");
-    finished(StepOutcome::Unknown(Cause::new(why).transient()))
+    finish(StepOutcome::Unknown(Cause::new(why).mark_transient()))
 }

@@ -1,36 +1,36 @@
-//! Builds examples of correct values. They reuse those parts of the wrong value that contain no secret.
+//! Builds examples of correct values. They reuse parts of the wrong value that are not secret.
 
 use crate::{
     catalogue::{self, words},
-    kind::{Section, is_list, takes_type},
+    kind::{Section, allows_type, is_list},
     level::{AccessLevel, LEVELS},
     manifest::mask::may_be_secret,
     secret::judge,
-    text::is_name,
+    text::looks_like_name,
     value::{Json, Object},
     yaml::{Node, NodeValue, write::scalar as quoted},
 };
 
 use super::{SchemaPosition, suggest::option_texts};
 
-/// The length from which a text is not quoted in an example.
+/// The length in bytes from which a text is not quoted in an example.
 const MAX_QUOTED_LENGTH: usize = 40;
 
-/// The maximum number of fields of a mapping for which the first field is offered as a guess.
+/// The maximum number of fields of a mapping for which an example uses the first one as a guess.
 const MAX_GUESSABLE_FIELDS: usize = 6;
 
-/// Keys whose value is used as the name if a mapping is written where a name belongs.
+/// Keys whose value is the name if a mapping is written instead of a name.
 pub(super) const NAME_KEYS: [&str; 6] = ["group", "name", "path", "project", "user", "username"];
 
 /// The values of a switch.
 const SWITCH_VALUES: [&str; 2] = ["true", "false"];
 
-/// What a field that names a user expects, as in messages.
-pub(super) const USERNAME: &str = "the username";
+/// The phrase in messages for a field that names a user.
+pub(super) const USERNAME_PHRASE: &str = "the username";
 
 /// True if a value of `schema` is `true` or `false`, or perhaps `null`.
 pub(super) fn is_switch(schema: &Json) -> bool {
-    takes_type(schema, "boolean") && !takes_type(schema, "string")
+    allows_type(schema, "boolean") && !allows_type(schema, "string")
 }
 
 /// The access level for a word (also in the plural), or for a number in quotes.
@@ -60,42 +60,47 @@ pub(super) fn scalar_text(node: &Node) -> Option<String> {
 }
 
 impl<'d> SchemaPosition<'d> {
-    /// An example of an entry for a list or an entry that has the wrong type: with the identifying and
-    /// the required fields.
+    /// An example of an entry, for an entry or a list of the wrong type. It has the required fields, or
+    /// the identity if there are none.
     pub(super) fn entry_example(&self) -> Option<String> {
-        let item = if self.is_list_item { self.schema } else { self.schema.get("items")? };
-        let properties = item.get("properties")?.as_object()?;
+        let item_schema = if self.is_list_item { self.schema } else { self.schema.get("items")? };
+        let properties = item_schema.get("properties")?.as_object()?;
         let section = self.find_section_by_properties(properties);
-        let mut names = option_texts(&section.map_or(item, |of| &of.table().schema)["required"]);
-        names.extend(section.iter().flat_map(|of| of.required).map(|name| (*name).to_owned()));
+        let mut names =
+            option_texts(&section.map_or(item_schema, |kind| &kind.table().schema)["required"]);
+        names.extend(
+            section.iter().flat_map(|kind| kind.required_fields).map(|name| (*name).to_owned()),
+        );
         names.retain(|name| properties.contains_key(name));
-        let identity = section.and_then(|of| of.identity.first().copied());
+        let identity = section.and_then(|kind| kind.identity.first().copied());
         names.extend(identity.filter(|_| names.is_empty()).map(str::to_owned));
-        let (key, text) = key_and_text(self.node);
-        // A key holds the identity, which is not always the first required field.
+        let (key, text) = split_pair(self.node);
+        // A key is used only as the identity, and only if that is the first required field.
         let key = key.filter(|_| {
             identity.is_none_or(|name| names.first().is_some_and(|first_name| first_name == name))
         });
-        let text = text
-            .filter(|text| key.is_some() || parse_level(text).is_some() || !may_be_secret(item));
+        let text = text.filter(|text| {
+            key.is_some() || parse_level(text).is_some() || !may_be_secret(item_schema)
+        });
         let format_field = |name: &str, piece: &Option<String>| {
             self.format_if_valid(name, &properties[name], piece.as_deref()?)
         };
         if names.is_empty() {
-            let mut all = properties.keys();
-            let fitting =
-                all.find(|name| [&key, &text].iter().any(|of| format_field(name, of).is_some()));
-            names.push(fitting.or(properties.keys().next())?.clone());
+            let mut property_names = properties.keys();
+            let fitting_name = property_names.find(|name| {
+                [&key, &text].iter().any(|value_text| format_field(name, value_text).is_some())
+            });
+            names.push(fitting_name.or(properties.keys().next())?.clone());
         }
         let is_incomplete =
             section.is_none() && names.len() == 1 && format_field(&names[0], &text).is_none();
-        let (pair_value, is_pair) =
+        let (first_value, has_key) =
             (self.node.entries().first().map(|(_, inner)| inner), key.is_some());
         let fields = names.iter().map(|name| {
-            let nested_text = pair_value.and_then(|inner| quotable_scalar(inner.get(name)?.1));
+            let nested_text = first_value.and_then(|inner| quotable_scalar(inner.get(name)?.1));
             let key = key.as_ref().filter(|_| *name == names[0]).cloned();
-            // One text is not the value of two fields.
-            let is_for_text = is_pair || *name == names[0] || name.contains("access");
+            // A text is used for only one field, except for a level of access.
+            let is_for_text = has_key || *name == names[0] || name.contains("access");
             let pieces = [nested_text, key, text.clone().filter(|_| is_for_text)];
             let value = pieces.iter().find_map(|piece| format_field(name, piece));
             format!("{name}: {}", value.unwrap_or_else(|| value_example(&properties[name])))
@@ -104,19 +109,19 @@ impl<'d> SchemaPosition<'d> {
         Some(format!("{{{}{ellipsis}}}", fields.collect::<Vec<_>>().join(", ")))
     }
 
-    /// The section whose entries have these properties. The name alone is not enough: a seed has lists
-    /// with the names of sections but with other entries.
+    /// The section at this position, if its entries have these properties. The name alone is not enough:
+    /// a sandbox seed has lists with the names of sections but with other entries.
     fn find_section_by_properties(&self, properties: &Object) -> Option<Section> {
         if self.depth != 1 + usize::from(self.is_list_item) {
             return None;
         }
         catalogue::all_sections().find(|section| {
-            let mut needed = section.identity.iter().chain(section.required);
+            let mut needed = section.identity.iter().chain(section.required_fields);
             section.section == self.section && needed.all(|name| properties.contains_key(*name))
         })
     }
 
-    /// Formats a text from the wrong value as the value of the field `name`; `None` if it is not valid there.
+    /// Formats a text of the wrong value as the value of the field `name`; `None` if it is not valid there.
     fn format_if_valid(&self, name: &str, schema: &Json, candidate: &str) -> Option<String> {
         let (options, level) = (option_texts(&schema["enum"]), parse_level(candidate));
         if name.contains("access") {
@@ -142,14 +147,17 @@ impl<'d> SchemaPosition<'d> {
             .then(|| quoted(candidate, true))
     }
 
-    /// An example of a mapping for a scalar or a list that is written in its place.
+    /// An example of a mapping, for a scalar or list that is written instead of one.
     pub(super) fn mapping_example(&self) -> Option<String> {
         let Some(properties) = self.schema["properties"].as_object() else {
-            let first = self.schema["examples"][0].as_object()?;
-            return Some(Json::from(first.clone()).to_string().replace('"', "").replace(':', ": "));
+            let first_example = self.schema["examples"][0].as_object()?;
+            return Some(
+                Json::from(first_example.clone()).to_string().replace('"', "").replace(':', ": "),
+            );
         };
-        let first = self.node.items().first().unwrap_or(self.node);
-        let first_text = scalar_text(first).filter(|text| can_be_quoted(text)).unwrap_or_default();
+        let first_node = self.node.items().first().unwrap_or(self.node);
+        let first_text =
+            scalar_text(first_node).filter(|text| can_be_quoted(text)).unwrap_or_default();
         let format_for =
             |name: &str| self.format_if_valid(name, properties.get(name)?, &first_text);
         // Fields whose names the enclosing mapping has too, such as sections of a document, come first.
@@ -170,15 +178,15 @@ impl<'d> SchemaPosition<'d> {
         Some(format!("{{{name}: {value}}}"))
     }
 
-    /// True if the schema marks secret values. The schemas of manifests and of `undrift.yaml` do.
+    /// True if the schema marks secret values, as those of manifests, `undrift.yaml` and descriptions do.
     fn marks_secrets(&self) -> bool {
         ["kind", "version", "section"].iter().any(|key| self.root["properties"].get(key).is_some())
     }
 
-    /// An example of a list of texts for a text or a mapping that is written in its place.
+    /// An example of a list of texts, for a text or mapping that is written instead of one.
     pub(super) fn list_example(&self) -> Option<String> {
         let items = self.schema.get("items").filter(|items| items.get("properties").is_none())?;
-        let is_shown = self.marks_secrets() && !may_be_secret(items);
+        let may_quote_items = self.marks_secrets() && !may_be_secret(items);
         let texts: Vec<&str> = match &self.node.data {
             NodeValue::Text(text) => {
                 let inner = text.trim_matches(['(', ')', '<', '>', '[', ']']);
@@ -198,15 +206,15 @@ impl<'d> SchemaPosition<'d> {
         let is_safe = texts.iter().all(|text| {
             (1..MAX_QUOTED_LENGTH).contains(&text.len()) && judge::find_credential(text).is_none()
         });
-        let is_quotable = is_shown && !texts.is_empty() && is_safe;
+        let is_quotable = may_quote_items && !texts.is_empty() && is_safe;
         let texts = texts.into_iter().map(|text| quoted(text, true));
         is_quotable.then(|| format!("[{}]", texts.collect::<Vec<_>>().join(", ")))
     }
 }
 
-/// The key and the text of a pair that is written instead of an entry: `alice` and `maintainer` of
-/// `alice: maintainer`. `users: {alice: {...}}` is no such pair.
-fn key_and_text(node: &Node) -> (Option<String>, Option<String>) {
+/// Splits a pair that is written instead of an entry into key and text: `alice: maintainer` into
+/// `alice` and `maintainer`. `users: {alice: {...}}` is not such a pair.
+fn split_pair(node: &Node) -> (Option<String>, Option<String>) {
     let NodeValue::Map(entries) = &node.data else {
         return (None, quotable_scalar(node).map(|text| text.trim_start_matches('@').to_owned()));
     };
@@ -217,7 +225,7 @@ fn key_and_text(node: &Node) -> (Option<String>, Option<String>) {
     });
     let is_unusable =
         matches!(value.data, NodeValue::List(_) | NodeValue::Bool(_)) || has_nested_mapping;
-    let is_key = !is_unusable && is_name(&key.name.replace('/', "."));
+    let is_key = !is_unusable && looks_like_name(&key.name.replace('/', "."));
     (is_key.then(|| key.name.clone()), quotable_scalar(value))
 }
 
@@ -238,8 +246,8 @@ pub(super) fn can_be_quoted(text: &str) -> bool {
 /// An example of a field's value.
 pub(super) fn value_example(schema: &Json) -> String {
     let options = schema["enum"].as_array().and_then(|options| options.first());
-    let first = schema["examples"].as_array().and_then(|examples| examples.first());
-    match first.or(options) {
+    let first_example = schema["examples"].as_array().and_then(|examples| examples.first());
+    match first_example.or(options) {
         Some(Json::String(text)) if !text.contains(": ") => quoted(text, true),
         Some(Json::Number(number)) => number.to_string(),
         Some(Json::Array(rows)) if rows.iter().all(Json::is_object) => {

@@ -1,8 +1,8 @@
 //! Guesses the meaning of an unknown key, and of a value that its field does not accept.
 //!
-//! The candidates for a key are the fields that are not written yet: by what they are also called, by their
-//! spelling and by what an entry still needs. A key that is known elsewhere in the document is there more likely.
-//! A value may be another word, in another unit, or have characters that the field does not take.
+//! The candidates for a key are the fields that are not written yet. They are compared by aliases, by
+//! spelling, and by what an entry still needs. If other parts of the document have the key, these are
+//! more likely. A value may be a synonym, have another unit, or have characters that the field refuses.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use crate::{
     yaml::{MappingKey, Node, NodeValue, write::scalar as quoted},
 };
 
-/// Units in which a field counts, and how many of them are in others, by how these begin.
+/// Units of fields, each with the factors of other units by their first letters.
 const UNITS: [(&str, &[(&str, f64)]); 5] = [
     ("in seconds", &[("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)]),
     ("in minutes", &[("m", 1.0), ("h", 60.0), ("d", 1440.0)]),
@@ -32,27 +32,27 @@ const UNITS: [(&str, &[(&str, f64)]); 5] = [
     ("from 0 to 1", &[("%", 0.01)]),
 ];
 
-/// Words that invert the meaning of a switch, and words that permit something.
+/// Words in names of switches that forbid something, and words that permit something.
 const NEGATION_WORDS: &str =
     "block deny disable disabled disallow forbid no prevent reject without";
 const PERMISSION_WORDS: &str = "allow can enable enabled";
 
-/// The most names that a hint offers for one.
+/// The maximum number of suggested names for one unknown key.
 const MAX_LIKELY_NAMES: usize = 4;
 
-/// The maximum number of places for one name in a help text.
-const MAX_HOMES: usize = 3;
+/// The maximum number of places that a help text lists for one name.
+const MAX_PLACES: usize = 3;
 
 impl<'d> SchemaPosition<'d> {
-    /// Words for a key that its mapping does not have.
-    pub(super) fn word_for_key(&self, name: &str) -> Option<String> {
+    /// The text of the placeholder `name` for an unknown key.
+    pub(super) fn unknown_key_placeholder(&self, name: &str) -> Option<String> {
         match name {
             "open" => {
                 let unwritten = self.unwritten_names();
                 let has_field = unwritten.iter().any(|name| !words::ENTRY_KEYS.contains(name));
                 (has_field && unwritten.len() <= MAX_LISTED_NAMES).then(|| alternatives(&unwritten))
             }
-            "twin" => self.find_twin(),
+            "twin" => self.find_synonym(),
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
                 let is_section = self.current_names().contains(&section);
@@ -65,8 +65,9 @@ impl<'d> SchemaPosition<'d> {
             }),
             "inner_fields" => {
                 let fields = self.current_names();
-                let inside = self.inner_entries().iter();
-                let guesses = inside.filter_map(|(key, _)| self.guess_field(&key.name, &fields));
+                let inner_entries = self.inner_entries().iter();
+                let guesses =
+                    inner_entries.filter_map(|(key, _)| self.guess_field(&key.name, &fields));
                 let guesses: Vec<_> = guesses.collect();
                 (!guesses.is_empty()).then(|| list_names(&guesses))
             }
@@ -77,9 +78,10 @@ impl<'d> SchemaPosition<'d> {
             "shape" => {
                 let [only] = self.likely_names()[..] else { return None };
                 let (key, node) = self.node.get(self.subject)?;
-                let spot = self.child_named(key, node, only);
-                let is_open = Field::from_schema(spot.schema).secrecy() == Secrecy::Open;
-                spot.suggest_correction()
+                let position = self.child_named(key, node, only);
+                let is_open = Field::from_schema(position.schema).secrecy() == Secrecy::Open;
+                position
+                    .suggest_correction()
                     .filter(|_| is_open && matches!(node.data, NodeValue::List(_)))
             }
             "opposite" => {
@@ -87,19 +89,19 @@ impl<'d> SchemaPosition<'d> {
                 let value = self.value?.to_json().as_bool()?;
                 is_opposite(self.subject, only).then(|| format!("{only}: {}", !value))
             }
-            "homes" => Some(self.other_homes().join(" or ")).filter(|homes| !homes.is_empty()),
+            "homes" => Some(self.other_places().join(" or ")).filter(|places| !places.is_empty()),
             "setting" => {
                 let settings = self.root["properties"]["settings"]["properties"].as_object();
                 let settings = settings.filter(|_| self.key.is_none())?;
                 nearest(self.subject, settings.keys().map(String::as_str)).map(str::to_owned)
             }
-            name => self.word_of_section(name),
+            name => self.word_from_section(name),
         }
     }
 
-    /// Words that the section gives.
-    fn word_of_section(&self, name: &str) -> Option<String> {
-        let section = catalogue::all_sections().find(|of| of.section == self.section)?;
+    /// The text of the placeholder `name` that depends on the section.
+    fn word_from_section(&self, name: &str) -> Option<String> {
+        let section = catalogue::all_sections().find(|kind| kind.section == self.section)?;
         let mut keys = self.node.entries().iter().map(|(key, _)| &*key.name);
         match name {
             "removable" => section.is_removable().then(|| self.section.clone()),
@@ -110,27 +112,29 @@ impl<'d> SchemaPosition<'d> {
                 (!is_written).then(|| identity.to_owned())
             }
             "by_place" => {
-                let (only, field) = words::suggest_by_position(section, &mut keys)?;
-                (only == self.subject && self.nearest_name().is_none()).then(|| field.to_owned())
+                let (unknown_key, field) = words::suggest_by_position(section, &mut keys)?;
+                (unknown_key == self.subject && self.nearest_name().is_none())
+                    .then(|| field.to_owned())
             }
             _ => None,
         }
     }
 
-    /// The written field that has the unknown key as another name.
-    fn find_twin(&self) -> Option<String> {
+    /// The written field of which the unknown key is an alias.
+    fn find_synonym(&self) -> Option<String> {
         let mut names = self.node.entries().iter().map(|(key, _)| &*key.name);
-        let twin = names.find(|name| {
+        let synonym = names.find(|name| {
             words::aliases(&self.schema["properties"][name]).any(|alias| alias == self.subject)
         });
-        twin.map(str::to_owned)
+        synonym.map(str::to_owned)
     }
 
-    /// The fields that are not written yet: a hint must not lead to one that is.
+    /// The fields that are not written yet. A hint must not suggest a field that is already written.
     fn unwritten_names(&self) -> Vec<&str> {
-        let written: BTreeSet<_> = self.node.entries().iter().map(|(key, _)| &*key.name).collect();
+        let written_keys: BTreeSet<_> =
+            self.node.entries().iter().map(|(key, _)| &*key.name).collect();
         let mut names = self.current_names();
-        names.retain(|name| !written.contains(name));
+        names.retain(|name| !written_keys.contains(name));
         names
     }
 
@@ -139,27 +143,29 @@ impl<'d> SchemaPosition<'d> {
     }
 
     fn likely_names(&self) -> Vec<&str> {
-        // A key next to all sections does not mean a field of an entry.
-        let homes = self.other_homes();
-        let homes = homes.iter().filter(|home| self.depth > 0 || !home.starts_with("in an entry"));
-        match (self.nearest_name(), homes.count()) {
+        // At the top of a document, fields of entries are ignored.
+        let places = self.other_places();
+        let nearby_places =
+            places.iter().filter(|place| self.depth > 0 || !place.starts_with("in an entry"));
+        match (self.nearest_name(), nearby_places.count()) {
             (Some(near), _) => vec![near],
             (None, 1 | 2) => Vec::new(),
             (None, _) => {
-                let open = self.unwritten_names();
-                let mut names = likely_candidates(self.subject, &open);
+                let unwritten = self.unwritten_names();
+                let mut names = likely_candidates(self.subject, &unwritten);
                 if names.is_empty() {
-                    let name = without_words(self.subject, NEGATION_WORDS);
-                    names = likely_candidates(&without_words(&name, PERMISSION_WORDS), &open);
+                    let name = remove_words(self.subject, NEGATION_WORDS);
+                    names = likely_candidates(&remove_words(&name, PERMISSION_WORDS), &unwritten);
                 }
-                names.retain(|name| self.can_take_value(name));
+                names.retain(|name| self.accepts_written_value(name));
                 names
             }
         }
     }
 
-    /// True if `field` may take what is written: no single value has several parts, and only a switch is on or off.
-    fn can_take_value(&self, field: &str) -> bool {
+    /// True if `field` may accept the written value: a list needs a list or mapping, and `true` or `false`
+    /// needs a switch or an enumeration.
+    fn accepts_written_value(&self, field: &str) -> bool {
         let schema = &self.schema["properties"][field];
         match self.value.map(|value| &value.data) {
             Some(NodeValue::List(_)) => schema["properties"].is_object() || is_list(schema),
@@ -168,8 +174,8 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// Other places of the document that have the name.
-    fn other_homes(&self) -> Vec<String> {
+    /// Other places of the document where the key is known.
+    fn other_places(&self) -> Vec<String> {
         // `unlisted` and `match` are no sections, although they have fields of such names.
         let is_section = self.key.is_none_or(|key| !["unlisted", "match"].contains(&&*key.name));
         if !is_section {
@@ -189,15 +195,15 @@ impl<'d> SchemaPosition<'d> {
         let mut sections = catalogue::all_sections();
         let is_in_object =
             sections.any(|section| section.section == self.section && section.is_in_object());
-        find_homes(self.subject, self.root, self.depth > 0 && !is_in_object)
+        find_key_places(self.subject, self.root, self.depth > 0 && !is_in_object)
     }
 
-    /// The mapping that is written below the name.
+    /// The entries of the mapping below the unknown key.
     pub(super) fn inner_entries(&self) -> &'d [(MappingKey, Node)] {
         self.value.map_or(&[], Node::entries)
     }
 
-    /// The only one of `fields` that `name` may be, may mean or may be misspelt for.
+    /// The field of `fields` that `name` is, is an alias of, or most likely misspells.
     pub(super) fn guess_field<'k>(&self, name: &str, fields: &[&'k str]) -> Option<&'k str> {
         let name = match self.find_alias(name).map(Meaning::field) {
             _ if fields.contains(&name) => name,
@@ -213,35 +219,35 @@ pub(super) fn has_property(schema: &Json, name: &str) -> bool {
     schema["properties"].get(name).is_some()
 }
 
-/// Other places of a document where a key is known, as the end of a sentence that starts with "it
-/// belongs": no other entries for what `is_within` one.
-pub(super) fn find_homes(name: &str, root: &Json, is_within: bool) -> Vec<String> {
-    // Entries may have a field of the same name, which is meant less often.
+/// The places of a document where the key `name` is known, as the end of a sentence that starts with
+/// "it belongs". If the key `is_in_entry`, fields of other entries are ignored.
+pub(super) fn find_key_places(name: &str, root: &Json, is_in_entry: bool) -> Vec<String> {
+    // A key at the top takes precedence over fields of entries with the same name.
     if has_property(root, name) {
         return vec!["at the top of the document".to_owned()];
     }
-    let mut homes = Vec::new();
+    let mut places = Vec::new();
     for (section, schema) in root["properties"].as_object().into_iter().flatten() {
         if section != "unlisted" && has_property(schema, name) {
-            homes.push(format!("below `{section}:`"));
-        } else if has_property(&schema["items"], name) && !is_within {
-            homes.push(format!("in an entry of `{section}`"));
+            places.push(format!("below `{section}:`"));
+        } else if has_property(&schema["items"], name) && !is_in_entry {
+            places.push(format!("in an entry of `{section}`"));
         }
     }
-    // Most fields are settings, and most names that sections share mean those.
-    if let Some(settings) = homes.iter().position(|home| home.contains("`settings:`")) {
-        homes = vec![homes.swap_remove(settings)];
+    // `settings` takes precedence: most names that several sections have are meant as settings.
+    if let Some(settings) = places.iter().position(|place| place.contains("`settings:`")) {
+        places = vec![places.swap_remove(settings)];
     }
-    if homes.len() > MAX_HOMES {
-        homes.truncate(MAX_HOMES);
-        homes.push("elsewhere".to_owned());
+    if places.len() > MAX_PLACES {
+        places.truncate(MAX_PLACES);
+        places.push("elsewhere".to_owned());
     }
-    homes
+    places
 }
 
 impl SchemaPosition<'_> {
-    /// Words for a value that its field does not take.
-    pub(super) fn word_for_value(&self, name: &str) -> Option<String> {
+    /// The text of the placeholder `name` for a value that its field refuses.
+    pub(super) fn refused_value_placeholder(&self, name: &str) -> Option<String> {
         let node = self.node;
         let text = node.text().unwrap_or_default();
         match name {
@@ -252,20 +258,21 @@ impl SchemaPosition<'_> {
                     words::possible_values(text).find(|word| *word != "null" && self.accepts(word));
                 option.map(|option| quoted(option, false))
             }
-            "digits" => (only_digits(text)
+            "digits" => (parse_digits(text)
                 .or_else(|| self.option_word(&["0", "1", "2", "3", "4", "5", "10"])))
-            .or_else(|| only_digits(text.split_once(" of ")?.0.split(' ').next()?)),
+            .or_else(|| parse_digits(text.split_once(" of ")?.0.split(' ').next()?)),
             "in_unit" => self.convert_units(node.text()?),
             "home_of_text" => {
                 let name = text.rsplit(['.', '/']).next()?;
-                find_homes(name, self.root, true).into_iter().next()
+                find_key_places(name, self.root, true).into_iter().next()
             }
             "near" => {
-                let near = self.match_option(self.options)?;
-                // A name that begins with a word is not that word, misspelt.
-                let has_suffix =
-                    text.strip_prefix(near).is_some_and(|rest| rest.starts_with(['/', '-']));
-                (!has_suffix).then(|| near.to_owned())
+                let similar_option = self.match_option(self.options)?;
+                // `word-x` and `word/x` are other names, not misspellings of `word`.
+                let has_suffix = text
+                    .strip_prefix(similar_option)
+                    .is_some_and(|rest| rest.starts_with(['/', '-']));
+                (!has_suffix).then(|| similar_option.to_owned())
             }
             "address" => self.address_after_guard().map(str::to_owned),
             "many" => (self.options.len() > MAX_LISTED_NAMES).then(|| alternatives(self.options)),
@@ -277,96 +284,98 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The option that the scalar means.
+    /// The option of `options` that the scalar is another word for.
     fn option_word(&self, options: &[&'static str]) -> Option<String> {
         words::find_option(&scalar_text(self.node)?, options.iter().copied()).map(str::to_owned)
     }
 
-    /// Help to replace a single word by a mapping with `field`.
-    pub(super) fn write_as_field(&self, field: &str) -> Option<String> {
+    /// Help to write a mapping with `field` instead of a single word or number.
+    pub(super) fn suggest_field_mapping(&self, field: &str) -> Option<String> {
         let is_switch = is_switch(&self.schema["properties"][field]);
         let value =
-            if is_switch { "true".to_owned() } else { only_digits(&scalar_text(self.node)?)? };
+            if is_switch { "true".to_owned() } else { parse_digits(&scalar_text(self.node)?)? };
         Some(format!("write `{{{field}: {value}}}`"))
     }
 
-    /// The number for one that is written with other units, as in `1h 30m`, and the unit of the field.
+    /// Converts a value with units, as in `1h 30m`, to the unit of the field. Returns number and unit.
     pub(super) fn convert_units(&self, text: &str) -> Option<String> {
         let description = self.schema["description"].as_str()?;
         let mut units = UNITS.iter();
         let (base, units) =
             units.find(|(base, _)| description.contains(base.trim_start_matches("in ")))?;
-        let (mut rest, mut sum) = (text.trim(), 0.0);
-        while !rest.is_empty() {
+        let (mut remaining, mut sum) = (text.trim(), 0.0);
+        while !remaining.is_empty() {
             let (count, unit) =
-                rest.split_at(rest.find(|c: char| !c.is_ascii_digit() && c != '.')?);
-            let end = unit.find(|c: char| c.is_ascii_digit()).unwrap_or(unit.len());
-            let unit_name = unit[..end].trim().to_lowercase();
+                remaining.split_at(remaining.find(|c: char| !c.is_ascii_digit() && c != '.')?);
+            let unit_end = unit.find(|c: char| c.is_ascii_digit()).unwrap_or(unit.len());
+            let unit_name = unit[..unit_end].trim().to_lowercase();
             let is_word = !unit_name.contains(' ') && !unit_name.starts_with("mo");
             let mut matching_units =
                 units.iter().filter(|(name, _)| is_word && unit_name.starts_with(name));
             sum += count.parse::<f64>().ok()? * matching_units.next()?.1;
-            rest = &unit[end..];
+            remaining = &unit[unit_end..];
         }
         Some(format!("`{sum}`: it is {base}"))
     }
 
-    /// The option of its schema that the written word means, if it takes only some.
+    /// The option of its schema that the written word most likely means, if it is not an option itself.
     pub(super) fn suggest_option(&self) -> Option<String> {
         let alternatives = self.schema["anyOf"].as_array().into_iter().flatten();
-        let options = alternatives.chain([self.schema]).flat_map(|one| option_texts(&one["enum"]));
+        let options =
+            alternatives.chain([self.schema]).flat_map(|schema| option_texts(&schema["enum"]));
         let mut options: Vec<_> = options.collect();
         if is_switch(self.schema) {
             options = ["true", "false"].map(str::to_owned).to_vec();
         }
-        let written = scalar_text(self.node)?;
-        self.match_option(&options).filter(|_| !options.contains(&written)).map(str::to_owned)
+        let written_word = scalar_text(self.node)?;
+        self.match_option(&options).filter(|_| !options.contains(&written_word)).map(str::to_owned)
     }
 
-    /// The option that the written word means.
+    /// The option that the written word most likely means.
     fn match_option<'o>(&self, options: &'o [String]) -> Option<&'o str> {
-        let written = scalar_text(self.node)?;
+        let written_word = scalar_text(self.node)?;
         let option_words = || options.iter().map(String::as_str);
-        let first = written.split([' ', '+']).next().unwrap_or_default();
-        (option_words().find(|option| parse_level(&written) == Some(option)))
-            .or_else(|| words::find_option(&written, option_words()))
-            .or_else(|| option_words().find(|option| parse_level(first) == Some(option)))
+        let first_word = written_word.split([' ', '+']).next().unwrap_or_default();
+        (option_words().find(|option| parse_level(&written_word) == Some(option)))
+            .or_else(|| words::find_option(&written_word, option_words()))
+            .or_else(|| option_words().find(|option| parse_level(first_word) == Some(option)))
             .or_else(|| {
-                option_words().find(|option| written.split([':', ' ', '(']).next() == Some(option))
+                option_words()
+                    .find(|option| written_word.split([':', ' ', '(']).next() == Some(option))
             })
             .or_else(|| {
                 // With a longer word for the unit, as in `30 days`.
-                let joined = written.replace(' ', "");
+                let joined = written_word.replace(' ', "");
                 option_words().find(|option| {
                     option.starts_with(|c: char| c.is_ascii_digit()) && joined.starts_with(option)
                 })
             })
             .or_else(|| {
-                nearest(&written, option_words())
+                nearest(&written_word, option_words())
                     .filter(|_| matches!(self.node.data, NodeValue::Text(_)))
             })
     }
 }
 
-/// True if one of the two names of switches has a word that forbids what the other one allows.
+/// True if one of two names of switches forbids what the other one permits.
 fn is_opposite(written: &str, field: &str) -> bool {
-    has_word_of(written, NEGATION_WORDS) != has_word_of(field, NEGATION_WORDS)
-        && (has_word_of(written, NEGATION_WORDS) || has_word_of(written, PERMISSION_WORDS))
+    has_any_word(written, NEGATION_WORDS) != has_any_word(field, NEGATION_WORDS)
+        && (has_any_word(written, NEGATION_WORDS) || has_any_word(written, PERMISSION_WORDS))
 }
 
 /// True if a name has one of these words.
-fn has_word_of(name: &str, words: &str) -> bool {
+fn has_any_word(name: &str, words: &str) -> bool {
     name.split('_').any(|word| words.split(' ').any(|other| other == word))
 }
 
 /// A name without these words.
-fn without_words(name: &str, words: &str) -> String {
-    let kept = name.split('_').filter(|word| !words.split(' ').any(|other| other == *word));
-    kept.collect::<Vec<_>>().join("_")
+fn remove_words(name: &str, words: &str) -> String {
+    let kept_words = name.split('_').filter(|word| !words.split(' ').any(|other| other == *word));
+    kept_words.collect::<Vec<_>>().join("_")
 }
 
-/// The digits of a number that is written with something in between.
-fn only_digits(text: &str) -> Option<String> {
+/// The digits of a number that is written with separators, as in `1_000`.
+fn parse_digits(text: &str) -> Option<String> {
     let digits = text.replace(['_', ',', '\'', ' '], "");
     digits.chars().all(|c| c.is_ascii_digit()).then_some(digits).filter(|digits| !digits.is_empty())
 }

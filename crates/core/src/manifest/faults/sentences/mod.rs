@@ -25,20 +25,21 @@ use crate::{
     field::{Field, Scope, Secrecy},
     kind::Shape,
     level::AccessLevel,
-    text::{is_name, list_names, plural},
+    text::{list_names, looks_like_name, plural},
     value::Json,
     yaml::{MappingKey, Node, NodeValue},
 };
 
-/// The most names of one mapping that are compared with each known one. No sensible mapping has
-/// more.
+/// The maximum number of names of one mapping that are compared with each field. No sensible mapping
+/// has more.
 const MAX_COMPARED_NAMES: usize = 1_000;
 
-/// Help that declares something for all projects below a group.
+/// The end of a help text: how to declare something for all projects below a group.
 const RULE_HINT: &str =
     "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
 
-/// Copies the parts of `document` with aliases corrected, and with keyed mappings turned into lists.
+/// The repaired parts of `document`: entries with an alias as key get the name of the field, and keyed
+/// mappings become lists.
 pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
     let top = SchemaPosition::new(document, root, root);
     let mut repaired_names = BTreeSet::new();
@@ -58,9 +59,10 @@ pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
     Node { data: NodeValue::Map(entries.collect()), span: document.span.clone() }
 }
 
-/// The mapping `value` of mappings as the list that the section `name` is.
+/// Converts `value`, a mapping from names to entries, to the list of the section `name`.
 fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
-    let identity = *catalogue::all_sections().find(|of| of.section == name)?.identity.first()?;
+    let identity =
+        *catalogue::all_sections().find(|kind| kind.section == name)?.identity.first()?;
     let properties = &schema["items"]["properties"];
     let items = value.entries().iter().map(|(key, inner)| {
         let NodeValue::Map(fields) = &inner.data else { return None };
@@ -72,11 +74,12 @@ fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
         if !is_entry {
             return None;
         }
-        let identified = Node { data: NodeValue::Text(key.name.clone()), span: key.span.clone() };
-        let identified =
-            (MappingKey { name: identity.to_owned(), span: key.span.clone() }, identified);
-        let identified = inner.get(identity).is_none().then_some(identified);
-        let fields = identified.into_iter().chain(fields.iter().cloned()).collect();
+        let identity_value =
+            Node { data: NodeValue::Text(key.name.clone()), span: key.span.clone() };
+        let identity_entry =
+            (MappingKey { name: identity.to_owned(), span: key.span.clone() }, identity_value);
+        let missing_identity = inner.get(identity).is_none().then_some(identity_entry);
+        let fields = missing_identity.into_iter().chain(fields.iter().cloned()).collect();
         Some(Node { data: NodeValue::Map(fields), span: inner.span.clone() })
     });
     let items: Vec<_> = items.collect::<Option<_>>()?;
@@ -84,25 +87,25 @@ fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     is_list.then(|| Node { data: NodeValue::List(items), span: value.span.clone() })
 }
 
-/// A missing required field. `schema` is that of its parent.
-pub(in crate::manifest) fn missing_field<A>(
+/// The fault of a missing required field. `schema` is the schema of its parent.
+pub(in crate::manifest) fn missing_field_fault<A>(
     property: &str,
     schema: &Json,
     at: A,
 ) -> LocatedFault<A> {
-    let texts = match property {
+    let fault_texts = match property {
         "match" => texts::MISSING_MATCH,
         "file" => texts::MISSING_FILE_FIELD,
         _ => texts::MISSING,
     };
     let field = &schema["properties"][property];
     let (about, example) = (first_sentence(field).unwrap_or_default(), value_example(field));
-    LocatedFault::new(texts, at, words![property, about, example])
+    LocatedFault::new(fault_texts, at, words![property, about, example])
 }
 
 impl SchemaPosition<'_> {
-    /// Reports `error`. Of several errors at one place only the first is reported (`is_new`), unless each has
-    /// its own message.
+    /// Reports `error`. Of several errors at one position, only the first (`is_new`) is reported, except
+    /// for unknown keys and missing fields.
     pub(super) fn report_error(
         &self,
         error: &ValidationError<'_>,
@@ -114,7 +117,7 @@ impl SchemaPosition<'_> {
         }
         if Field::from_schema(self.schema).secrecy() != Secrecy::Open {
             if is_new {
-                faults.push(self.wrong_secret());
+                faults.push(self.secret_fault());
             }
             return;
         }
@@ -125,22 +128,25 @@ impl SchemaPosition<'_> {
             return;
         }
         match error.kind() {
-            Kind::AdditionalProperties { unexpected } => self.report_unknown(unexpected, faults),
+            Kind::AdditionalProperties { unexpected } => {
+                self.report_unknown_keys(unexpected, faults);
+            }
             Kind::Required { property } => {
                 let property = property.as_str().unwrap_or_default();
                 if !self.has_another_name_for(property) {
-                    let missing = faults.push(missing_field(property, self.schema, self.span()));
+                    let missing =
+                        faults.push(missing_field_fault(property, self.schema, self.span()));
                     missing.label = self.is_list_item.then(|| "in this entry".to_owned());
                 }
             }
-            // Unknown ones among them are reported.
-            Kind::MaxProperties { .. } if self.has_unknown() => {}
-            _ if is_new && !self.has_misplaced_keys() => drop(faults.push(self.wrong_value(error))),
+            // Unknown keys are reported instead.
+            Kind::MaxProperties { .. } if self.has_unknown_keys() => {}
+            _ if is_new && !self.has_misplaced_keys() => drop(faults.push(self.value_fault(error))),
             _ => {}
         }
     }
 
-    /// The section whose fields the entry has, if it has none of its own section.
+    /// Another section whose fields the entry has, if the entry has no field of its own section.
     fn find_section_by_fields(&self) -> Option<&str> {
         let mut keys = self.node.entries().iter().map(|(key, _)| &key.name);
         let has_only_other_fields = self.is_list_item
@@ -149,45 +155,45 @@ impl SchemaPosition<'_> {
                 self.schema["properties"].get(name).is_some() || self.find_alias(name).is_some()
             });
         let section = self
-            .find_section_of(std::slice::from_ref(self.node))
+            .guess_section_by_fields(std::slice::from_ref(self.node))
             .filter(|_| has_only_other_fields)?;
-        let known_section = catalogue::all_sections().find(|of| of.section == section)?;
+        let known_section = catalogue::all_sections().find(|kind| kind.section == section)?;
         known_section.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
 
-    /// Reports the keys that the mapping does not have.
-    fn report_unknown(&self, unexpected: &[String], findings: &mut Findings) {
+    /// Reports unknown keys.
+    fn report_unknown_keys(&self, unexpected: &[String], findings: &mut Findings) {
         let mut names = unexpected.iter();
         if let Some(name) =
             names.find(|name| matches!(self.find_alias(name), Some(Meaning::Foreign(_))))
         {
-            findings.push(self.unknown_key(name));
+            findings.push(self.unknown_key_fault(name));
             return;
         }
-        let mut unknown: Vec<_> = unexpected.iter().map(String::as_str).collect();
-        if self.belongs_to_other_scope() {
-            unknown.retain(|name| self.help_for_other_scope(name).is_none());
+        let mut unknown_names: Vec<_> = unexpected.iter().map(String::as_str).collect();
+        if self.has_identity_of_other_scope() {
+            unknown_names.retain(|name| self.explain_other_scope(name).is_none());
         }
         for (key, _) in self.node.entries() {
             let misplaced = misplaced_keys(self.node, self.schema, key);
             if !misplaced.is_empty() {
-                unknown.retain(|name| !misplaced.contains(name));
+                unknown_names.retain(|name| !misplaced.contains(name));
                 let (at, keys) = (key.span.clone(), list_names(&misplaced));
                 findings.report(texts::NOT_INDENTED, at, words![key = key.name, keys]);
             }
         }
-        let shown = unknown.len().min(findings.remaining_room());
-        for name in &unknown[..shown] {
-            findings.push(self.unknown_key(name));
+        let shown_count = unknown_names.len().min(findings.remaining_count());
+        for name in &unknown_names[..shown_count] {
+            findings.push(self.unknown_key_fault(name));
         }
-        findings.count_unshown_errors(unknown.len() - shown);
+        findings.count_hidden_errors(unknown_names.len() - shown_count);
     }
 
-    fn wrong_secret(&self) -> LocatedFault {
+    fn secret_fault(&self) -> LocatedFault {
         let is_reference = Field::from_schema(self.schema).secrecy() == Secrecy::Reference;
         let (code, message) = match &self.node.data {
             NodeValue::Null => ("null", "is empty"),
-            NodeValue::Map(_) if self.is_reference_tried() => {
+            NodeValue::Map(_) if self.looks_like_reference() => {
                 ("reference", "is not a well-formed reference to a secret")
             }
             _ if is_reference => ("reference", "must be a reference to a secret"),
@@ -199,7 +205,7 @@ impl SchemaPosition<'_> {
         LocatedFault { position: at, ..self.fault("secret", code, message) }
     }
 
-    fn unknown_key(&self, name: &str) -> LocatedFault {
+    fn unknown_key_fault(&self, name: &str) -> LocatedFault {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let noun = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
         let (code, message) = match self.find_alias(name) {
@@ -207,16 +213,17 @@ impl SchemaPosition<'_> {
             Some(Meaning::Foreign(tool)) => {
                 ("unknown-field", format!("`{name}` is a key of {tool}, not of undrift"))
             }
-            // It may be anything, so that it is not quoted.
-            _ if !is_name(name) => ("unknown-field", format!("an unknown {noun}")),
+            // The key may be anything, even a secret, so it is not quoted.
+            _ if !looks_like_name(name) => ("unknown-field", format!("an unknown {noun}")),
             _ => ("unknown-field", format!("unknown {noun} `{name}`")),
         };
         let value = self.node.get(name).map(|(_, value)| value);
-        let about = SchemaPosition { subject: name, value, ..self.clone() };
-        LocatedFault { position: span, ..about.fault("field", code, message) }
+        let position = SchemaPosition { subject: name, value, ..self.clone() };
+        LocatedFault { position: span, ..position.fault("field", code, message) }
     }
 
-    /// Help for `name`, with what was written as its value where that has to change too.
+    /// Help for the key `name`, which is an alias. If its value must change too, the help contains the new
+    /// value.
     fn alias_help(&self, name: &str, alias: Meaning<'_>) -> String {
         let help = alias.help();
         let Some((key, node)) = self.node.get(name) else { return help };
@@ -226,11 +233,11 @@ impl SchemaPosition<'_> {
             return help.replace("acme/**", path);
         }
         if let Meaning::Field(field) = alias {
-            let spot = self.child_named(key, node, field);
-            if Field::from_schema(spot.schema).secrecy() != Secrecy::Open {
+            let position = self.child_named(key, node, field);
+            if Field::from_schema(position.schema).secrecy() != Secrecy::Open {
                 return help;
             }
-            return match (spot.suggest_option(), spot.suggest_correction()) {
+            return match (position.suggest_option(), position.suggest_correction()) {
                 (Some(option), _) => format!("write `{field}: {option}`"),
                 (None, Some(correction)) => format!("{help}, and {correction}"),
                 (None, None) => help,
@@ -256,8 +263,8 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The help for the value if its field does not accept it: it starts with "write", "remove" or
-    /// "put".
+    /// The help for the value if its field does not accept it, and if the help is an instruction: it starts
+    /// with "write", "remove" or "put".
     pub(super) fn suggest_correction(&self) -> Option<String> {
         let validator = jsonschema::validator_for(self.schema).ok()?;
         let json = self.node.to_json();
@@ -265,17 +272,17 @@ impl SchemaPosition<'_> {
         // Faults within a section are reported separately.
         let pointer =
             Some(error.instance_path().as_str()).filter(|at| at.is_empty() || self.depth > 1);
-        let help = self.clone().follow_pointer(pointer?)?.wrong_value(&error).help?;
+        let help = self.clone().follow_pointer(pointer?)?.value_fault(&error).help?;
         ["write ", "remove ", "put "].iter().any(|verb| help.starts_with(verb)).then_some(help)
     }
 
-    /// True if it is an empty key and what belongs to it is beside it.
+    /// True if its key is empty and keys that belong below it are next to it.
     fn has_misplaced_keys(&self) -> bool {
         let parent = self.parent.zip(self.key).filter(|_| !self.is_list_item);
         parent.is_some_and(|((node, schema), key)| !misplaced_keys(node, schema, key).is_empty())
     }
 
-    /// True if an unknown name probably means the missing `property`. That is reported once.
+    /// True if an unknown key probably means the missing `property`. Then only the unknown key is reported.
     fn has_another_name_for(&self, property: &str) -> bool {
         let fields = self.property_names();
         let mut entries = self.node.entries().iter();
@@ -297,28 +304,32 @@ impl SchemaPosition<'_> {
         })
     }
 
-    /// The scope whose documents have the section `name`, or this field of the section, if it is
-    /// not this scope.
-    fn help_for_other_scope(&self, name: &str) -> Option<String> {
+    /// Help for a section or field `name` that only documents of the other scope have.
+    fn explain_other_scope(&self, name: &str) -> Option<String> {
         let is_container = self.root["properties"].get("unlisted").is_some();
-        let mut everywhere = catalogue::all_sections().filter(|_| is_container);
+        let mut sections = catalogue::all_sections().filter(|_| is_container);
         if self.depth == 1 && self.key.is_some_and(|key| key.name == "unlisted") {
-            let list = everywhere.find(|of| of.section == name && of.shape == Shape::List);
-            if let Some(of) = list.filter(|of| of.keeps_entries()) {
-                let nouns = plural(of.noun);
+            let list =
+                sections.find(|section| section.section == name && section.shape == Shape::List);
+            if let Some(section) = list.filter(|section| section.keeps_entries()) {
+                let nouns = plural(section.noun);
                 return Some(format!(
                     "leave it out: {nouns} that no manifest lists stay unchanged"
                 ));
             }
-            let scope = list.map(|of| of.scoped_kind.scope);
+            let scope = list.map(|kind| kind.scoped_kind.scope);
             let noun = scope.or((name == PROJECTS_KEY).then_some(Scope::Group))?.noun();
             return Some(format!("only a {noun} has this: write it in the document of a {noun}"));
         }
-        let home = everywhere.find(|of| match self.depth {
-            0 => of.section == name,
-            _ => of.section == self.section && self.is_of_section() && of.spec(name).is_some(),
+        let other_kind = sections.find(|kind| match self.depth {
+            0 => kind.section == name,
+            _ => {
+                kind.section == self.section
+                    && self.is_section_or_entry()
+                    && kind.spec(name).is_some()
+            }
         })?;
-        let scope = home.scoped_kind.scope;
+        let scope = other_kind.scoped_kind.scope;
         let is_rule = self.root["properties"].get("for").is_some();
         let rule = match scope {
             Scope::Group if is_rule => "; write `for: Group` for a rule about groups",
@@ -335,56 +346,63 @@ impl SchemaPosition<'_> {
         Some(format!("only a {} has this {what}{rule}", scope.noun()))
     }
 
-    /// The scope that has the entry's first identity, a word, if this one does not.
-    fn belongs_to_other_scope(&self) -> bool {
-        let known_section = catalogue::all_sections().find(|of| of.section == self.section);
-        let name = known_section.and_then(|of| of.identity.first()).filter(|_| self.is_list_item);
-        let found = name.and_then(|name| self.node.get(name).map(|(key, node)| (name, key, node)));
-        found.is_some_and(|(name, key, node)| {
-            self.child_named(key, node, name).other_scope().is_some()
+    /// True if the identity of the entry is a word that only the other scope accepts.
+    fn has_identity_of_other_scope(&self) -> bool {
+        let known_section = catalogue::all_sections().find(|kind| kind.section == self.section);
+        let name =
+            known_section.and_then(|kind| kind.identity.first()).filter(|_| self.is_list_item);
+        let identity_entry =
+            name.and_then(|name| self.node.get(name).map(|(key, node)| (name, key, node)));
+        identity_entry.is_some_and(|(name, key, value)| {
+            self.child_named(key, value, name).other_scope().is_some()
         })
     }
 
     /// True if a key of the mapping is unknown.
-    fn has_unknown(&self) -> bool {
+    fn has_unknown_keys(&self) -> bool {
         let properties = &self.schema["properties"];
         self.node.entries().iter().any(|(key, _)| properties.get(&key.name).is_none())
     }
 
     /// True if the position is a section or one of its entries.
-    fn is_of_section(&self) -> bool {
+    fn is_section_or_entry(&self) -> bool {
         self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_list_item)
     }
 
-    /// The alias that an unknown key is.
+    /// The meaning of an unknown key, if it is an alias.
     fn find_alias(&self, name: &str) -> Option<Meaning<'_>> {
-        // A name with a list of texts may have another meaning than with other values.
-        let listed = format!("{name}[]");
+        // `NAME[]` is the alias for a key `NAME` with a list of texts.
+        let list_name = format!("{name}[]");
         let items = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
         let is_list_of_texts = !items.is_empty() && items.iter().all(|item| item.text().is_some());
-        // Terraform's names of resources are longer than those of sections.
+        // Terraform's names of resources have prefixes.
         let prefixes = ["gitlab_", "gitlab_project_", "gitlab_group_"].into_iter();
         let spellings = prefixes.filter_map(|prefix| name.strip_prefix(prefix));
         let spellings = std::iter::once(name).chain(spellings);
-        let alias = |schema, places: &[&str]| {
-            let listed = words::find_alias(places, &listed).filter(|_| is_list_of_texts);
+        let look_up = |schema, places: &[&str]| {
+            let list_alias = words::find_alias(places, &list_name).filter(|_| is_list_of_texts);
             let mut spellings = spellings.clone();
-            listed.or_else(|| spellings.find_map(|name| words::find_alias_in(schema, places, name)))
+            list_alias
+                .or_else(|| spellings.find_map(|name| words::find_alias_in(schema, places, name)))
         };
         let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
         let places = match (self.key, kind.and_then(Json::as_str)) {
             (Some(key), _) if key.name == "unlisted" => {
-                let field = alias(self.root, &[words::TOP_LEVEL]).filter(|of| of.field().is_some());
-                return alias(&Json::Null, &["unlisted"]).or(field
-                    .filter(|of| self.property_names().contains(&of.field().unwrap_or_default())));
+                let field = look_up(self.root, &[words::TOP_LEVEL])
+                    .filter(|meaning| meaning.field().is_some());
+                return look_up(&Json::Null, &["unlisted"]).or(field.filter(|meaning| {
+                    self.property_names().contains(&meaning.field().unwrap_or_default())
+                }));
             }
-            (Some(key), Some(_)) if self.is_of_section() => vec![&*key.name, words::ANY_SECTION],
+            (Some(key), Some(_)) if self.is_section_or_entry() => {
+                vec![&*key.name, words::ANY_SECTION]
+            }
             (Some(key), _) => vec![&*key.name],
             (None, Some(kind)) => vec![kind, words::TOP_LEVEL],
             (None, None) => vec![self.root["title"].as_str().unwrap_or_default()],
         };
-        // The field may be there already; then the word means something else.
-        alias(self.schema, &places).filter(|alias| match alias {
+        // If the field is written already, the key means something else.
+        look_up(self.schema, &places).filter(|alias| match alias {
             Meaning::Field(field) => {
                 self.property_names().contains(field) && self.node.get(field).is_none()
             }
@@ -393,7 +411,7 @@ impl SchemaPosition<'_> {
     }
 }
 
-/// The unknown names in `node` that belong below its empty `key`, and are indented as it is.
+/// The unknown keys of `node` that belong below its empty `key` but are not indented.
 fn misplaced_keys<'d>(node: &'d Node, schema: &Json, key: &MappingKey) -> Vec<&'d str> {
     let Some(inner_schema) = schema["properties"].get(&key.name) else { return Vec::new() };
     let takes_keys =

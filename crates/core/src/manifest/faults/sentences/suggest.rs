@@ -1,7 +1,7 @@
-//! What to write instead of something wrong: the first row of `helps.yaml` that fits.
+//! Suggests corrections for mistakes: the first row of `helps.yaml` that matches the mistake.
 //!
-//! Suggestions come from the tables of words, from names that are nearly the same, from other places of a
-//! document that have the name, and from examples. Their order in the file is how sure they are.
+//! Suggestions come from the tables of aliases, from similar names, from other places in a document
+//! where the name is allowed, and from examples. `helps.yaml` lists the most certain ones first.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -10,7 +10,9 @@ use serde::Deserialize;
 use super::{
     super::slips::Pattern,
     LocatedFault, RULE_HINT, SchemaPosition,
-    example::{NAME_KEYS, USERNAME, can_be_quoted, has_only_fields, scalar_text, value_example},
+    example::{
+        NAME_KEYS, USERNAME_PHRASE, can_be_quoted, has_only_fields, scalar_text, value_example,
+    },
 };
 use crate::{
     catalogue::{
@@ -21,7 +23,7 @@ use crate::{
     kind::{forms::CONDITION_KEYS, is_list},
     manifest::read::templates::CHANGE_KEYS,
     secret::judge,
-    text::{alternatives, is_name},
+    text::{alternatives, looks_like_name},
     value::Json,
     yaml::{self, NodeValue, write::scalar as quoted},
 };
@@ -29,67 +31,81 @@ use crate::{
 /// The maximum number of names in a help text.
 pub(super) const MAX_LISTED_NAMES: usize = 12;
 
-/// A suggestion and its conditions. An omitted condition always holds.
+/// A row of `helps.yaml`: a suggestion and its conditions. An omitted condition always holds.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct SuggestionRow {
     /// The accepted types of the field.
     want: Vec<&'static str>,
-    /// Whether it takes nothing else, except `null`.
+    /// Whether the field accepts no other type, except `null`.
     only: bool,
     /// The written value, as JSON.
     value: Pattern,
     key: Pattern,
     name: Pattern,
     text: Pattern,
-    /// The facts that must hold, and those that must not.
+    /// The facts that must be true; `not` lists the facts that must be false.
     when: Vec<&'static str>,
     not: Vec<&'static str>,
-    /// The code of the fault, if it is not the usual one.
+    /// The code of the fault, if it replaces the usual one.
     code: Option<&'static str>,
     message: Option<&'static str>,
     help: &'static str,
 }
 
-static HELPS: LazyLock<BTreeMap<&str, Vec<SuggestionRow>>> =
+static SUGGESTIONS: LazyLock<BTreeMap<&str, Vec<SuggestionRow>>> =
     LazyLock::new(|| yaml::built_in!("manifest/faults/helps"));
 
 /// A better message and help for a mistake.
 struct Suggestion {
     code: Option<&'static str>,
-    /// A better message than the usual one, and the key in the value that it is about.
+    /// The message that replaces the usual one, and the matched text. If that is a key in the value, the
+    /// fault is reported at that key.
     message: Option<(String, String)>,
     help: String,
 }
 
 impl SuggestionRow {
-    /// The suggestion for a mistake with the value `json`, if the row fits.
+    /// The suggestion of this row for a mistake with the value `json`; `None` if the row does not match.
     fn suggest(&self, position: &SchemaPosition<'_>, json: &str) -> Option<Suggestion> {
-        let is_wanted = |kind: &&str| self.want.contains(kind);
+        let is_wanted = |type_name: &&str| self.want.contains(type_name);
         let matched_text = self.value.find(json)?;
-        let is_wanted_type = (self.want.is_empty() || position.types.iter().any(is_wanted))
-            && (!self.only || position.types.iter().all(|kind| *kind == "null" || is_wanted(kind)))
-            && self.key.fits(position.key_name())
-            && self.name.fits(position.subject)
-            && self.text.fits(position.node.text().unwrap_or_default())
+        let is_match = (self.want.is_empty() || position.types.iter().any(is_wanted))
+            && (!self.only
+                || position
+                    .types
+                    .iter()
+                    .all(|type_name| *type_name == "null" || is_wanted(type_name)))
+            && self.key.is_match(position.key_name())
+            && self.name.is_match(position.subject)
+            && self.text.is_match(position.node.text().unwrap_or_default())
             && self.when.iter().all(|fact| position.fact_holds(fact))
             && !self.not.iter().any(|fact| position.fact_holds(fact));
-        let help = is_wanted_type.then(|| position.fill(self.help, matched_text)).flatten()?;
-        let message = self.message.and_then(|message| position.fill(message, matched_text));
+        let help =
+            is_match.then(|| position.fill_placeholders(self.help, matched_text)).flatten()?;
+        let message =
+            self.message.and_then(|message| position.fill_placeholders(message, matched_text));
         let message = message.map(|message| (message, matched_text.to_owned()));
         Some(Suggestion { code: self.code, message, help })
     }
 }
 
 impl<'d> SchemaPosition<'d> {
-    pub(super) fn help_from_list(&self, list: &str) -> Option<String> {
-        self.suggest(list).map(|found| found.help)
+    pub(super) fn suggest_help(&self, table_name: &str) -> Option<String> {
+        self.suggest(table_name).map(|suggestion| suggestion.help)
     }
 
-    /// The fault with `code` and `message`, unless those of the surest suggestion in `list` are better.
-    pub(super) fn fault(&self, list: &str, code: &'static str, message: String) -> LocatedFault {
+    /// The fault with `code` and `message`, and with help from the rows of `list`. The matching row may
+    /// replace code and message.
+    pub(super) fn fault(
+        &self,
+        table_name: &str,
+        code: &'static str,
+        message: String,
+    ) -> LocatedFault {
         let fault = LocatedFault::error(code, message, self.span());
-        let Some(Suggestion { code: suggested_code, message, help }) = self.suggest(list) else {
+        let Some(Suggestion { code: suggested_code, message, help }) = self.suggest(table_name)
+        else {
             return fault;
         };
         let mut fault =
@@ -102,15 +118,15 @@ impl<'d> SchemaPosition<'d> {
         fault
     }
 
-    /// The surest of the suggestions in `list`: the first that fits.
-    fn suggest(&self, list: &str) -> Option<Suggestion> {
+    /// The suggestion of the first row of `list` that matches.
+    fn suggest(&self, table_name: &str) -> Option<Suggestion> {
         let json = self.node.to_json().to_string();
-        HELPS.get(list)?.iter().find_map(|row| row.suggest(self, &json))
+        SUGGESTIONS.get(table_name)?.iter().find_map(|row| row.suggest(self, &json))
     }
 
-    /// Fills in the words of `template`, and `matched_text` for `<found>`; `None` if a word has no
-    /// value here.
-    fn fill(&self, template: &str, matched_text: &str) -> Option<String> {
+    /// Fills the placeholders of `template`; `<found>` becomes `matched_text`. `None` if a placeholder
+    /// has no value at this position.
+    fn fill_placeholders(&self, template: &str, matched_text: &str) -> Option<String> {
         let mut parts = template.split('<');
         let mut text = parts.next()?.to_owned();
         for part in parts {
@@ -118,14 +134,15 @@ impl<'d> SchemaPosition<'d> {
             text += &match name {
                 "found" if judge::may_be_secret(matched_text, Secrecy::Sensitive) => return None,
                 "found" => matched_text.to_owned(),
-                name => self.find_word(name)?,
+                name => self.placeholder_value(name)?,
             };
             text += rest;
         }
         Some(text)
     }
 
-    /// True if a fact holds, or there is such a word.
+    /// True if a fact is true at this position. The name of a placeholder is also a fact: it is true if
+    /// the placeholder has a value.
     fn fact_holds(&self, fact: &str) -> bool {
         let node = self.node;
         let (entries, key, field) =
@@ -135,7 +152,7 @@ impl<'d> SchemaPosition<'d> {
             "top" => self.depth == 1,
             "deep" => self.depth > 3,
             "nested" => self.depth > 1 && !self.is_list_item && self.key.is_some(),
-            "of_section" => self.is_of_section(),
+            "of_section" => self.is_section_or_entry(),
             "param" => self.section == "params",
             "required" => self.is_required(),
             "one" => self.schema[self.subject] == 1,
@@ -148,19 +165,19 @@ impl<'d> SchemaPosition<'d> {
             "json" => self.description().is_some_and(|about| about.contains("JSON")),
             "any_text" => self.schema.get("enum").is_none(),
             "takes_star" => self.accepts("*"),
-            "names_user" => self.describe_named_object() == Some(USERNAME),
+            "names_user" => self.describe_named_object() == Some(USERNAME_PHRASE),
             "identity_of_entry" => self.depth == 3 && self.is_identity(key),
             "item_or_identity" => self.is_list_item || self.is_identity(key),
-            "tried" => self.is_reference_tried(),
+            "tried" => self.looks_like_reference(),
             "only_projects" => self.other_scope() == Some(Scope::Project),
             "only_groups" => self.other_scope() == Some(Scope::Group),
             "has_extra" => self.property_names().contains(&"extra"),
-            fact => self.holds_of_value(fact) || self.find_word(fact).is_some(),
+            fact => self.value_fact_holds(fact) || self.placeholder_value(fact).is_some(),
         }
     }
 
-    /// True if a fact of the written value, or of the value of an unknown key, holds.
-    fn holds_of_value(&self, fact: &str) -> bool {
+    /// True if a fact about the written value, or about the value of an unknown key, is true.
+    fn value_fact_holds(&self, fact: &str) -> bool {
         let (node, entries) = (self.node, self.node.entries());
         match fact {
             "fields_of_item" => has_only_fields(node, &self.schema["items"]),
@@ -169,12 +186,14 @@ impl<'d> SchemaPosition<'d> {
                 entries.first().is_some_and(|(key, _)| key.span.start != node.span.start)
             }
             "entries_by_name" => {
-                let of = catalogue::all_sections().find(|of| of.section == self.key_name());
-                // The other fields that tell entries apart have defaults.
-                let first = of.and_then(|of| of.identity.first());
-                first.is_some_and(|first| {
+                let section =
+                    catalogue::all_sections().find(|kind| kind.section == self.key_name());
+                // The other fields of the identity have defaults.
+                let identity = section.and_then(|kind| kind.identity.first());
+                identity.is_some_and(|identity| {
                     entries.iter().all(|(_, entry)| {
-                        has_only_fields(entry, &self.schema["items"]) && entry.get(first).is_some()
+                        has_only_fields(entry, &self.schema["items"])
+                            && entry.get(identity).is_some()
                     })
                 })
             }
@@ -194,49 +213,35 @@ impl<'d> SchemaPosition<'d> {
             }
             "fields_inside" => {
                 let fields = self.current_names();
-                let inside = self.inner_entries();
-                !inside.is_empty() && inside.iter().all(|(key, _)| fields.contains(&&*key.name))
+                let inner_entries = self.inner_entries();
+                !inner_entries.is_empty()
+                    && inner_entries.iter().all(|(key, _)| fields.contains(&&*key.name))
             }
             "scalar_alias" => {
                 let target =
                     self.find_alias(self.subject).and_then(Meaning::field).unwrap_or_default();
-                let target = &self.schema["properties"][target];
-                target["properties"].is_null() && !is_list(target)
+                let target_schema = &self.schema["properties"][target];
+                target_schema["properties"].is_null() && !is_list(target_schema)
             }
             _ => false,
         }
     }
 
-    /// The text for `name` in a suggestion; nothing if there is no such thing here.
-    fn find_word(&self, name: &str) -> Option<String> {
+    /// The value of the placeholder `name`; `None` if it has no value at this position.
+    fn placeholder_value(&self, name: &str) -> Option<String> {
         let node = self.node;
         match name {
             "key" => Some(self.key_name().to_owned()),
             "variable" => Some(self.key_name().to_uppercase()),
             "what" => Some(self.name()),
-            "name" => Some(self.subject).filter(|name| is_name(name)).map(str::to_owned),
+            "name" => Some(self.subject).filter(|name| looks_like_name(name)).map(str::to_owned),
             "pattern" => Some(self.subject.to_owned()),
-            "corrected" => {
-                let text = scalar_text(node).filter(|text| can_be_quoted(text))?;
-                let spellings = [text.clone(), text.to_lowercase()];
-                let mut rows =
-                    HELPS["corrected"].iter().filter(|row| row.key.fits(self.key_name()));
-                let is_date = self.schema["format"] == "date";
-                let corrected = rows.find_map(|row| {
-                    let mut corrections = spellings
-                        .iter()
-                        .filter_map(|spelling| row.text.replace(spelling, row.help));
-                    corrections.find(|corrected| {
-                        *corrected != text
-                            && self.accepts(corrected)
-                            && (!is_date || corrected.parse::<jiff::civil::Date>().is_ok())
-                    })
-                });
-                corrected.map(|text| if is_date { text } else { quoted(&text, false) })
-            }
+            "corrected" => self.correct_text(),
             "limit" => Some(self.schema.get(self.subject)?.to_string()),
             "fields" => Some(alternatives(&self.property_names())),
-            "first" => Some(node.entries().first()?.0.name.clone()).filter(|name| is_name(name)),
+            "first" => {
+                Some(node.entries().first()?.0.name.clone()).filter(|name| looks_like_name(name))
+            }
             "kind" => Some(node.get("kind")?.1.text()?.to_lowercase()),
             "description" => self.description(),
             "names" => self.describe_named_object().map(str::to_owned),
@@ -245,9 +250,9 @@ impl<'d> SchemaPosition<'d> {
             "mapping" => self.mapping_example(),
             "list" => self.list_example(),
             "alias" => self.explain_alias(),
-            "other_scope" => self.help_for_other_scope(self.subject),
+            "other_scope" => self.explain_other_scope(self.subject),
             "by_rule" => Some(RULE_HINT.to_owned()),
-            "section_of_items" => self.find_section_of(node.items()).map(str::to_owned),
+            "section_of_items" => self.guess_section_by_fields(node.items()).map(str::to_owned),
             "signs" => self.find_separator().map(|(_, signs)| signs.to_owned()),
             "separated" => {
                 let (sign, _) = self.find_separator()?;
@@ -256,70 +261,96 @@ impl<'d> SchemaPosition<'d> {
                 examples.find(|example| example.contains(sign)).map(str::to_owned)
             }
             "change" => {
-                let names = node.entries().iter().filter(|_| is_list(self.schema));
+                let entries = node.entries().iter().filter(|_| is_list(self.schema));
                 let mut changes =
-                    names.filter_map(|(key, _)| words::find_alias(&["change"], &key.name));
+                    entries.filter_map(|(key, _)| words::find_alias(&["change"], &key.name));
                 changes.find_map(Meaning::field).map(str::to_owned)
             }
             "stray" => {
-                let (_, schema) = self.parent.filter(|_| self.is_reference_tried())?;
+                let (_, schema) = self.parent.filter(|_| self.looks_like_reference())?;
                 let mut keys = node.entries().iter().map(|(key, _)| &key.name);
                 keys.find(|key| schema["properties"].get(key).is_some()).cloned()
             }
-            name => (self.word_for_key(name).or_else(|| self.word_for_value(name)))
-                .or_else(|| self.help_from_list(name)),
+            name => (self
+                .unknown_key_placeholder(name)
+                .or_else(|| self.refused_value_placeholder(name)))
+            .or_else(|| self.suggest_help(name)),
         }
     }
 
-    /// Help for a key, or a value, that is a word for something else.
+    /// The text, quoted if necessary, with the first correction that its field accepts.
+    fn correct_text(&self) -> Option<String> {
+        let text = scalar_text(self.node).filter(|text| can_be_quoted(text))?;
+        let spellings = [text.clone(), text.to_lowercase()];
+        let mut rows =
+            SUGGESTIONS["corrected"].iter().filter(|row| row.key.is_match(self.key_name()));
+        let is_date = self.schema["format"] == "date";
+        let corrected = rows.find_map(|row| {
+            let mut corrections =
+                spellings.iter().filter_map(|spelling| row.text.replace(spelling, row.help));
+            corrections.find(|corrected| {
+                *corrected != text
+                    && self.accepts(corrected)
+                    && (!is_date || corrected.parse::<jiff::civil::Date>().is_ok())
+            })
+        });
+        corrected.map(|text| if is_date { text } else { quoted(&text, false) })
+    }
+
+    /// Help for a key or value that is an alias.
     fn explain_alias(&self) -> Option<String> {
         if self.value.is_some() {
             return Some(self.alias_help(self.subject, self.find_alias(self.subject)?));
         }
         let alias = match &self.node.data {
-            NodeValue::Map(entries) => entries.iter().find_map(|(name, value)| {
+            NodeValue::Map(entries) => entries.iter().find_map(|(key, value)| {
                 let places = [self.key_name(), "change", words::ANY_SECTION];
-                let alias = words::find_alias_in(self.schema, &places, &name.name)?;
-                let is_text = NAME_KEYS.contains(&&*name.name);
-                let is_whole = !is_text && matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
+                let alias = words::find_alias_in(self.schema, &places, &key.name)?;
+                let is_name_key = NAME_KEYS.contains(&&*key.name);
+                let is_whole =
+                    !is_name_key && matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
                 (is_whole || matches!(value.data, NodeValue::List(_))).then_some(alias)
             }),
-            NodeValue::List(items) if !items.is_empty() => self.alias_of("[...]"),
-            NodeValue::List(_) | NodeValue::Null => self.alias_of("[]"),
-            NodeValue::Number(_) if self.types.contains(&"object") => self.alias_of("count"),
-            NodeValue::Text(text) if text.contains("://") => self.alias_of("url"),
+            NodeValue::List(items) if !items.is_empty() => self.find_value_alias("[...]"),
+            NodeValue::List(_) | NodeValue::Null => self.find_value_alias("[]"),
+            NodeValue::Number(_) if self.types.contains(&"object") => {
+                self.find_value_alias("count")
+            }
+            NodeValue::Text(text) if text.contains("://") => self.find_value_alias("url"),
             _ => {
                 let word = scalar_text(self.node)?;
                 let is_list = self.types.contains(&"array") && self.entry_example().is_some();
                 let place = if is_list { "list" } else { "row" };
-                (self.alias_of(&word).filter(|_| self.depth < 4)).or_else(|| {
+                (self.find_value_alias(&word).filter(|_| self.depth < 4)).or_else(|| {
                     words::find_alias(&[place], &word).filter(|_| is_list || self.depth > 3)
                 })
             }
         }?;
         match alias {
-            Meaning::Field(field) if self.types.contains(&"object") => self.write_as_field(field),
+            Meaning::Field(field) if self.types.contains(&"object") => {
+                self.suggest_field_mapping(field)
+            }
             alias => Some(alias.help()),
         }
     }
 
-    /// True if its field takes `text`.
+    /// True if the field at this position accepts `text`.
     pub(super) fn accepts(&self, text: &str) -> bool {
         jsonschema::is_valid(self.schema, &Json::from(text))
     }
 
-    /// True if it looks like a reference to a secret.
-    pub(super) fn is_reference_tried(&self) -> bool {
+    /// True if the value looks like a reference to a secret.
+    pub(super) fn looks_like_reference(&self) -> bool {
         let mut keys = self.node.entries().iter().map(|(key, _)| key.name.to_lowercase());
         keys.any(|key| ["env", "file"].contains(&&*key))
     }
 
-    /// The alias that `word` is in the place of its value.
-    pub(super) fn alias_of(&self, word: &str) -> Option<Meaning<'_>> {
+    /// The meaning of `word` as the value of its key, if that is an alias.
+    pub(super) fn find_value_alias(&self, word: &str) -> Option<Meaning<'_>> {
         words::find_alias_in(self.schema, &[&self.key?.name], word)
     }
 
-    /// The character between the parts of the text, if it has some.
+    /// The separator that the description of the field mentions, with its name in the plural.
     fn find_separator(&self) -> Option<(char, &'static str)> {
         let description = self.description()?;
         [(',', "commas"), (' ', "blanks")]
@@ -327,7 +358,7 @@ impl<'d> SchemaPosition<'d> {
             .find(|(_, signs)| description.contains(signs))
     }
 
-    /// An example of its value, if its schema shows one.
+    /// An example of its value, if its schema has one.
     fn example(&self) -> Option<String> {
         Some(value_example(self.schema)).filter(|example| example != "..." && example != "[...]")
     }
@@ -343,7 +374,7 @@ mod tests {
 
     #[test]
     fn every_pattern_of_the_tables_can_be_compiled() {
-        let rows = HELPS.values().flatten();
+        let rows = SUGGESTIONS.values().flatten();
         let helps = rows.flat_map(|row| [&row.value, &row.key, &row.name, &row.text]);
         for pattern in helps.chain(crate::manifest::faults::slips::patterns()) {
             assert!(pattern.is_valid(), "{pattern:?}");

@@ -7,7 +7,7 @@ use jsonschema::{
 
 use super::{
     LocatedFault, SchemaPosition,
-    example::{USERNAME, has_only_fields},
+    example::{USERNAME_PHRASE, has_only_fields},
     suggest::option_texts,
 };
 use crate::{
@@ -20,10 +20,10 @@ use crate::{
 };
 
 impl SchemaPosition<'_> {
-    /// The message for a value that its field does not accept.
-    pub(super) fn wrong_value(&self, error: &ValidationError<'_>) -> LocatedFault {
+    /// The fault of a value that its field does not accept.
+    pub(super) fn value_fault(&self, error: &ValidationError<'_>) -> LocatedFault {
         match error.kind() {
-            Kind::Type { kind } => self.wrong_type(&type_names(kind)),
+            Kind::Type { kind } => self.wrong_type_fault(&type_names(kind)),
             Kind::Enum { options } => self.choice_fault(&option_texts(options)),
             Kind::Constant { expected_value } => self.choice_fault(&[plain_text(expected_value)]),
             Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } | Kind::OneOfMultipleValid { .. } => {
@@ -34,20 +34,21 @@ impl SchemaPosition<'_> {
                     Some(example) => format!("must be as in `{example}`"),
                     None => "has a form that is not allowed".to_owned(),
                 };
-                let about = SchemaPosition { subject: pattern, ..self.clone() };
-                about.fault("pattern", "pattern", format!("{} {requirement}", self.name()))
+                let position = SchemaPosition { subject: pattern, ..self.clone() };
+                position.fault("pattern", "pattern", format!("{} {requirement}", self.name()))
             }
             _ => {
                 let keyword = error.schema_path().as_str().rsplit('/').next();
-                let about = SchemaPosition { subject: keyword.unwrap_or_default(), ..self.clone() };
-                let message = (about.help_from_list("limit"))
+                let position =
+                    SchemaPosition { subject: keyword.unwrap_or_default(), ..self.clone() };
+                let message = (position.suggest_help("limit"))
                     .unwrap_or_else(|| error.masked_with("the value").to_string());
-                about.fault("value", "value", message)
+                position.fault("value", "value", message)
             }
         }
     }
 
-    fn wrong_type(&self, types: &[&str]) -> LocatedFault {
+    fn wrong_type_fault(&self, types: &[&str]) -> LocatedFault {
         let options = option_texts(&self.schema["enum"]);
         let is_scalar = matches!(self.node.data, NodeValue::Bool(_) | NodeValue::Number(_));
         if is_scalar && types == ["string"] && !options.is_empty() {
@@ -57,16 +58,16 @@ impl SchemaPosition<'_> {
         self.type_fault(types, &words.collect::<Vec<_>>())
     }
 
-    /// The message for a value that is none of these `words`, or empty.
+    /// The fault of a value that is empty, or that is none of these `words`.
     fn type_fault(&self, types: &[&str], words: &[&str]) -> LocatedFault {
-        let (name, about) = (self.name(), SchemaPosition { types, ..self.clone() });
+        let (name, position) = (self.name(), SchemaPosition { types, ..self.clone() });
         if self.node.data == NodeValue::Null {
-            return about.fault("empty", "null", format!("{name} is empty"));
+            return position.fault("empty", "null", format!("{name} is empty"));
         }
-        about.fault("type", "type", format!("{name} must be {}", words.join(" or ")))
+        position.fault("type", "type", format!("{name} must be {}", words.join(" or ")))
     }
 
-    /// True if a document requires it.
+    /// True if its parent requires the key, or if it identifies the entry.
     pub(super) fn is_required(&self) -> bool {
         let parent = self.parent.map_or(self.root, |(_, schema)| schema);
         let required = [&parent["required"], &parent["then"]["required"]];
@@ -76,14 +77,14 @@ impl SchemaPosition<'_> {
         })
     }
 
-    /// The kind of name that it holds, if it names something.
+    /// Describes the name that the value must be, if it must name an object.
     pub(super) fn describe_named_object(&self) -> Option<&'static str> {
         let list = self
             .parent
             .filter(|_| self.is_list_item)
             .map(|(_, list)| Field::from_schema(list).names);
         Field::from_schema(self.schema).names.or(list.flatten()).map(|named| match named {
-            NamedObject::User => USERNAME,
+            NamedObject::User => USERNAME_PHRASE,
             NamedObject::Runner => "the description or the id",
             NamedObject::Role => "the name of a custom role",
             NamedObject::Group | NamedObject::Project => "the full path, as in `acme/team`",
@@ -93,15 +94,15 @@ impl SchemaPosition<'_> {
     /// True if the field `name` identifies entries of its section.
     pub(super) fn is_identity(&self, name: &str) -> bool {
         catalogue::all_sections()
-            .any(|of| of.section == self.section && of.identity.contains(&name))
+            .any(|kind| kind.section == self.section && kind.identity.contains(&name))
     }
 
-    /// The section that has `items` for its entries, if this mapping has not their fields.
-    pub(super) fn find_section_of(&self, items: &[Node]) -> Option<&str> {
+    /// The section whose entries have the fields of `items`, if the schema here does not have them.
+    pub(super) fn guess_section_by_fields(&self, items: &[Node]) -> Option<&str> {
         let first = items.first().filter(|first| !has_only_fields(first, self.schema))?;
         let mut sections = self.root["properties"].as_object()?.iter();
-        let found = sections.find(|(_, section)| has_only_fields(first, &section["items"]));
-        found.map(|(name, _)| &**name)
+        let matching = sections.find(|(_, section)| has_only_fields(first, &section["items"]));
+        matching.map(|(name, _)| &**name)
     }
 
     fn choice_fault(&self, options: &[String]) -> LocatedFault {
@@ -109,38 +110,41 @@ impl SchemaPosition<'_> {
             13.. => format!("one of {} words", options.len()),
             _ => alternatives(options),
         };
-        let about = SchemaPosition { options, ..self.clone() };
-        about.fault("choice", "choice", format!("{} must be {requirement}", self.name()))
+        let position = SchemaPosition { options, ..self.clone() };
+        position.fault("choice", "choice", format!("{} must be {requirement}", self.name()))
     }
 
-    /// The other scope whose documents take this word here.
+    /// The scope whose documents accept this word here, if this scope does not.
     pub(super) fn other_scope(&self) -> Option<Scope> {
         let (word, key) = (self.node.text()?, self.key?);
         let has_option = |schema: &Json| {
-            schema["enum"].as_array().is_some_and(|options| options.iter().any(|one| one == word))
+            schema["enum"]
+                .as_array()
+                .is_some_and(|options| options.iter().any(|option| option == word))
         };
         if has_option(self.schema) || self.schema.get("enum").is_none() {
             return None;
         }
-        let mut others = catalogue::all_sections().filter(|of| of.section == self.section);
-        let other =
-            others.find(|of| of.spec(&key.name).is_some_and(|spec| has_option(&spec.schema)));
-        other.map(|of| of.scoped_kind.scope)
+        let mut same_sections =
+            catalogue::all_sections().filter(|kind| kind.section == self.section);
+        let other_kind = same_sections
+            .find(|kind| kind.spec(&key.name).is_some_and(|spec| has_option(&spec.schema)));
+        other_kind.map(|kind| kind.scoped_kind.scope)
     }
 
-    /// The address after the guard, if both are written in one text, as on the command line.
+    /// The address after the guard, if `guard` has both in one text, as on the command line.
     pub(super) fn address_after_guard(&self) -> Option<&str> {
-        let (_, at) = self.node.text()?.split_once(':')?;
-        Some(at).filter(|_| self.key.is_some_and(|key| key.name == "guard"))
+        let (_, address) = self.node.text()?.split_once(':')?;
+        Some(address).filter(|_| self.key.is_some_and(|key| key.name == "guard"))
     }
 
-    /// The message if no alternative matches: one list of what they accept.
+    /// The fault of a value that no alternative accepts. It lists what they accept.
     fn alternatives_fault(&self) -> LocatedFault {
         let choices = ["anyOf", "oneOf"].map(|keyword| self.schema[keyword].as_array());
         let (mut options, mut types) = (Vec::new(), Vec::new());
         for choice in choices.into_iter().flatten().flatten() {
             match (choice.get("enum").or_else(|| choice.get("const")), choice["type"].as_str()) {
-                // Numbers that replace words are accepted but not mentioned.
+                // Numbers are also accepted instead of words, but not mentioned.
                 (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => {
                     options.extend(option_texts(&choice["enum"]));
                 }
@@ -162,8 +166,8 @@ fn type_names(kind: &TypeKind) -> Vec<&'static str> {
     }
 }
 
-fn describe_type(kind: &str) -> &'static str {
-    match kind {
+fn describe_type(type_name: &str) -> &'static str {
+    match type_name {
         "array" => "a list",
         "boolean" => "`true` or `false`",
         "integer" => "a whole number",

@@ -1,0 +1,149 @@
+//! Compares a new plan of the container with the approved one: which steps must not be sent, because
+//! their objects changed meanwhile.
+
+use super::{ContainerRun, unreadable_outcome};
+use crate::{
+    address::Address,
+    apply::{
+        StepOutcome,
+        lost::{CallState, call_state},
+        step_at,
+    },
+    cause::Cause,
+    diff::{Action, GuardRefusal, Step},
+    plan::ContainerPlan,
+    text,
+};
+
+impl ContainerRun<'_> {
+    /// The first step whose object changed since the plan or could not be read, with its outcome.
+    pub(super) fn first_stale_step(
+        &self,
+        replanned: &ContainerPlan,
+    ) -> Option<(Address, StepOutcome)> {
+        if let Some((address, outcome)) = self.stale_container(replanned) {
+            // Report it at a planned step of its section, or else at the first step.
+            let mut steps = self.steps.iter();
+            let step = steps.find(|step| step.address.section == address.section);
+            return Some((step.unwrap_or(&self.steps[0]).address.clone(), outcome));
+        }
+        self.steps.iter().find_map(|step| {
+            Some((step.address.clone(), self.stale_outcome(step, replanned, false)?))
+        })
+    }
+
+    /// The outcome if the container as a whole changed since the plan, with the address of the
+    /// changed object.
+    fn stale_container<'p>(
+        &self,
+        replanned: &'p ContainerPlan,
+    ) -> Option<(&'p Address, StepOutcome)> {
+        if let Some(problem) = replanned.problems.first() {
+            return Some((&problem.address, changed_outcome(problem.message.clone())));
+        }
+        if let Some(incomplete) = replanned.incomplete.first() {
+            return Some((&incomplete.address, unreadable_outcome(incomplete.reason.clone())));
+        }
+        let container_step = replanned.steps.iter().find(|step| step.address.section.is_none());
+        if let Some(container_step) = container_step
+            && self.steps.iter().all(|step| step.address != container_step.address)
+        {
+            let why = "it was renamed, moved or marked for deletion";
+            return Some((&container_step.address, changed_outcome(why)));
+        }
+        // A change in a group above may already have set a field that this step sets.
+        let replaces_values_below =
+            self.apply.settings.groups.replaces_values_below(&self.container.path);
+        let refusal = replanned.refusals.iter().find(|refusal| {
+            let is_planned = step_at(replanned, &refusal.address).is_some_and(|new_step| {
+                new_step.address.entry.is_none()
+                    && self.steps.iter().any(|step| step.is_same_change(new_step))
+            });
+            !(self.plan.acknowledges(refusal) || (replaces_values_below && is_planned))
+        })?;
+        Some((&refusal.address, refusal_outcome(refusal)))
+    }
+
+    /// Returns the outcome of `step` if it must not be sent, because its object changed since the
+    /// plan and does not match its manifest. If this run `may_have_changed` the object, a part of
+    /// the step may be done already.
+    pub(super) fn stale_outcome(
+        &self,
+        step: &Step,
+        replanned: &ContainerPlan,
+        may_have_changed: bool,
+    ) -> Option<StepOutcome> {
+        if let Some(new_step) = step_at(replanned, &step.address) {
+            let may_be_partly_done = may_have_changed || step.possible.is_some();
+            if step.is_same_change(new_step) || (may_be_partly_done && new_step.is_subset_of(step))
+            {
+                return None;
+            }
+            return Some(changed_outcome("someone changed it since it was planned"));
+        }
+        if let Some(cause) = replanned.unconfirmed_cause(step) {
+            return Some(match replanned.not_compared_cause() {
+                Some(_) => StepOutcome::ChangedMeanwhile(cause),
+                None => unreadable_outcome(cause),
+            });
+        }
+        // Somebody else created the container, perhaps not as planned.
+        if step.address.section.is_none()
+            && (0..step.planned_calls.len()).any(|index| {
+                call_state(self.container.scope, step, index, replanned) != CallState::Applied
+            })
+        {
+            return Some(changed_outcome("someone created it, but not as planned"));
+        }
+        let unverifiable_fields = replanned.unverifiable_fields(step);
+        if unverifiable_fields.is_empty() {
+            return None;
+        }
+        let why = "someone changed it, and the service does not return";
+        Some(changed_outcome(format!("{why} {}", text::list_names(&unverifiable_fields))))
+    }
+    /// Returns the step of the new `plan` for the possible `step`, if it does no more than planned.
+    ///
+    /// # Errors
+    /// The outcome of the step if it is not sent.
+    pub(super) fn find_replanned(
+        &self,
+        step: &Step,
+        plan: &ContainerPlan,
+    ) -> Result<Step, StepOutcome> {
+        let replanned = step_at(plan, &step.address).and_then(|new_step| {
+            // The section was compared, so only the certain part of the step remains.
+            let is_condition_resolved = new_step.possible.is_some() && plan.has_compared(new_step);
+            if is_condition_resolved { new_step.certain.as_deref() } else { Some(new_step) }
+        });
+        let Some(replanned) = replanned else {
+            return Err(plan
+                .unconfirmed_cause(step)
+                .map_or(StepOutcome::Already, unreadable_outcome));
+        };
+        // A guard may refuse to change the new live state, unless this run created it.
+        let creates_container = self.steps.iter().any(|step| step.creates_container());
+        if step.action == Action::Create && !creates_container {
+            let mut refusals = plan.refusals.iter();
+            let refusal = refusals.find(|refusal| {
+                refusal.address == step.address && !self.plan.acknowledges(refusal)
+            });
+            if let Some(refusal) = refusal {
+                return Err(refusal_outcome(refusal));
+            }
+        }
+        if replanned.is_subset_of(step) && replanned.possible.is_none() {
+            return Ok(replanned.clone());
+        }
+        Err(changed_outcome("it differs from its manifest by more than was planned"))
+    }
+}
+
+/// The outcome of a step that a new plan refuses.
+fn refusal_outcome(refusal: &GuardRefusal) -> StepOutcome {
+    changed_outcome(format!("a guard now refuses it: {}", refusal.reason))
+}
+
+fn changed_outcome(why: impl Into<Cause>) -> StepOutcome {
+    StepOutcome::ChangedMeanwhile(why.into())
+}

@@ -1,0 +1,201 @@
+//! Access levels in groups: who inherits access to a container, and which access the caller has.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use crate::{
+    address::{group_of, groups_above},
+    api::Result,
+    catalogue::shares,
+    cause::Cause,
+    desired::{Container, named_object},
+    field::{NamedObject, Scope},
+    kind::{Removal, Target},
+    level::{MAINTAINER, OWNER},
+    live::{CallerAccess, InheritedLevels, LiveContainer, Presence},
+    observe::{
+        Observer,
+        find::{id_of, level_of},
+        split_fatal,
+    },
+    operation::{self, Read, Request},
+    page::EntryKeys,
+    value::Json,
+};
+
+impl Observer {
+    /// The access levels in the group above the container at `path`.
+    pub(super) async fn inherited_levels(&self, path: &str) -> Result<InheritedLevels> {
+        for group in groups_above(path) {
+            match self.levels_in_group(group).await {
+                // A group that does not exist yet starts with the members of the group above.
+                Err(error) if error.is_absent() => {}
+                levels => return Ok(split_fatal(levels)?.unwrap_or_default()),
+            }
+        }
+        Ok(Arc::default())
+    }
+
+    /// Reads the users who will have access to a project, or be maintainers of a group, at its
+    /// declared path and with its declared shares.
+    pub(super) async fn users_with_access(
+        &self,
+        project: &Container,
+        live: &LiveContainer,
+    ) -> Result<Result<BTreeSet<u64>, Cause>> {
+        if project.scope == Scope::Group {
+            return Ok(Ok(self.maintainers(project).await?));
+        }
+        let path = self.live_project_path(&project.path).await?;
+        let all_members = operation::MEMBER_LIST_ALL.request().arg("id", &path);
+        let levels = match &live.presence {
+            Presence::Existing(Target { former: Some(former), .. }, _) if former.is_transferred => {
+                let shares = match self.read_shares(&path).await? {
+                    Ok(shares) => shares,
+                    Err(cause) => return Ok(Err(cause)),
+                };
+                let member_list = operation::MEMBER_LIST.request().arg("id", &path);
+                let live_path = self.live_path(&project.path).await?;
+                let mut levels = self.initial_levels(&live_path).await?;
+                levels.extend(self.read_levels(member_list).await?);
+                for share in shares {
+                    let group = share.fields.raw().get("group").and_then(Json::as_str);
+                    levels.extend(&*self.levels_in_group(group.unwrap_or_default()).await?);
+                }
+                levels
+            }
+            Presence::Existing(..) => self.read_levels(all_members).await?,
+            _ => self.initial_levels(&path).await?,
+        };
+        let mut users: BTreeSet<_> = levels.into_keys().collect();
+        for group in declared_shares(project) {
+            users.extend(self.levels_in_declared_group(group).await?.keys());
+        }
+        Ok(Ok(users))
+    }
+
+    /// The maintainers of a group once its declared shares exist.
+    async fn maintainers(&self, group: &Container) -> Result<BTreeSet<u64>> {
+        let live_path = self.live_group_path(&group.path).await?;
+        let mut levels = match self.levels_in_group(&live_path).await {
+            Err(error) if error.is_absent() => self.initial_levels(&live_path).await?,
+            levels => BTreeMap::clone(&*levels?),
+        };
+        for group in declared_shares(group) {
+            let members = self.levels_in_declared_group(group).await?;
+            members.iter().for_each(|(user, level)| raise_level(&mut levels, *user, *level));
+        }
+        levels.retain(|_, level| *level >= MAINTAINER);
+        Ok(levels.into_keys().collect())
+    }
+
+    /// The access levels in the group that is declared at `path`. If it does not exist yet, only
+    /// the caller's, who creates it.
+    async fn levels_in_declared_group(&self, path: &str) -> Result<InheritedLevels> {
+        match self.levels_in_group(&self.live_group_path(path).await?).await {
+            Err(error) if error.is_absent() => {
+                Ok(Arc::new(BTreeMap::from([(self.caller.id, OWNER)])))
+            }
+            levels => levels,
+        }
+    }
+
+    /// The access levels that a new project at `path` inherits, also if its group does not exist
+    /// yet. The creator of a top-level group becomes its owner.
+    async fn initial_levels(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
+        for group in groups_above(path) {
+            match self.levels_in_group(group).await {
+                Err(error) if error.is_absent() => {}
+                levels => return Ok(BTreeMap::clone(&*levels?)),
+            }
+        }
+        Ok(BTreeMap::from([(self.caller.id, OWNER)]))
+    }
+
+    /// The access levels in a group, with inherited ones, read once for each group.
+    pub(super) async fn levels_in_group(&self, group: &str) -> Result<InheritedLevels> {
+        let read = async || {
+            let members_request = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
+            Ok(Arc::new(self.read_levels(members_request).await?))
+        };
+        self.cache.group_levels.read(&group.to_lowercase(), read).await
+    }
+
+    async fn read_levels(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>> {
+        let members = self.client.list_rows(list, EntryKeys::with_id(&["access_level"])).await?;
+        let mut levels = BTreeMap::new();
+        for member in members.iter() {
+            let is_active = member.get("state").is_none_or(|state| state == "active");
+            let level = if is_active { level_of(member, "access_level") } else { Some(0) };
+            if let Some((id, level)) = id_of(member).zip(level) {
+                raise_level(&mut levels, id, level);
+            }
+        }
+        Ok(levels)
+    }
+
+    /// The caller's level among `levels`; 0 if the group is not visible.
+    fn pick_caller_level(&self, levels: Result<InheritedLevels>) -> Result<Result<u8, Cause>> {
+        match levels {
+            // A member can see the group, so a 404 means level 0.
+            Err(error) if error.is_absent() => Ok(Ok(0)),
+            levels => split_fatal(levels.map(|all| all.get(&self.caller.id).copied().unwrap_or(0))),
+        }
+    }
+
+    /// The ways in which the caller has access to a container.
+    pub(super) async fn read_caller_access(
+        &self,
+        container: &Container,
+        live: &LiveContainer,
+    ) -> Result<CallerAccess> {
+        let path = self.live_path(&container.path).await?;
+        // The object of a project shows memberships only; that of a group includes shares.
+        let direct = match &live.presence {
+            Presence::Existing(_, facts) if container.scope == Scope::Project => {
+                Ok(facts.caller_level.unwrap_or(0))
+            }
+            _ => {
+                let list = operation::GROUP_MEMBER_LIST.request().arg("id", &path);
+                self.pick_caller_level(self.read_levels(list).await.map(Arc::new))?
+            }
+        };
+        let inherited = match group_of(&path) {
+            Some(group) => self.pick_caller_level(self.levels_in_group(group).await)?,
+            None => Ok(0),
+        };
+        let without_shares = match (direct, inherited) {
+            (Ok(direct), Ok(inherited)) => Ok(direct.max(inherited)),
+            (Ok(level), Err(_)) | (Err(_), Ok(level)) if level >= MAINTAINER => Ok(level),
+            (Err(cause), _) | (_, Err(cause)) => Err(cause),
+        };
+        let mut groups = BTreeMap::new();
+        for (section, entries) in container.sections.iter().filter_map(|section| {
+            Some((section.kind, live.sections.get(section.kind.section)?.entries().ok()?))
+        }) {
+            let named_field = named_object(section).filter(|_| section.removal == Removal::Access);
+            let Some((name, NamedObject::Group)) = named_field else { continue };
+            for entry in entries {
+                let path = entry.fields.raw().get(name).and_then(Json::as_str);
+                if let Some((id, path)) = entry.id().zip(path) {
+                    groups.insert(id, self.pick_caller_level(self.levels_in_group(path).await)?);
+                }
+            }
+        }
+        Ok(CallerAccess { without_shares, groups })
+    }
+}
+
+/// The groups with which `container` or a group above it is declared to be shared.
+fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
+    let shares = container.present_entries(shares::SECTION).map(|share| &*share.key);
+    shares.chain(container.lifecycle.shares_above.iter().map(|group| &**group))
+}
+
+/// Raises the level of a user to at least `level`.
+fn raise_level(levels: &mut BTreeMap<u64, u8>, user: u64, level: u8) {
+    let highest = levels.entry(user).or_insert(level);
+    *highest = level.max(*highest);
+}

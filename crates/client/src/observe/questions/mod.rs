@@ -1,0 +1,281 @@
+//! Answers a plan's [`ExtraFact`]s: facts that only some differences need.
+
+mod levels;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{Observer, exist::descendants_request, split_fatal};
+use crate::{
+    address::{group_of, groups_above},
+    api::Result,
+    catalogue::{self, constraints, shares},
+    cause::Cause,
+    desired::{Container, DeclaredSection},
+    field::Scope,
+    kind::{
+        ContainerFacts, EntryIds, FieldSelection, LiveEntry, ReadSource, Section, Target, forms,
+    },
+    live::{ExtraFact, LiveContainer, LiveEntries, Presence, entry_ids},
+    operation::{self, KeyFilter},
+    release::DetectedRelease,
+    value::{Json, Object},
+};
+
+impl Observer {
+    /// Adds facts about the group above to `live` that another plan asked for, so that this plan
+    /// need not ask for them and be made again. Waits for those that are being read.
+    pub async fn fill_from_cache(&self, container: &Container, live: &mut LiveContainer) {
+        let is_in_place = self.moves.nearest_group_above(&container.path).is_none();
+        let Some(group) = group_of(&container.path).filter(|_| is_in_place) else { return };
+        let key = group.to_lowercase();
+        // The other plan asks for the second fact after the answer about the first one, in either
+        // order.
+        for _ in 0..2 {
+            if live.levels_above.is_none() && self.cache.group_levels.contains(&key) {
+                live.levels_above = self.levels_in_group(group).await.ok();
+            }
+            if live.group_above.is_none() && self.cache.groups.contains(&key) {
+                live.group_above = self.group_above(&container.path).await.ok();
+            }
+        }
+    }
+
+    /// Reads the extra `facts` that a plan needs about a container.
+    ///
+    /// # Errors
+    /// As [`Self::read_container`].
+    pub async fn answer(
+        &self,
+        container: &Container,
+        live: &mut LiveContainer,
+        facts: &[ExtraFact],
+    ) -> Result<()> {
+        for fact in facts {
+            match fact {
+                ExtraFact::LevelsAbove => {
+                    let live_path = self.live_path(&container.path).await?;
+                    live.levels_above = Some(self.inherited_levels(&live_path).await?);
+                }
+                ExtraFact::UsersWithAccess => {
+                    let users = split_fatal(self.users_with_access(container, live).await)?;
+                    live.users_with_access = Some(users.flatten());
+                }
+                ExtraFact::LevelsAboveFormerPath => {
+                    let Presence::Existing(target, _) = &live.presence else { continue };
+                    let Some(former) = &target.former else { continue };
+                    let levels = self.inherited_levels(&former.path).await?;
+                    live.levels_above_former_path = Some(levels);
+                }
+                ExtraFact::GroupAbove => {
+                    // Some settings of a top-level group also apply to the group itself: treat it
+                    // as the group above.
+                    let mut home = self.live_path(&container.path).await?;
+                    if !home.contains('/') {
+                        home.push('/');
+                    }
+                    live.group_above = Some(self.group_above(&home).await?);
+                }
+                ExtraFact::EntriesAbove(name) => {
+                    let entries_above = self.read_entries_above(container, name).await?;
+                    live.entries_above.insert(name, entries_above);
+                }
+                ExtraFact::VisibilitiesBelow => {
+                    let Presence::Existing(target, _) = &live.presence else { continue };
+                    live.visibilities_below = Some(self.read_visibilities(target).await?);
+                }
+                ExtraFact::CallerAccess => {
+                    live.caller_access = Some(self.read_caller_access(container, live).await?);
+                }
+                ExtraFact::Shares => {
+                    let path = self.live_project_path(&container.path).await?;
+                    let shares = split_fatal(self.read_shares(&path).await)?.flatten();
+                    let shares = shares.map_or_else(LiveEntries::Unreadable, LiveEntries::Nested);
+                    live.sections.insert(shares::SECTION, shares);
+                }
+                ExtraFact::Entries(name) => {
+                    let entries = self.read_entry_ids(container, live, name).await?;
+                    live.names.insert_entries(name, entries);
+                }
+                ExtraFact::Release => live.release = self.release().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The release of the service, read once. Some installations hide it.
+    pub async fn release(&self) -> Result<DetectedRelease> {
+        let read = async || {
+            let answer = self.client.get(operation::VERSION_GET.request()).await?;
+            let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
+            Ok(version.map_or(DetectedRelease::Hidden, DetectedRelease::Known))
+        };
+        Ok(split_fatal(self.cache.release.read("", read).await)?.unwrap_or(DetectedRelease::Hidden))
+    }
+
+    /// The live entries of a section, read unless `live` contains them.
+    pub(super) async fn cached_or_read_entries(
+        &self,
+        section: Section,
+        container: &Container,
+        (target, facts): (&Target, &ContainerFacts),
+        live: &LiveContainer,
+    ) -> Result<LiveEntries> {
+        if let Some(entries) = live.sections.get(section.section) {
+            return Ok(entries.clone());
+        }
+        let empty_section = DeclaredSection::with_entries(section, &container.origin, Vec::new());
+        self.read_section(&empty_section, (target, facts), &[]).await
+    }
+
+    /// Adds the ids of entries in other sections that declared or live rows name.
+    pub(super) async fn add_row_entry_ids(
+        &self,
+        container: &Container,
+        live: &mut LiveContainer,
+    ) -> Result<()> {
+        let mut referenced_sections = BTreeSet::new();
+        for section in &container.sections {
+            let mut row_fields =
+                section.kind.table().specs().iter().flat_map(|spec| spec.key_fields);
+            if !row_fields.any(|field| field.relations.names_entries.is_some()) {
+                continue;
+            }
+            let declared_fields =
+                section.entries.iter().map(|entry| forms::plain_fields(&entry.values()));
+            let entries = live.sections.get(section.kind.section);
+            let entries = entries.and_then(|entries| entries.entries().ok()).into_iter().flatten();
+            let live_fields = entries.map(|entry| entry.fields.raw().clone());
+            for fields in declared_fields.chain(live_fields) {
+                referenced_sections.extend(
+                    forms::referenced_entries(section.kind, &fields).map(|(section, _)| section),
+                );
+            }
+        }
+        for name in referenced_sections {
+            let entries = self.read_entry_ids(container, live, name).await?;
+            live.names.insert_entries(name, entries);
+        }
+        Ok(())
+    }
+
+    /// The groups that the project at `path` is shared with.
+    async fn read_shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>> {
+        let object = self.get_container_object(Scope::Project, path, &KeyFilter::All).await?;
+        let shares_section = catalogue::section(Scope::Project, shares::SECTION);
+        let shares =
+            shares_section.and_then(|section| section.read_nested(&object, FieldSelection::All));
+        Ok(shares.ok_or_else(|| Cause::new("the service does not show the shares")))
+    }
+
+    async fn read_entry_ids(
+        &self,
+        container: &Container,
+        live: &LiveContainer,
+        name: &str,
+    ) -> Result<Result<EntryIds, Cause>> {
+        let Some(kind) = catalogue::section(container.scope, name) else {
+            return Ok(Ok(EntryIds::new()));
+        };
+        let entries = match &live.presence {
+            Presence::Existing(target, facts) => {
+                self.cached_or_read_entries(kind, container, (target, facts), live).await?
+            }
+            _ => LiveEntries::NoContainer,
+        };
+        Ok(entry_ids(kind, container, &entries))
+    }
+
+    /// The names of the entries of the section `name` in the groups above, each with its group,
+    /// nearest first. Skips groups that cannot be read.
+    async fn read_entries_above(
+        &self,
+        container: &Container,
+        name: &str,
+    ) -> Result<Vec<(String, Arc<str>)>> {
+        let mut entries_above = Vec::new();
+        let Some(group_section) = catalogue::section(Scope::Group, name) else {
+            return Ok(entries_above);
+        };
+        let ReadSource::List(list) = group_section.scoped_kind.read_source else {
+            return Ok(entries_above);
+        };
+        for group in groups_above(&container.path) {
+            let live_path = self.live_group_path(group).await?;
+            let read = async || {
+                let request =
+                    group_section.scoped_kind.list_request(list.request().arg("id", &live_path));
+                let rows = self.client.list_rows(request, group_section.scoped_kind.rows).await?;
+                let no_fields = BTreeSet::new();
+                let reader = group_section.reader(FieldSelection::Only(&no_fields));
+                let rows = rows.iter().filter(|raw| !group_section.scoped_kind.is_inherited(raw));
+                let names = rows.map(|raw| group_section.entry_name(reader.read(raw).fields.raw()));
+                Ok(names.collect::<Vec<_>>().into())
+            };
+            let key = format!("{name} {}", live_path.to_lowercase());
+            let names: Arc<[String]> =
+                split_fatal(self.cache.entries.read(&key, read).await)?.unwrap_or_default();
+            entries_above.extend(names.iter().map(|name| (name.clone(), group.into())));
+        }
+        Ok(entries_above)
+    }
+
+    /// The readable groups and projects below the group `target`: their paths and visibilities.
+    async fn read_visibilities(&self, target: &Target) -> Result<Vec<(Arc<str>, String)>> {
+        let mut visibilities = Vec::new();
+        for scope in Scope::ALL {
+            let lookup = catalogue::container_lookup(scope);
+            let list = target.address(descendants_request(scope));
+            let key_filter = KeyFilter::keys(["id", lookup.path_field, "visibility"]);
+            let objects =
+                split_fatal(self.list_all(scope, list, &key_filter).await)?.unwrap_or_default();
+            visibilities.extend(objects.iter().filter_map(|raw| {
+                Some((lookup.path_in(raw).into(), raw.get("visibility")?.as_str()?.to_owned()))
+            }));
+        }
+        Ok(visibilities)
+    }
+
+    /// The object of the group above the container at `path`, read once for each group. If it
+    /// cannot be read it is empty: its fields count as unknown.
+    async fn group_above(&self, path: &str) -> Result<Arc<Object>> {
+        let Some(group) = group_of(path) else { return Ok(Arc::default()) };
+        let read = async || {
+            // A group that does not exist yet starts with the settings of the group above.
+            let mut object =
+                match self.get_container_object(Scope::Group, group, &KeyFilter::All).await {
+                    Err(error) if error.is_absent() => Object::new(),
+                    object => object?,
+                };
+            // Some settings apply from each group above: the object lists all groups that set one.
+            let parent_object = Box::pin(self.group_above(group)).await?;
+            let is_parent_unread = parent_object.is_empty() && group_of(group).is_some();
+            let inherited =
+                parent_object.get(constraints::SETTINGS_ABOVE_KEY).and_then(Json::as_object);
+            let mut settings = inherited.cloned().unwrap_or_default();
+            let constraint_fields = object.iter().filter(|(name, _)| {
+                constraints::all_constraints().any(|row| row.by.field == **name)
+            });
+            let group_settings: Object =
+                constraint_fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+            settings.insert(group.to_lowercase(), group_settings.into());
+            object.insert(constraints::SETTINGS_ABOVE_KEY.to_owned(), settings.into());
+            for constraint in constraints::all_constraints().filter(|row| row.every) {
+                let (name, key) = (&constraint.by.field, constraint.deciding_groups_key());
+                let is_set = object.get(name) == Some(&Json::Bool(true));
+                let groups_above =
+                    parent_object.get(&key).and_then(Json::as_array).into_iter().flatten();
+                let this_group = is_set.then(|| group.into());
+                let groups: Vec<Json> =
+                    this_group.into_iter().chain(groups_above.cloned()).collect();
+                if groups.is_empty() && is_parent_unread {
+                    object.remove(name);
+                } else if !groups.is_empty() {
+                    object.extend([(name.clone(), true.into()), (key, groups.into())]);
+                }
+            }
+            Ok(Arc::new(object))
+        };
+        let object = self.cache.groups.read(&group.to_lowercase(), read).await;
+        Ok(split_fatal(object)?.unwrap_or_default())
+    }
+}

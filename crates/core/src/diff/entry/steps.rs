@@ -1,0 +1,347 @@
+//! Plans the steps for one declared entry.
+
+use super::EntryDiff;
+use crate::{
+    catalogue::{self, preset},
+    desired::{EntryPresence, subject_field},
+    diagnostic::Severity,
+    diff::{
+        Action, FieldChange, Findings, Problem, Reason, Step, plan_removal, problem_without_calls,
+        subject_id,
+        texts::{self, words},
+    },
+    kind::{
+        CallContext, Effect, FieldSelection, LiveEntry, NoCalls, PlannedCall, calls::CallPurpose,
+        forms, is_readable, risk,
+    },
+    level::AccessLevel,
+    live::ExtraFact,
+    value::{Object, Value},
+};
+
+impl EntryDiff<'_> {
+    /// Plans an entry that is live.
+    pub(in crate::diff) fn plan_present(&self, live: &LiveEntry, findings: &mut Findings) {
+        // In sections whose entries are read one by one, only inherited entries are protected. Those are
+        // read only if they are declared absent.
+        if let Some(why) = live.protection_reason {
+            if self.section.detail.is_some() {
+                findings.problems.push(self.problem(texts::INHERITED, &[("why", &why)], ""));
+            } else {
+                let reason = Reason::Protected { why: why.into() };
+                findings.notes.push(self.new_note(reason, Vec::new()));
+            }
+            return;
+        }
+        if self.entry.state == EntryPresence::Absent {
+            let (address, origin) = (self.address.clone(), &self.entry.origin);
+            let removal = plan_removal(self.section, address, origin, live, self.context);
+            return findings.add_removal(removal);
+        }
+        let live_after_groups = self.with_group_changes(live, findings);
+        let resolved_diff = self.resolve_list_conditions(live.fields.raw());
+        resolved_diff.as_ref().unwrap_or(self).plan_change(
+            live,
+            live_after_groups.as_ref().unwrap_or(live),
+            findings,
+        );
+    }
+
+    /// Adds the step that changes `live`, the entry after changes of groups above. Guards compare with
+    /// `before`, the entry before the run: undoing a change by a group needs no acknowledgement.
+    fn plan_change(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
+        let changes = self.changes(live, findings);
+        if changes.is_empty()
+            || self.has_release_problem(findings)
+            || self.check_visibility(live, &changes, findings)
+        {
+            return;
+        }
+        if let Some(step) = self.change_step(before, live, changes, findings) {
+            self.add_step(step.with_live(live), findings);
+        }
+    }
+
+    /// The step that makes these `changes` to `live`, without the live entry.
+    fn change_step(
+        &self,
+        before: &LiveEntry,
+        live: &LiveEntry,
+        mut changes: Vec<FieldChange>,
+        findings: &mut Findings,
+    ) -> Option<Step> {
+        let changed_fields: Vec<&str> = changes.iter().map(|change| &*change.field).collect();
+        let fields = self.fields_to_send();
+        let context = self.call_context(CallPurpose::Change(&fields, live, &changed_fields));
+        let planned_calls = self.plan_calls(&context, findings)?;
+        let reset_fields = fields.keys().filter(|name| {
+            let field = self.field(name);
+            let mut companions =
+                changed_fields.iter().map(|change| self.field(change).relations.sent_with);
+            !changed_fields.contains(&name.as_str())
+                && (forms::is_reset(field, &changed_fields)
+                    // A secret that each request must contain is written again, too.
+                    || (field.with_every_edit && !is_readable(field))
+                    || (!live.fields.raw().contains_key(name.as_str())
+                        && companions.any(|companion| companion == Some(name.as_str()))))
+        });
+        let reset_changes: Vec<_> =
+            reset_fields.map(|name| self.new_change(name, Some(live))).collect();
+        changes.extend(reset_changes);
+        let step = self.new_step(Action::Update, changes, planned_calls);
+        let after = self.object_after(live.fields.raw());
+        let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
+        if !step.replaces && self.check_with_live(&changed, &after, findings) {
+            return None;
+        }
+        let subject = subject_id(self.section, live);
+        let before = before.fields.raw();
+        let effects = self.section.rules().effects(subject, before, &after);
+        let risks =
+            risk::change_risks(self.section, &changed, before, &self.add_secret_values(after));
+        Some(step.with_effects(effects, risks))
+    }
+
+    /// Plans an entry that is not live.
+    pub(in crate::diff) fn plan_absent(&self, findings: &mut Findings) {
+        if self.entry.state == EntryPresence::Absent {
+            return;
+        }
+        if self.section.is_only_edited() {
+            let fields: Vec<_> = self.other_fields().map(str::to_owned).collect();
+            let why = format!("until the service has the {}", self.section.noun);
+            let waits = (!fields.is_empty()).then(|| self.new_note(Reason::Waits { why }, fields));
+            return findings.notes.extend(waits);
+        }
+        let missing: Vec<_> = self
+            .section
+            .required_fields
+            .iter()
+            .filter(|name| !self.values.contains_key(name))
+            .map(|name| format!("`{name}`"))
+            .collect();
+        if !missing.is_empty() {
+            let words = words![names = missing.join(", ")];
+            return findings.problems.push(self.problem(texts::MISSING_FIELD, words, ""));
+        }
+        let mut required = self.section.required_fields.iter();
+        if let Some((name, why)) =
+            required.find_map(|name| Some((name, self.wait_reason(name, None)?)))
+        {
+            let note = self.new_note(Reason::Waits { why }, vec![(*name).to_owned()]);
+            return findings.notes.push(note);
+        }
+        if let Some(step) = self.creation_step(findings) {
+            self.add_step(step, findings);
+        }
+    }
+
+    /// Plans an entry that cannot be read yet, as if it were absent. `condition` describes when the step
+    /// is needed.
+    pub(in crate::diff) fn plan_possible(&self, condition: &'static str, findings: &mut Findings) {
+        let step = if !self.section.is_only_edited() {
+            self.creation_step(findings)
+        } else if self.context.target.id.is_some() {
+            self.edit_of_unread(findings)
+        } else {
+            // It comes into being later.
+            return self.plan_absent(findings);
+        };
+        if let Some(step) = step {
+            self.add_step(Step { possible: Some(condition), ..step }, findings);
+        }
+    }
+
+    /// The step that sets all declared fields of an entry that is live, but cannot be read yet.
+    fn edit_of_unread(&self, findings: &mut Findings) -> Option<Step> {
+        for (name, value) in &self.values {
+            self.check_support(name, value, findings);
+        }
+        if self.other_fields().next().is_none() || self.has_release_problem(findings) {
+            return None;
+        }
+        let identity = self.section.identity.iter();
+        let known = identity
+            .filter_map(|name| Some(((*name).to_owned(), self.values.get(name)?.plain()?.clone())));
+        let live = self.section.read(&known.collect(), FieldSelection::All);
+        let changes = self.other_fields().map(|name| self.new_change(name, Some(&live))).collect();
+        self.change_step(&live, &live, changes, findings)
+    }
+
+    /// The declared fields that do not identify the entry.
+    fn other_fields(&self) -> impl Iterator<Item = &str> {
+        let names = self.values.keys().map(String::as_str);
+        names.filter(|name| !self.section.identity.contains(name))
+    }
+
+    fn creation_step(&self, findings: &mut Findings) -> Option<Step> {
+        if let Some(resolved) = self.resolve_list_conditions(&Object::new()) {
+            return resolved.creation_step(findings);
+        }
+        if let Some(complete) = self.with_create_defaults() {
+            return complete.creation_step(findings);
+        }
+        for (name, value) in &self.values {
+            self.check_support(name, value, findings);
+        }
+        if self.has_release_problem(findings) {
+            return None;
+        }
+        let sent = self.fields_to_send();
+        let sends = self.plan_calls(&self.call_context(CallPurpose::Create(&sent)), findings)?;
+        let changes = sent.keys().filter(|name| !self.is_local_only(name));
+        let changes = changes.map(|name| self.new_change(name, None)).collect();
+        let subject_id = subject_field(self.section).and_then(|(name, object_type)| {
+            self.context.names.numeric_id(object_type, self.values.get(name)?.text()?)
+        });
+        let empty = Object::new();
+        let after = self.object_after(&empty);
+        let effects = self.section.rules().effects(subject_id, &empty, &after);
+        let preset =
+            |name: &str| preset::service_default(self.section, name, &self.context.target.path);
+        let risks = risk::creation_risks(self.section, preset, &self.add_secret_values(after));
+        Some(self.new_step(Action::Create, changes, sends).with_effects(effects, risks))
+    }
+
+    /// Adds the values of declared secrets to the fields `after`, for guards only.
+    fn add_secret_values(&self, mut after: Object) -> Object {
+        for (name, value) in &self.values {
+            if matches!(value, Value::Secret(_)) {
+                // No value equals a secret that is not set.
+                let value = self.expose_secret(name, value).plain().cloned().unwrap_or(true.into());
+                let value = forms::to_comparable(self.spec(name), &value, self.context.names);
+                after.insert(name.clone(), value);
+            }
+        }
+        after
+    }
+
+    fn new_step(
+        &self,
+        action: Action,
+        changes: Vec<FieldChange>,
+        planned_calls: Vec<PlannedCall>,
+    ) -> Step {
+        let (address, origin) = (self.address.clone(), self.entry.origin.clone());
+        Step::new(self.context.target.scope, address, action, origin, changes, planned_calls)
+    }
+
+    /// The live object `before` with the declared changes, in comparable form.
+    fn object_after(&self, before: &Object) -> Object {
+        let mut after = before.clone();
+        let plain = self.values.iter().filter_map(|(name, value)| Some((name, value.plain()?)));
+        after.extend(plain.map(|(name, value)| {
+            (name.clone(), forms::to_comparable(self.spec(name), value, self.context.names))
+        }));
+        after
+    }
+
+    /// Adds a step, unless the service would refuse it because of the group above.
+    fn add_step(&self, mut step: Step, findings: &mut Findings) {
+        let access = step.accesses().next();
+        if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
+            match &self.context.live.levels_above {
+                None => findings.add_missing_fact(ExtraFact::LevelsAbove),
+                Some(inherited) => {
+                    let declared = self.values.get("access_level").and_then(Value::plain);
+                    let declared = declared.and_then(AccessLevel::parse);
+                    let inherited_level = inherited.get(&user).copied().unwrap_or(0);
+                    if let Some(level) = declared.filter(|level| level.number < inherited_level) {
+                        let problem = self.below_inherited_problem(level, inherited_level);
+                        return findings.problems.push(problem);
+                    }
+                }
+            }
+        }
+        if step.possible.is_none() {
+            if step.adds_entry()
+                && let Some(problem) = self.context.creation_problem(self.section, &step, findings)
+            {
+                return findings.problems.push(problem);
+            }
+            if step.taken_name().is_some() {
+                self.context.mark_collision(self.section, &mut step, findings);
+            }
+        }
+        findings.steps.push(step);
+    }
+
+    fn below_inherited_problem(&self, declared: AccessLevel, above: u8) -> Problem {
+        let above = AccessLevel::parse(&above.into()).map_or("a higher level", |level| level.word);
+        let words = words![above, level = declared.word];
+        self.problem(texts::BELOW_INHERITED, words, "access_level")
+    }
+
+    /// The step that removes `copy`, a copy of the live entry `kept`.
+    pub(in crate::diff) fn plan_copy_removal(&self, copy: &LiveEntry, kept: &LiveEntry) -> Step {
+        let address = self.address.entry(format!("{}@{}", self.entry.key, copy.address_text()));
+        let step = plan_removal(self.section, address, &self.entry.origin, copy, self.context);
+        match step {
+            Ok(mut step) => {
+                let id = kept.address_text();
+                let reason = format!("it is a copy of the {} with the id {id}", self.section.noun);
+                step.effects.push(Effect::SideEffect(reason));
+                Step { is_copy: true, ..step }
+            }
+            Err(_) => unreachable!("what may come twice can be removed, as a test holds"),
+        }
+    }
+
+    fn call_context<'j>(&'j self, purpose: CallPurpose<'j>) -> CallContext<'j> {
+        CallContext {
+            has_unique_address: self.has_unique_path,
+            ..self.context.call_context(self.section, purpose)
+        }
+    }
+
+    /// The calls for `context`. If there are none, adds the reason to `findings`.
+    fn plan_calls(
+        &self,
+        context: &CallContext<'_>,
+        findings: &mut Findings,
+    ) -> Option<Vec<PlannedCall>> {
+        match self.section.rules().calls(context) {
+            Ok(calls) => return Some(calls),
+            Err(NoCalls::LiveUnknown(cause)) => self.add_incomplete(cause, findings),
+            Err(NoCalls::DependsOnRelease) => findings.add_missing_fact(ExtraFact::Release),
+            Err(NoCalls::DependsOnEntries(name)) => {
+                if let Some(section) = catalogue::section(self.context.target.scope, &name) {
+                    findings.add_missing_fact(ExtraFact::Entries(section.section));
+                }
+            }
+            Err(other) => {
+                let problem =
+                    problem_without_calls(other, &self.address, |field| self.origin(field));
+                findings.problems.extend(problem);
+            }
+        }
+        None
+    }
+
+    /// True if the service lacks a declared field.
+    fn has_release_problem(&self, findings: &Findings) -> bool {
+        findings.problems.iter().any(|p| p.code == "release" && p.address == self.address)
+    }
+
+    /// Adds a problem for each changed field that the service refuses together with an undeclared one, as it
+    /// is in `after`. Returns true if there is one.
+    fn check_with_live(&self, changed: &[&str], after: &Object, findings: &mut Findings) -> bool {
+        let fields = after.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+        let known_problems = findings.problems.len();
+        self.section.check(&fields.collect(), false, &mut |fault| {
+            let Some(other_field) = fault.other_field else { return };
+            let names = [fault.field, other_field];
+            // Whether a live flag allows the value depends on a value that may be secret.
+            if fault.severity == Severity::Error
+                && fault.code != "masked-value"
+                && names.iter().any(|name| !self.values.contains_key(name))
+                && let Some(name) = names.iter().find(|name| changed.contains(name))
+            {
+                let (at, origin) = (&self.address, self.origin(name));
+                let problem = Problem::new(at, fault.code, fault.message, fault.help, &origin);
+                findings.problems.push(problem);
+            }
+        });
+        findings.problems.len() > known_problems
+    }
+}

@@ -1,0 +1,110 @@
+//! Values that documents share in [`defaults`](super::defaults) and [`profiles`](super::profiles): their
+//! keys, their lines, and how to move them.
+
+use std::collections::BTreeSet;
+
+use super::document::{DocEntry, DocSection, ExportedDocument, sort_section};
+use crate::{
+    kind::{Section, Shape},
+    value::Json,
+    yaml::write::{self, OutputNode},
+};
+
+/// The minimum number of lines that `Defaults` must save: its own five without values, plus one.
+pub(super) const MIN_SAVED_LINES: u64 = 6;
+
+/// The key of a shared value: a field of a mapping, or an entry.
+pub(super) type SharedKey = (&'static str, String);
+
+/// The sections of `document` whose values can be shared. Switches such as `archived`, and `create`, stay
+/// in each document.
+pub(super) fn shareable_sections(document: &ExportedDocument) -> impl Iterator<Item = &DocSection> {
+    let sections = document.sections.iter();
+    sections.filter(|content| !matches!(content.section.shape, Shape::Switch | Shape::Container))
+}
+
+/// The keys under which values of an entry can be shared.
+pub(super) fn shareable_keys(section: Section, entry: &DocEntry) -> Vec<SharedKey> {
+    if shares_entries(section) {
+        return vec![(section.section, entry.key.clone())];
+    }
+    entry.fields.iter().map(|(name, _)| (section.section, name.clone())).collect()
+}
+
+/// The values of an entry that can be shared: itself, or each of its fields.
+pub(super) fn shareable_values(section: Section, entry: &DocEntry) -> Vec<(SharedKey, DocEntry)> {
+    let keys = shareable_keys(section, entry).into_iter();
+    if shares_entries(section) {
+        return keys.map(|key| (key, entry.clone())).collect();
+    }
+    let keyed_fields = keys.zip(&entry.fields);
+    keyed_fields.map(|(key, (_, value))| (key.clone(), field_entry(&key, value.clone()))).collect()
+}
+
+/// True if whole entries of a section are shared, because entries can be absent; otherwise single
+/// fields are shared.
+pub(super) fn shares_entries(section: Section) -> bool {
+    section.shape == Shape::List || section.is_removable()
+}
+
+/// A field as a separate entry.
+pub(super) fn field_entry(key: &SharedKey, value: Json) -> DocEntry {
+    DocEntry { fields: vec![(key.1.clone(), value)], ..DocEntry::default() }
+}
+
+/// The number of lines of an entry, or of a field in an entry by itself.
+pub(super) fn line_count(section: Section, entry: &DocEntry) -> u64 {
+    let content = DocSection::new(section, vec![entry.clone()]);
+    let text = content.item().map(|item| match item.node {
+        // The section's own key takes a line anyway.
+        OutputNode::Map(items) if !shares_entries(section) => write::document(&items),
+        OutputNode::List(_) => write::document(&[item])
+            .split_once('\n')
+            .map_or(String::new(), |(_, rest)| rest.to_owned()),
+        _ => write::document(&[item]),
+    });
+    text.map_or(0, |text| text.lines().count() as u64)
+}
+
+/// Removes the values at `keys` from `document`, and adds `additions`. Removes sections that become
+/// empty.
+pub(super) fn replace_values(
+    document: &mut ExportedDocument,
+    keys: &BTreeSet<SharedKey>,
+    additions: Vec<(Section, DocEntry)>,
+) {
+    for content in &mut document.sections {
+        let name = content.name();
+        let is_moved = |key: &str| keys.contains(&(name, key.to_owned()));
+        if shares_entries(content.section) {
+            content.entries.retain(|entry| !is_moved(&entry.key));
+        } else {
+            let entries = content.entries.iter_mut();
+            entries.for_each(|entry| entry.fields.retain(|(name, _)| !is_moved(name)));
+        }
+    }
+    for (section, entry) in additions {
+        add_entry(&mut document.sections, section, entry);
+    }
+    let changed_sections: BTreeSet<_> = keys.iter().map(|(section, _)| *section).collect();
+    document.sections.iter_mut().for_each(sort_section);
+    document
+        .sections
+        .retain(|content| !content.is_empty() || !changed_sections.contains(content.name()));
+    document.sections.sort_by_key(DocSection::position_in_document);
+}
+
+/// Adds an entry, or its fields to an existing one.
+pub(super) fn add_entry(sections: &mut Vec<DocSection>, section: Section, entry: DocEntry) {
+    let at = sections.iter().position(|content| content.name() == section.section).unwrap_or_else(
+        || {
+            sections.push(DocSection::new(section, Vec::new()));
+            sections.len() - 1
+        },
+    );
+    let entries = &mut sections[at].entries;
+    match entries.first_mut().filter(|_| !shares_entries(section)) {
+        Some(existing) => existing.fields.extend(entry.fields),
+        None => entries.push(entry),
+    }
+}

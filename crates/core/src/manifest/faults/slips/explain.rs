@@ -1,0 +1,272 @@
+//! Explains a fault by the slip that causes it, given the lines around the fault.
+
+use std::{collections::BTreeSet, ops::Range};
+
+use super::{SLIPS, Slip, SlipSearch, line_number_at};
+use crate::{
+    manifest::faults::{LocatedFault, words},
+    text::{count, fill, looks_like_name, nearest},
+    yaml,
+};
+
+/// The size in bytes from which a part of a text is not searched.
+const MAX_PART_BYTES: usize = 1_000;
+
+/// The maximum number of lines above a fault that are searched for its cause.
+const MAX_LINES_ABOVE: usize = 40;
+
+/// The maximum size in bytes of a document that is parsed again with a correction.
+const MAX_REREAD_BYTES: usize = 1 << 16;
+
+/// The lines of a text around a fault.
+pub(super) struct SurroundingLines<'t> {
+    text: &'t str,
+    /// The first byte of the fault.
+    fault_start: usize,
+    lines: Vec<&'t str>,
+    /// The number of its line, from 0.
+    line_number: usize,
+    /// The number of the last line above it that is not empty.
+    previous_number: Option<usize>,
+}
+
+impl<'t> SurroundingLines<'t> {
+    pub(super) fn new(text: &'t str, at: &Range<usize>) -> Option<Self> {
+        text.get(..at.start)?;
+        let line_number = line_number_at(text, at.start);
+        let lines: Vec<_> = text.lines().collect();
+        let mut lines_above = (0..line_number).rev();
+        let previous_number =
+            lines_above.find(|at| lines.get(*at).is_some_and(|line| !line.trim().is_empty()));
+        Some(Self { text, fault_start: at.start, lines, line_number, previous_number })
+    }
+
+    /// The line with this number, from 0; an empty text after the last line.
+    fn line(&self, number: usize) -> &'t str {
+        self.lines.get(number).copied().unwrap_or(&self.text[self.text.len()..])
+    }
+
+    /// The byte at which a part of the text starts.
+    fn start_of(&self, part: &str) -> usize {
+        part.as_ptr().addr() - self.text.as_ptr().addr()
+    }
+
+    /// The range of a part of the text.
+    fn range_of(&self, part: &str) -> Range<usize> {
+        self.start_of(part)..self.start_of(part) + part.len()
+    }
+
+    /// The lines from `first` to `last`.
+    fn lines_between(&self, first: usize, last: usize) -> &'t str {
+        let last = self.line(last);
+        let range = self.start_of(self.line(first))..self.range_of(last).end;
+        self.text.get(range).unwrap_or(last)
+    }
+
+    /// The end of the line of the fault.
+    fn line_end(&self) -> usize {
+        self.range_of(self.line(self.line_number)).end
+    }
+
+    /// The range of the document with the fault.
+    fn document_range(&self) -> Range<usize> {
+        let (above, below) = self.text.split_at(self.line_end());
+        let start = above.rfind("\n---").map_or(0, |line| line + 1);
+        start..below.find("\n---").map_or(self.text.len(), |line| above.len() + line)
+    }
+
+    /// The parts of the text to search for `slip`, each with the number of its line.
+    fn searched_parts(&self, slip: &Slip) -> Vec<(usize, &'t str)> {
+        let line = (self.line_number, self.line(self.line_number));
+        match (slip.over, self.previous_number) {
+            (SlipSearch::Line, _) | (SlipSearch::Two, None) => vec![line],
+            (SlipSearch::Near, before) => {
+                let numbers = [self.line_number, self.line_number + 1].into_iter().chain(before);
+                numbers.map(|number| (number, self.line(number))).collect()
+            }
+            (SlipSearch::Two, Some(before)) => {
+                vec![(self.line_number, self.lines_between(before, self.line_number))]
+            }
+            (SlipSearch::Document, _) => {
+                vec![(0, &self.text[self.document_range().start..self.line_end()])]
+            }
+            (SlipSearch::Above, before) => {
+                let last = before.unwrap_or(self.line_number);
+                let numbers =
+                    (self.line_number.saturating_sub(MAX_LINES_ABOVE)..=self.line_number).rev();
+                let parts = numbers.flat_map(|number| {
+                    [(number, self.line(number)), (number, self.lines_between(number, last))]
+                });
+                parts.filter(|(_, part)| part.len() < MAX_PART_BYTES).collect()
+            }
+        }
+    }
+
+    /// Explains a fault by the first slip of `list` that matches. Returns true if the slip causes all
+    /// faults on its line; `None` if no slip matches.
+    fn explain_by_list(&self, list: &str, finding: &mut LocatedFault) -> Option<bool> {
+        let at = &finding.position;
+        let marked = self.text.get(at.clone()).unwrap_or_default();
+        let help = finding.help.as_deref().unwrap_or_default();
+        let mut candidates = SLIPS[list].iter().filter(|slip| {
+            (slip.codes.is_empty() || slip.codes.contains(&finding.code))
+                && self.text[at.start..].starts_with(slip.at)
+                && self.text[..at.start].ends_with(slip.after)
+                && help.contains(slip.instead_of)
+                && slip.marked.is_match(marked)
+        });
+        let (slip, line_number, matched_text) = candidates.find_map(|slip| {
+            let is_near = slip.over != SlipSearch::Line || finding.code != "unknown-field";
+            self.searched_parts(slip).into_iter().find_map(|(line_number, part)| {
+                let matched_text =
+                    slip.find(part).filter(|sign| is_near || marked.contains(*sign))?;
+                self.correction_helps(slip, part).then_some((slip, line_number, matched_text))
+            })
+        })?;
+        let words = words![line = line_number + 1, key = matched_text];
+        finding.help(fill(slip.help, words));
+        if !slip.message.is_empty() {
+            finding.message = fill(slip.message, words);
+        }
+        if !slip.message.is_empty() && slip.line.text.is_some() {
+            finding.position = self.range_of(matched_text);
+        }
+        Some(slip.alone)
+    }
+
+    /// True if a correction of `part` lets the parser get further, or if the slip has no corrections.
+    fn correction_helps(&self, slip: &Slip, part: &str) -> bool {
+        let mut corrections =
+            slip.mends.iter().filter_map(|correction| slip.line.replace(part, correction));
+        slip.mends.is_empty()
+            || corrections.any(|corrected| self.parses_further_with(part, &corrected))
+    }
+
+    /// True if the parser finds no fault up to the end of the fault's line after `part` is replaced by
+    /// `corrected`.
+    fn parses_further_with(&self, part: &str, corrected: &str) -> bool {
+        let (line, end) = (self.line(self.line_number), self.line_end());
+        let Range { start: document_start, end: document_end } = self.document_range();
+        let Range { start: part_start, end: part_end } = self.range_of(part);
+        if document_end - document_start > MAX_REREAD_BYTES
+            || !(document_start..=document_end).contains(&part_start)
+            || part_end > document_end
+        {
+            return false;
+        }
+        // If the corrected part is above the line, the rest of the line may have other faults.
+        let fault_end = if part_end <= self.start_of(line) { self.fault_start } else { end };
+        let corrected_text =
+            [&self.text[document_start..part_start], corrected, &self.text[part_end..document_end]]
+                .concat();
+        let faults = yaml::parse(&corrected_text).faults;
+        let mut faults = faults.iter().filter(|fault| fault.code != "no-effect");
+        faults.all(|fault| corrected_text.len() - fault.span.start < document_end - fault_end)
+    }
+
+    /// Explains a fault by the first slip that matches. Returns the same as
+    /// [`explain_by_list`](Self::explain_by_list).
+    pub(super) fn explain(&self, finding: &mut LocatedFault) -> Option<bool> {
+        let is_alias =
+            finding.code == "syntax" && self.text[finding.position.start..].starts_with('*');
+        (self.explain_by_list("lines", finding))
+            .or_else(|| self.explain_unindented(finding))
+            .or_else(|| {
+                let help =
+                    suggest_anchor(self.text, finding.position.start).filter(|_| is_alias)?;
+                finding.help(help);
+                Some(false)
+            })
+            .or_else(|| self.explain_by_list("later", finding))
+            .or_else(|| self.explain_indentation(finding))
+            .or_else(|| self.explain_by_list("last", finding))
+    }
+
+    /// Explains a text after `|` or `>` that is not indented.
+    fn explain_unindented(&self, finding: &mut LocatedFault) -> Option<bool> {
+        let head_number =
+            (0..self.line_number).rev().find(|number| is_block_head(self.line(*number)))?;
+        let first_line = (head_number + 1..=self.line_number)
+            .map(|number| self.line(number))
+            .find(|line| !line.trim().is_empty())?;
+        let key = self.line(head_number).trim_start_matches([' ', '-']);
+        let is_text = indentation_width(first_line)
+            <= self.start_of(key) - self.start_of(self.line(head_number));
+        let name = key.split(':').next().filter(|name| is_text && looks_like_name(name))?;
+        let is_key =
+            first_line.trim_start().split_once(':').is_some_and(|(key, _)| looks_like_name(key));
+        let is_empty = finding.code == "unknown-field" && self.previous_number == Some(head_number);
+        if !is_empty && (is_key || finding.code != "syntax") {
+            return None;
+        }
+        finding.message = "the text after `|` or `>` is not indented".to_owned();
+        finding.position = self.range_of(name);
+        let number = head_number + 2;
+        finding.help(format!("indent its lines, from line {number} on, deeper than the key"));
+        Some(false)
+    }
+
+    /// Explains a line whose indentation is one or two columns off.
+    fn explain_indentation(&self, finding: &mut LocatedFault) -> Option<bool> {
+        let line = self.line(self.line_number);
+        let current_width = indentation_width(line);
+        let key = line.trim_start_matches([' ', '-']).split(": ").next().unwrap_or_default();
+        if key.contains(' ') || finding.code != "syntax" {
+            return None;
+        }
+        let lines_above = self.line_number.saturating_sub(MAX_LINES_ABOVE)..self.line_number;
+        let columns: BTreeSet<_> = lines_above
+            .map(|number| self.line(number))
+            .flat_map(|line| {
+                [indentation_width(line), line.len() - line.trim_start_matches([' ', '-']).len()]
+            })
+            .collect();
+        let blanks = &line[..current_width];
+        let near_columns = columns.into_iter().rev().filter(|column| {
+            (1..=2).contains(&column.abs_diff(current_width))
+                && self.parses_further_with(blanks, &" ".repeat(*column))
+        });
+        let nearest_column = near_columns.min_by_key(|column| column.abs_diff(current_width))?;
+        let (number, space_count) = (self.line_number + 1, count(nearest_column, "space"));
+        finding.message = "the indentation does not fit the lines above".to_owned();
+        finding.help(match nearest_column {
+            0 => format!("remove the spaces before line {number}"),
+            _ => format!("indent line {number} by {space_count}, like the lines next to it"),
+        });
+        Some(false)
+    }
+}
+
+/// The number of spaces at the start of a line.
+fn indentation_width(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+/// Help for the unknown alias at the byte `start`, if an anchor of this name is below, or one with a
+/// similar name above. The name may be part of a secret, so it is not quoted.
+fn suggest_anchor(text: &str, start: usize) -> Option<String> {
+    let alias = leading_anchor_name(text.get(start + 1..)?);
+    if text[start..].split('&').skip(1).any(|name| leading_anchor_name(name) == alias) {
+        return Some("set the anchor where it is first used: it is further down".to_owned());
+    }
+    let document_start = text[..start].rfind("\n---").unwrap_or_default();
+    let anchors = text[document_start..start].match_indices('&').filter_map(|(at, _)| {
+        let name = leading_anchor_name(&text[document_start + at + 1..start]);
+        Some((name, document_start + at)).filter(|(name, _)| looks_like_name(name))
+    });
+    let anchors: Vec<_> = anchors.collect();
+    let near = nearest(alias, anchors.iter().map(|(name, _)| *name))?;
+    let (_, at) = anchors.iter().rfind(|(name, _)| *name == near)?;
+    Some(format!("did you mean the anchor in line {}?", line_number_at(text, *at) + 1))
+}
+
+/// The text up to the first character that the name of an anchor must not contain.
+fn leading_anchor_name(text: &str) -> &str {
+    text.split(|c: char| c.is_whitespace() || ",]}".contains(c)).next().unwrap_or_default()
+}
+
+/// True if a line ends with the indicator of a block text, `|` or `>`.
+fn is_block_head(line: &str) -> bool {
+    let head = line.trim_end().trim_end_matches(['+', '-']);
+    head.ends_with(": |") || head.ends_with(": >")
+}

@@ -1,0 +1,270 @@
+//! Typing errors in YAML syntax, recognised from the faults that they cause.
+//!
+//! `slips.yaml` lists them, the most certain first: patterns for the lines around a fault, and help. If a
+//! pattern alone is not certain, the text is parsed again with the slip corrected. The slip is the
+//! cause only if the parser then gets further.
+
+mod explain;
+
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{LazyLock, OnceLock},
+};
+
+use regex::Regex;
+use serde::Deserialize;
+
+use super::{Findings, LocatedFault, texts, words};
+use crate::yaml;
+use explain::SurroundingLines;
+
+/// The lines that are searched for a slip.
+#[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum SlipSearch {
+    /// The line of the fault.
+    #[default]
+    Line,
+    /// That line, and those before and after it.
+    Near,
+    /// The line of the fault, joined with the last line above it that is not empty.
+    Two,
+    /// The document up to the fault.
+    Document,
+    /// Each line from the fault upwards, alone and together with all lines down to the fault.
+    Above,
+}
+
+/// A typing error: how to recognise it, and help.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Slip {
+    codes: Vec<&'static str>,
+    over: SlipSearch,
+    alone: bool,
+    line: Pattern,
+    mends: Vec<&'static str>,
+    at: &'static str,
+    after: &'static str,
+    instead_of: &'static str,
+    marked: Pattern,
+    next: &'static str,
+    message: &'static str,
+    help: &'static str,
+}
+
+/// A regular expression of a table. It is compiled on first use, because most runs need none. Without a
+/// text, it matches everything.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(in crate::manifest) struct Pattern {
+    text: Option<&'static str>,
+    #[serde(skip)]
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    /// The compiled expression. A test compiles all of them.
+    fn regex(&self) -> Option<&Regex> {
+        let text = self.text?;
+        self.compiled.get_or_init(|| Regex::new(text).ok()).as_ref()
+    }
+
+    /// The match in `text`: the group `at` if there is one, otherwise the first group, otherwise the whole
+    /// match.
+    pub(in crate::manifest) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+        if self.text.is_none() {
+            return Some(&text[..0]);
+        }
+        let captures = self.regex()?.captures(text)?;
+        Some(captures.name("at").or_else(|| captures.get(1)).or_else(|| captures.get(0))?.as_str())
+    }
+
+    pub(in crate::manifest) fn is_match(&self, text: &str) -> bool {
+        self.find(text).is_some()
+    }
+
+    /// Replaces each match in `text` by `replacement`.
+    pub(super) fn replace(&self, text: &str, replacement: &str) -> Option<String> {
+        Some(self.regex()?.replace_all(text, replacement).into_owned())
+    }
+
+    /// True if it can be compiled.
+    #[cfg(test)]
+    pub(super) fn is_valid(&self) -> bool {
+        self.text.is_none() || self.regex().is_some()
+    }
+}
+
+/// The lists of `slips.yaml`, by name. The list `files` recognises files that are not YAML by their first
+/// lines.
+static SLIPS: LazyLock<BTreeMap<&str, Vec<Slip>>> =
+    LazyLock::new(|| yaml::built_in!("manifest/faults/slips"));
+
+impl Slip {
+    /// The part of `text` that matches the pattern. Comments and surrounding blanks are ignored, except in
+    /// slips with corrections; comments also count in slips about two lines.
+    fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+        if !self.mends.is_empty() {
+            return self.line.find(text.trim_end_matches('\r'));
+        }
+        let line = if self.over == SlipSearch::Two {
+            text
+        } else {
+            text.split(" #").next().unwrap_or_default()
+        };
+        self.line.find(line.trim_matches([' ', '\t', '\r']))
+    }
+}
+
+/// The code of duplicate keys: a second document without `---` before it causes such faults.
+const DUPLICATE_KEY_CODE: &str = "duplicate-key";
+
+/// The codes of faults that a slip on the same line may cause.
+const CONSEQUENCE_CODES: [&str; 5] = ["missing", "null", "reference", "type", "unknown-field"];
+
+impl Findings {
+    /// Explains the faults that a typing error causes, and drops its follow-up faults.
+    pub(in crate::manifest) fn explain_slips(&mut self, text: &str) {
+        if self.is_empty() {
+            return;
+        }
+        self.drop_excess_faults();
+        self.join_second_document(text);
+        if self.report_file_fault(text) {
+            return;
+        }
+        self.drop_consequences(text);
+        let mut sole_causes = Vec::new();
+        for finding in &mut self.items {
+            if finding.code == "yaml-tag" {
+                finding.position =
+                    find_tag(text, finding.position.start).unwrap_or(finding.position.clone());
+                sole_causes.push(fault_place(text, finding));
+            }
+            let surroundings = SurroundingLines::new(text, &finding.position);
+            if surroundings.and_then(|context| context.explain(finding)) == Some(true) {
+                sole_causes.push(fault_place(text, finding));
+            }
+        }
+        self.items.retain(|finding| {
+            let place = fault_place(text, finding);
+            let (line, _, code) = place;
+            let is_consequence = CONSEQUENCE_CODES.contains(&code);
+            sole_causes.contains(&place)
+                || !sole_causes.iter().any(|(cause_line, _, cause_code)| {
+                    *cause_line == line && (*cause_code == code || is_consequence)
+                })
+        });
+        // In braces, each piece of a text with commas looks like a key.
+        self.items.dedup_by(|next, finding| {
+            let between = text.get(finding.position.start..next.position.start).unwrap_or("\n");
+            [&*next, &*finding].iter().all(|fault| fault.code == "yaml-key")
+                && next.message == finding.message
+                && !between.contains('\n')
+        });
+        self.items.dedup_by(|next, finding| {
+            next.position == finding.position && next.message == finding.message
+        });
+    }
+
+    /// If the text has Git conflict markers or is not YAML, replaces all faults by one. Returns true then.
+    fn report_file_fault(&mut self, text: &str) -> bool {
+        let mark = "<<<<<<< ";
+        let marker_start = text.find(&format!("\n{mark}")).map(|at| at + 1);
+        let conflict_start = marker_start.or_else(|| text.starts_with(mark).then_some(0));
+        let (texts, at, what) = if let Some(at) =
+            conflict_start.filter(|_| text.contains("\n>>>>>>> "))
+        {
+            (texts::GIT_CONFLICT, at..at + mark.trim().len(), "")
+        } else if self.items.iter().any(|fault| ["document", "syntax"].contains(&fault.code)) {
+            let mut lines = text
+                .lines()
+                .filter(|line| !line.trim().is_empty() && !line.trim().starts_with(['#', '/']));
+            let first = lines.next().unwrap_or_default();
+            let next = lines.next().unwrap_or_default();
+            let mut files = SLIPS["files"].iter();
+            let file = files.find(|file| file.find(first).is_some() && next.contains(file.next));
+            let Some(file) = file else { return false };
+            let at = text.find(first).map_or(0..0, |at| at..at + first.len());
+            (texts::NO_YAML, at, file.help)
+        } else {
+            return false;
+        };
+        self.items = vec![LocatedFault::new(texts, at, words![what])];
+        true
+    }
+
+    /// Drops syntax errors that follow an explained `document` fault in the same document: they are its
+    /// consequences.
+    fn drop_consequences(&mut self, text: &str) {
+        let mut explained_ends = Vec::new();
+        for finding in self.items.iter().filter(|finding| finding.code == "document") {
+            let context = SurroundingLines::new(text, &finding.position);
+            if context.and_then(|context| context.explain(&mut finding.clone())).is_some() {
+                explained_ends.push(finding.position.end);
+            }
+        }
+        self.items.retain(|finding| {
+            let last_explained_end =
+                explained_ends.iter().rfind(|end| **end <= finding.position.start);
+            let between = last_explained_end.and_then(|end| text.get(*end..finding.position.start));
+            finding.code != "syntax" || between.is_none_or(|between| between.contains("\n---"))
+        });
+    }
+
+    /// Joins the duplicate-key faults of a second document without `---` before it.
+    fn join_second_document(&mut self, text: &str) {
+        let is_at_line_start =
+            |at: &Range<usize>| text[..at.start].chars().next_back().is_none_or(|c| c == '\n');
+        let second_index = self.items.iter().position(|finding| {
+            let key = text.get(finding.position.clone()).unwrap_or_default();
+            finding.code == DUPLICATE_KEY_CODE
+                && is_at_line_start(&finding.position)
+                && key == "kind"
+        });
+        let Some(index) = second_index else { return };
+        let second_fault = &mut self.items[index];
+        let start = second_fault.position.start;
+        let between = second_fault.related.as_ref().and_then(|at| text.get(at.end..start));
+        if between.is_some_and(|before| before.matches('\n').count() < 2) {
+            second_fault.help("keep one of the two: a document has one kind");
+            return;
+        }
+        second_fault.message = "a second document begins here".to_owned();
+        second_fault.help("write `---` on a line of its own in front of it");
+        self.items.retain(|finding| {
+            finding.code != DUPLICATE_KEY_CODE
+                || finding.position.start <= start
+                || !is_at_line_start(&finding.position)
+        });
+    }
+}
+
+/// The line, the first byte and the code of a fault.
+fn fault_place(text: &str, fault: &LocatedFault) -> (usize, usize, &'static str) {
+    let start = fault.position.start;
+    (line_number_at(text, start), start, fault.code)
+}
+
+/// The number, from 0, of the line with the byte `at`.
+fn line_number_at(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count()
+}
+
+/// The range of the tag of the node that begins at the byte `start`.
+fn find_tag(text: &str, start: usize) -> Option<Range<usize>> {
+    let before = text.get(..start)?;
+    let tag_start = before.rfind('!')?;
+    let tag = before[tag_start..].split(char::is_whitespace).next()?;
+    let between = &before[tag_start + tag.len()..];
+    let is_before_value = between.chars().all(|c| c.is_whitespace() || "|>+-".contains(c));
+    is_before_value.then(|| tag_start..tag_start + tag.len())
+}
+
+/// All expressions of the table.
+#[cfg(test)]
+pub(super) fn patterns() -> impl Iterator<Item = &'static Pattern> {
+    SLIPS.values().flatten().flat_map(|slip| [&slip.line, &slip.marked])
+}

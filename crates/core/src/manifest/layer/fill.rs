@@ -1,0 +1,137 @@
+//! Fills in the templates of fields, and checks the results by the schema.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use serde_json::json;
+
+use super::text::{Filler, has_template};
+use crate::{
+    desired::DeclaredFields,
+    kind::{Section, forms::CONDITION_KEYS, is_list},
+    manifest::{
+        faults::{FaultTexts, Faults, texts, words},
+        read::{
+            document::{SectionPart, identify_entry},
+            layers::BUILT_IN_PARAMS,
+        },
+        schema::find_refusal,
+    },
+    origin::Sourced,
+    secret::{Reference, has_reference},
+    text,
+    value::{Json, Value},
+};
+
+/// Fills in the templates in the identity of `part`. Returns its key and its fields; `None` after a
+/// fault.
+pub(super) fn fill_identity<'p>(
+    section: Section,
+    part: &'p SectionPart,
+    filler: &Filler<'_>,
+    faults: &mut Faults,
+) -> Option<(String, Cow<'p, DeclaredFields>)> {
+    if !part.has_forms || section.identity.is_empty() {
+        return Some((part.key(section).to_owned(), Cow::Borrowed(&part.fields)));
+    }
+    let mut fields: BTreeMap<&str, _> = part.fields.iter().collect();
+    let mut is_valid = true;
+    for name in section.identity {
+        if let Some(field) = fields.get_mut(name) {
+            is_valid &= fill_templates(section, name, field, filler, faults);
+        }
+    }
+    let key =
+        identify_entry(section, &|name| fields.get(name).map(|field| field.value.clone())).name;
+    is_valid.then(|| (key, Cow::Owned(fields.into_iter().collect())))
+}
+
+/// Fills in every template in the field `name`. Reports faults. Returns true if the result is valid.
+pub(super) fn fill_templates(
+    section: Section,
+    name: &str,
+    field: &mut Sourced<Value>,
+    filler: &Filler<'_>,
+    faults: &mut Faults,
+) -> bool {
+    let (json, spec) = (field.value.plain(), section.spec(name));
+    let has_name_template = field.value.sources().iter().any(Reference::is_template);
+    let has_value_template = json.is_some_and(|json| match spec {
+        Some(spec) if !spec.has_secret_rows() => has_template(&spec.schema, json),
+        _ => has_reference(json),
+    });
+    if !has_value_template && !has_name_template {
+        return true;
+    }
+    let template = json.map(ToString::to_string).unwrap_or_default();
+    let fault = match filler.fill_field(section, name, field) {
+        Err(unfilled) if filler.is_reported_as_missing(&unfilled) => return false,
+        Err(unfilled) => faults.push(*unfilled.fault),
+        Ok(()) if has_name_template || spec.is_none() => return true,
+        Ok(()) => {
+            let checked_json = json_for_schema(&field.value);
+            let is_list = spec.is_some_and(|spec| is_list(&spec.schema));
+            if is_list
+                && checked_json.as_ref().is_some_and(|json| list_values(json).any(Json::is_object))
+            {
+                // The fault is reported where the list is read.
+                return false;
+            }
+            let why = checked_json.and_then(|json| {
+                list_values(&json).find_map(|json| find_refusal(section, name, json))
+            });
+            let Some(why) = why else {
+                if let Some(warning) = find_foreign_braces(&template) {
+                    faults.report_key(warning, &field.origin, &[]);
+                }
+                return true;
+            };
+            let texts = if field.value.plain().is_some_and(has_reference) {
+                texts::FILLED_REFERENCE
+            } else {
+                texts::FILLED_VALUE
+            };
+            faults.report_key(texts, &field.origin, words![name, why])
+        }
+    };
+    fault.label(format!("for `{}`", filler.path()));
+    false
+}
+
+/// The value as JSON for a check by its schema, with a dummy reference for each secret in it. `None` for
+/// a secret or a file, which need no check.
+fn json_for_schema(value: &Value) -> Option<Cow<'_, Json>> {
+    match value {
+        Value::Plain(json) => Some(Cow::Borrowed(json)),
+        Value::Secret(Reference::Data(data)) => {
+            data.to_json(&mut |_| Ok::<_, ()>(json!({"env": "NAME"}))).ok().map(Cow::Owned)
+        }
+        Value::Secret(_) | Value::File(_) => None,
+    }
+}
+
+/// The value itself; of a condition, the lists `at_least` and `none_of`.
+fn list_values(value: &Json) -> impl Iterator<Item = &Json> {
+    let (plain_value, conditions) = match value {
+        Json::Object(object) if object.keys().all(|key| CONDITION_KEYS.contains(&&**key)) => {
+            (None, Some(object.values()))
+        }
+        json => (Some(json), None),
+    };
+    plain_value.into_iter().chain(conditions.into_iter().flatten())
+}
+
+/// The warning about braces in `template` that look like the syntax of other tools: a name in double
+/// braces, or braces after `$` or `%`.
+fn find_foreign_braces(template: &str) -> Option<FaultTexts> {
+    let has_double_braces = template.match_indices("{{").any(|(at, braces)| {
+        let inner = template[at + braces.len()..].split("}}").next().unwrap_or_default();
+        let is_expression =
+            inner.strip_prefix(' ').is_some_and(|name| text::looks_like_name(name.trim()));
+        (is_expression || BUILT_IN_PARAMS.contains(&inner))
+            && !template[..at].ends_with(['$', '%', '{'])
+    });
+    let mut signs = template.match_indices("${").chain(template.match_indices("%{"));
+    let has_sign = signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'));
+    let sign_warning = has_sign.then_some(texts::DOLLAR_BEFORE_TEMPLATE);
+    if has_double_braces { Some(texts::KEPT_BRACES) } else { sign_warning }
+}

@@ -1,0 +1,168 @@
+//! Grants that the service removes from rules together with a share or a membership: repairs, and notes
+//! about those that no manifest declares.
+
+use jiff::civil::Date;
+
+use crate::{
+    address::Address,
+    catalogue,
+    desired::{DeclaredSection, EntryPresence, Unlisted, subject_field},
+    diff::{Action, Findings, HeldObject, Note, Reason, Step},
+    field::{Compare, NamedObject},
+    kind::{Capability, Section},
+    live::LiveEntries,
+    plan::{ContainerPlan, container::ContainerPlanner},
+};
+
+impl ContainerPlanner<'_> {
+    /// Plans the repair of rules whose grants the service may remove when a share is replaced or a
+    /// membership ends although access stays.
+    pub(in crate::plan) fn repair_grants(&self, plan: &mut ContainerPlan) {
+        let losers: Vec<_> =
+            plan.findings.steps.iter().filter_map(|step| self.grant_loser(step)).collect();
+        if losers.is_empty() {
+            return;
+        }
+        let closed_sections = plan.closed_sections.clone();
+        let open_sections = self
+            .ordered_sections()
+            .filter(|section| !closed_sections.contains(section.kind.section));
+        for section in open_sections {
+            let Some(repairs) = self.plan_without_grants(section, &losers) else { continue };
+            let mut watched = repairs.watched.iter();
+            if let Some(until) = watched.find_map(|step| self.settings.held_until(&step.address)) {
+                return self.hold_replacements(until, plan);
+            }
+            // Report unread entries, which cannot be repaired afterwards, so that nothing is removed.
+            for scope in repairs.incomplete {
+                if !plan.incomplete.contains(&scope) {
+                    plan.findings.incomplete.push(scope);
+                }
+            }
+            for step in repairs.steps {
+                add_possible_step(step, &mut plan.findings.steps);
+            }
+        }
+    }
+
+    /// The group or user that may lose grants with `step` without losing access.
+    fn grant_loser(&self, step: &Step) -> Option<(NamedObject, u64)> {
+        let keeps_access = step.provides(Capability::People);
+        match step.action {
+            Action::Delete if keeps_access => Some((NamedObject::User, step.live_id()?)),
+            _ if step.replaces && self.is_of_group(step) => {
+                Some((NamedObject::Group, step.live_id()?))
+            }
+            _ => None,
+        }
+    }
+
+    /// The differences that the section would have without its grants to `losers`; `None` if it cannot
+    /// name users or groups, or was not read.
+    fn plan_without_grants(
+        &self,
+        section: &DeclaredSection,
+        losers: &[(NamedObject, u64)],
+    ) -> Option<Findings> {
+        let names_people = section.kind.scoped_kind.requires_members;
+        let live_entries =
+            self.context.live.sections.get(section.kind.section).filter(|_| names_people)?;
+        let mut reduced_entries = live_entries.entries().ok()?.to_vec();
+        for entry in &mut reduced_entries {
+            for (object_type, id) in losers {
+                *entry = entry.without_grants(section.kind.table(), *object_type, &[*id]);
+            }
+        }
+        self.compare_section(section, &LiveEntries::Updated(reduced_entries)).ok()
+    }
+
+    /// Holds all replacements of shares and removals of members, because they would also remove a held
+    /// grant.
+    fn hold_replacements(&self, until: Date, plan: &mut ContainerPlan) {
+        let held_steps: Vec<_> =
+            plan.findings.steps.extract_if(.., |step| self.grant_loser(step).is_some()).collect();
+        let held =
+            held_steps.iter().map(|step| HeldObject { address: step.address.clone(), until });
+        plan.findings.held.extend(held);
+        plan.findings.watched.extend(held_steps);
+    }
+
+    /// Adds notes for steps that remove or replace a share: the service also removes the group's
+    /// grants in rules, and no manifest declares those.
+    pub(in crate::plan) fn note_lost_grants(&self, plan: &mut ContainerPlan) {
+        let notes = plan.findings.steps.iter().filter_map(|step| self.lost_grants_note(step));
+        plan.findings.notes.extend(notes);
+    }
+
+    fn lost_grants_note(&self, step: &Step) -> Option<Note> {
+        let removes = step.replaces || step.action == Action::Delete;
+        let group_id = step.live_id().filter(|_| removes && self.is_of_group(step))?;
+        let rules = catalogue::sections(self.declared.scope).filter(|section| {
+            let mut specs = section.table().specs().iter();
+            section.scoped_kind.requires_members
+                && specs.any(|spec| spec.field.compare == Compare::Rows)
+        });
+        let grants_of: Vec<_> =
+            rules.flat_map(|section| self.undeclared_grants(section, group_id)).collect();
+        (!grants_of.is_empty())
+            .then(|| Note::new(&step.address, Reason::TakesAlong { grants_of }, &step.origin))
+    }
+
+    /// The kept entries of `section` that grant access to the group `group_id` in an undeclared field; the
+    /// section itself if it was not read.
+    fn undeclared_grants(&self, section: Section, group_id: u64) -> Vec<Address> {
+        let address = self.address.section(section.section);
+        let declared = self.declared.section(section.section);
+        let live_entries = self.context.live.entries(section.section);
+        let (Some(declared), Some(entries)) = (declared, live_entries) else {
+            return vec![address];
+        };
+        let entries = entries.iter().filter(|entry| {
+            let name = section.entry_name(entry.fields.raw());
+            let declared_entry = declared.entry(&name);
+            let is_kept = match declared_entry {
+                Some(entry_declared) => entry_declared.state == EntryPresence::Present,
+                None => declared.unlisted.value != Unlisted::Delete,
+            };
+            let stripped =
+                entry.without_grants(section.table(), NamedObject::Group, &[group_id]).fields;
+            let fields = entry.fields.raw().iter();
+            let mut lost =
+                fields.filter(|(field, value)| stripped.raw().get(*field) != Some(value));
+            is_kept
+                && lost.any(|(field, _)| {
+                    declared_entry.is_none_or(|declared| !declared.fields.contains_key(field))
+                })
+        });
+        entries.map(|entry| address.entry(section.entry_name(entry.fields.raw()))).collect()
+    }
+
+    /// True if the identity of the entry of `step` is the group in it.
+    fn is_of_group(&self, step: &Step) -> bool {
+        let section = step.address.section.and_then(|name| self.declared.section(name));
+        let subject = section.and_then(|section| subject_field(section.kind));
+        subject.is_some_and(|(_, object_type)| object_type == NamedObject::Group)
+    }
+}
+
+/// Adds a step that is needed if the service removes grants, unless the planned step for the same
+/// object already changes these fields.
+fn add_possible_step(step: Step, steps: &mut Vec<Step>) {
+    let planned = steps.iter_mut().find(|planned| planned.address == step.address);
+    if step.changes.iter().all(|change| {
+        planned.as_ref().is_some_and(|planned| planned.change(&change.field).is_some())
+    }) {
+        return;
+    }
+    // Guards check only the effects on the present live state.
+    let effects = planned.as_ref().map(|planned| planned.effects.clone()).unwrap_or_default();
+    let condition = "if the service removes what rules grant together with the share or membership";
+    let step = Step { possible: Some(condition), effects, ..step };
+    match planned {
+        Some(planned) => {
+            let certain = std::mem::replace(planned, step);
+            planned.certain = Some(Box::new(certain));
+        }
+        None => steps.push(step),
+    }
+}

@@ -1,0 +1,324 @@
+//! Access that rules grant to users and groups: rules that name someone whose access is missing, too low
+//! or removed, and the grants that end with a share or membership (`lost`).
+
+mod lost;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::{
+    ContainerPlan,
+    container::ContainerPlanner,
+    order::{narrows_visibility, visibility_change},
+};
+use crate::{
+    address::{Address, groups_above},
+    catalogue::{self, shares},
+    desired::{self, DeclaredEntry, DeclaredSection, subject_field},
+    diff::{
+        Action, Findings, Problem, Step,
+        texts::{self, words},
+    },
+    field::{NamedObject, Scope},
+    kind::{Capability, Effect, Id, forms, visibility_rank},
+    level::{AccessLevel, DEVELOPER, MAINTAINER},
+    live::{ExtraFact, Presence},
+    text::escape,
+};
+
+impl ContainerPlanner<'_> {
+    /// Refuses steps whose rules name somebody without enough access: in a project, a group whose
+    /// share (declared or live) is missing or below developer; in a group, a group outside it, or a
+    /// member below maintainer.
+    pub(super) fn refuse_low_access(&self, plan: &mut ContainerPlan) {
+        let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
+        if !effects.any(|effect| matches!(effect, Effect::NeedsAccess { .. })) {
+            return;
+        }
+        // The level of other grantees does not matter.
+        let deciding_kind = self.declared.scope.choose(NamedObject::User, NamedObject::Group);
+        let levels = self.declared_and_live_levels(deciding_kind);
+        for step in std::mem::take(&mut plan.findings.steps) {
+            let mut seen = BTreeSet::new();
+            let problems_before = plan.findings.problems.len();
+            for effect in &step.effects {
+                let Effect::NeedsAccess { object_type: grantee_type, id, .. } = effect else {
+                    continue;
+                };
+                if !seen.insert((*grantee_type, id)) {
+                    continue;
+                }
+                let name = match id {
+                    Id::Known(id) => {
+                        self.context.names.name(*grantee_type, *id).unwrap_or_default()
+                    }
+                    Id::Pending(path) => path,
+                };
+                let level = levels.get(id).filter(|_| *grantee_type == deciding_kind);
+                let problem_texts = match (self.declared.scope, grantee_type, level) {
+                    (Scope::Group, NamedObject::Group, _) if !self.is_within(name) => {
+                        texts::GROUP_OUTSIDE
+                    }
+                    (Scope::Group, NamedObject::User, Some(level))
+                        if level.number < MAINTAINER && !self.may_raise_members() =>
+                    {
+                        texts::LOW_MEMBER
+                    }
+                    (Scope::Project, NamedObject::Group, Some(level))
+                        if level.number < DEVELOPER =>
+                    {
+                        texts::LOW_SHARE
+                    }
+                    (Scope::Project, NamedObject::Group, None)
+                        if id.number().is_none()
+                            || step.possible.is_none()
+                                && self.knows_all_shares(&mut plan.findings) =>
+                    {
+                        texts::NO_SHARE
+                    }
+                    _ => continue,
+                };
+                let level = level.map_or("", |level| level.word);
+                let words = words![name = escape(name), level];
+                let problem =
+                    Problem::from_texts(problem_texts, words, &step.address, &step.origin);
+                plan.findings.problems.push(problem);
+            }
+            if plan.findings.problems.len() == problems_before {
+                plan.findings.steps.push(step);
+            }
+        }
+    }
+
+    /// True if the group that is now at `path` is declared inside this one.
+    fn is_within(&self, path: &str) -> bool {
+        let declared_path = self.settings.moves.declared_path(path).to_lowercase();
+        groups_above(&declared_path).any(|group| *group == self.address.path.to_lowercase())
+    }
+
+    /// True if a group above, or a share, may give a member a higher level.
+    fn may_raise_members(&self) -> bool {
+        self.context.has_group_above()
+            || !self.declared_and_live_levels(NamedObject::Group).is_empty()
+    }
+
+    /// True if all groups that the container is shared with are known.
+    fn knows_all_shares(&self, findings: &mut Findings) -> bool {
+        match self.context.live.sections.get(shares::SECTION) {
+            _ if !matches!(self.context.live.presence, Presence::Existing(..)) => true,
+            Some(shares) => shares.entries().is_ok(),
+            None => {
+                findings.add_missing_fact(ExtraFact::Shares);
+                false
+            }
+        }
+    }
+
+    /// Marks steps whose rules name users without access to this project, or without maintainer
+    /// access to this group. `connect` refuses them unless a step elsewhere grants the access. Only
+    /// for administrators: others cannot see all shares with private groups.
+    pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
+        let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
+        let owner = self.context.facts.personal_owner;
+        let scope = self.declared.scope;
+        let is_certain = self.context.caller.is_administrator
+            && (scope == Scope::Group || owner.is_some() || self.context.has_group_above())
+            && !effects.any(|effect| *effect == Effect::AddsContents);
+        if !is_certain {
+            return;
+        }
+        let accesses = plan.findings.steps.iter().flat_map(Step::accesses);
+        let min_level = scope.choose(MAINTAINER, 1);
+        let members = accesses.filter(|(.., after)| *after >= min_level).map(|(user, ..)| user);
+        let live_users = self.context.live.users_with_access.iter().flatten().flatten().copied();
+        let mut users_inside: BTreeSet<_> = members.chain(live_users).chain(owner).collect();
+        if !matches!(self.context.live.presence, Presence::Existing(..)) {
+            users_inside.insert(self.context.caller.id);
+        }
+        let mut needs_fact = false;
+        let steps = plan.findings.steps.iter_mut().filter(|step| step.possible.is_none());
+        for effect in steps.flat_map(|step| &mut step.effects) {
+            let Effect::NeedsAccess { object_type: NamedObject::User, id: Id::Known(id), outsider } =
+                effect
+            else {
+                continue;
+            };
+            match &self.context.live.users_with_access {
+                _ if users_inside.contains(id) => {}
+                None => needs_fact = true,
+                Some(Ok(_)) => {
+                    *outsider = self.context.names.name(NamedObject::User, *id).map(str::to_owned);
+                }
+                Some(Err(_)) => {}
+            }
+        }
+        if needs_fact {
+            plan.findings.add_missing_fact(ExtraFact::UsersWithAccess);
+        }
+    }
+
+    /// Adds to a step that narrows a group: the projects and groups in it that would be more visible.
+    pub(super) fn mark_contents(&self, plan: &mut ContainerPlan) {
+        let mut steps = plan.findings.steps.iter_mut().filter(|step| step.scope == Scope::Group);
+        let Some(step) = steps.find(|step| narrows_visibility(step)) else { return };
+        let Some(contents) = &self.context.live.visibilities_below else {
+            return plan.findings.add_missing_fact(ExtraFact::VisibilitiesBelow);
+        };
+        let Some((_, max_rank)) = visibility_change(step) else { return };
+        for effect in &mut step.effects {
+            let Effect::Visibility { more_visible, .. } = effect else { continue };
+            more_visible.extend(contents.iter().filter_map(|(path, visibility)| {
+                let rank = visibility_rank(visibility).filter(|rank| *rank > max_rank)?;
+                Some((self.settings.moves.declared_path(path), rank))
+            }));
+        }
+    }
+
+    /// Reports rules that name a user or group whose access this run removes: the service would remove
+    /// the name from the rule. Marks removals of members who keep access through a group above.
+    pub(super) fn refuse_lost_access(&self, plan: &mut ContainerPlan) {
+        let mut rules: HashMap<_, Vec<_>> = HashMap::new();
+        for section in self.ordered_sections() {
+            for (grantee, rule) in grantees(section) {
+                rules.entry(grantee).or_default().push((section, rule));
+            }
+        }
+        let (mut problems, mut needs_fact) = (Vec::new(), false);
+        for step in &mut plan.findings.steps {
+            if step.action != Action::Delete || step.is_copy {
+                continue;
+            }
+            let Some(grantee) = access_loser(step) else { continue };
+            let Some(rules) = rules.get(&grantee) else { continue };
+            let user = step.effects.iter().find_map(|effect| match effect {
+                Effect::Access { user, .. } => Some(*user),
+                _ => None,
+            });
+            if let Some(user) = user {
+                let path = &self.address.path;
+                let levels_above =
+                    self.context.live.levels_above.as_ref().filter(|_| path.contains('/'));
+                if self.settings.groups.has_member_above(path, &grantee.1)
+                    || levels_above.is_some_and(|above| {
+                        // If the list could not be read, it may be empty.
+                        above.is_empty() || user.is_none_or(|user| above.contains_key(&user))
+                    })
+                {
+                    let is_other = user != Some(self.context.caller.id);
+                    step.effects.extend(is_other.then_some(Effect::provides(Capability::People)));
+                    continue;
+                }
+                needs_fact |= levels_above.is_none() && path.contains('/');
+            }
+            let member_name = escape(step.address.entry.as_deref().unwrap_or_default());
+            problems.extend(rules.iter().map(|(section, rule)| {
+                let address = section.address_of(rule, self.address);
+                Problem::from_texts(
+                    texts::ACCESS_ENDS,
+                    &[("key", &member_name)],
+                    &address,
+                    &rule.origin,
+                )
+            }));
+        }
+        if needs_fact {
+            plan.findings.add_missing_fact(ExtraFact::LevelsAbove);
+        }
+        plan.findings.problems.extend(problems);
+    }
+
+    /// The rules that name users for whom no group above declares access, by username.
+    pub(super) fn user_rules(&self) -> Vec<(String, UserRule)> {
+        let members: BTreeSet<_> = desired::declared_members(self.declared).collect();
+        let mut rules = Vec::new();
+        for section in self.ordered_sections() {
+            for ((named, name), rule) in grantees(section) {
+                let is_member_above =
+                    self.settings.groups.has_member_above(&self.address.path, &name);
+                if named == Some(NamedObject::User) && !is_member_above {
+                    let address = section.address_of(rule, self.address);
+                    let is_member = members.contains(&*name);
+                    rules.push((name, UserRule { address, is_member }));
+                }
+            }
+        }
+        rules
+    }
+
+    /// The declared and live levels of the container's members or group shares, by id. Declared ones win.
+    fn declared_and_live_levels(&self, object_type: NamedObject) -> BTreeMap<Id, AccessLevel> {
+        let mut levels = BTreeMap::new();
+        for section in catalogue::sections(self.declared.scope) {
+            let Some((identity, _)) =
+                subject_field(section).filter(|subject| subject.1 == object_type)
+            else {
+                continue;
+            };
+            let mut specs = section.table().specs().iter();
+            let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
+            levels.extend(
+                self.context.live.entries(section.section).into_iter().flatten().filter_map(
+                    |entry| {
+                        Some((
+                            Id::Known(entry.id()?),
+                            AccessLevel::parse(entry.fields.raw().get(level.name)?)?,
+                        ))
+                    },
+                ),
+            );
+            let declared = self.declared.present_entries(section.section);
+            levels.extend(declared.filter_map(|entry| {
+                let name = entry.fields.get(identity)?.value;
+                let id = self.context.names.id(object_type, name.text()?)?;
+                let level = entry.fields.get(level.name)?.value;
+                Some((id, AccessLevel::parse(level.plain()?)?))
+            }));
+        }
+        levels
+    }
+}
+
+/// A rule that names a user.
+#[derive(Clone, Debug)]
+pub(super) struct UserRule {
+    /// The rule.
+    pub(super) address: Address,
+    /// True if the same document declares the user as a member.
+    pub(super) is_member: bool,
+}
+
+/// A user, a group, or (`None`) a deploy key, with its name in lower case.
+pub type Grantee = (Option<NamedObject>, String);
+
+/// The grantee whose access `step` removes or reduces, or the deploy key that it changes.
+pub fn access_loser(step: &Step) -> Option<Grantee> {
+    let kind = catalogue::section(step.scope, step.address.section?)?;
+    if let Some(title) = kind.called_by.filter(|_| step.action != Action::Create) {
+        let title = step.live_entry()?.fields.raw().get(title)?.as_str()?;
+        return Some((None, title.to_lowercase()));
+    }
+    let loses_access = step.effects.iter().any(|effect| match effect {
+        Effect::Access { before, after, .. } | Effect::Share { before, after, .. } => {
+            after < before
+        }
+        _ => false,
+    });
+    let (_, object_type) = subject_field(kind)?;
+    let name = step.address.entry.as_ref().filter(|_| loses_access)?;
+    Some((Some(object_type), name.to_lowercase()))
+}
+
+/// The users, groups and deploy keys that rules in `section` name, each with its rule.
+pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &DeclaredEntry)> {
+    let names_people = section.kind.scoped_kind.requires_members;
+    section.present_entries().filter(move |_| names_people).flat_map(|rule| {
+        let values = rule.values();
+        let subjects = forms::referenced_names(section.kind, &values).into_iter();
+        let subjects =
+            subjects.map(|(_, object_type, name)| (Some(object_type), name.to_lowercase()));
+        let fields = forms::plain_fields(&values);
+        let keys = forms::referenced_entries(section.kind, &fields);
+        let keys = keys.filter_map(|(_, title)| Some((None, title.as_str()?.to_lowercase())));
+        let rule_grantees: BTreeSet<_> = subjects.chain(keys).collect();
+        rule_grantees.into_iter().map(move |grantee| (grantee, rule))
+    })
+}

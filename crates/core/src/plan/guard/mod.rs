@@ -1,0 +1,310 @@
+//! Guards: refuse dangerous steps until they are acknowledged.
+//!
+//! They check the effects of steps ([`Effect`]) and name no section. A refusal contains the numbers and
+//! the acknowledgement to pass. Guards cannot be switched off as a whole.
+
+mod access;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use access::refuse_directory_access;
+
+use super::approve::WHOLE_RUN;
+use crate::{
+    address::{Address, group_of},
+    desired::{Container, DeclaredSection, Guard},
+    diff::{Action, DiffContext, Findings, GuardRefusal, Step},
+    kind::{Effect, RefRule, Risk, WeakerProtection, find_weaker_protections},
+    live::{ExtraFact, InheritedLevels},
+    origin::Origin,
+    text::{count, escape},
+};
+
+/// How many objects may be removed, or reached by a rule, in one run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// The maximum number of entries removed from one section, or of changed containers that one
+    /// rule includes.
+    pub count: usize,
+    /// The maximum share of either, from 0 to 1; a few are always allowed.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub share: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { count: 5, share: 0.25 }
+    }
+}
+
+impl Limits {
+    /// The limits for containers that only a rule includes.
+    pub const REACH: Self = Self { count: 50, share: 0.1 };
+}
+
+/// The share counts only from this number of entries on.
+const MIN_ENTRIES_FOR_SHARE: usize = 4;
+/// The number of included containers that may always change, whatever their share.
+const MIN_REACH: usize = 5;
+/// The maximum number of entries removed in one run.
+const MAX_REMOVALS: usize = 50;
+
+/// True if a step removes an object.
+fn is_removal(step: &&Step) -> bool {
+    step.action == Action::Delete
+}
+
+/// Refuses removals from a section with `live` entries: too many, too large a share, or all of them. A
+/// copy counts as a removal but not for the share, because its original stays.
+pub(super) fn refuse_removals(
+    address: &Address,
+    origin: &Origin,
+    live: usize,
+    steps: &[Step],
+    limits: &Limits,
+) -> Option<GuardRefusal> {
+    let removed_count = steps.iter().filter(is_removal).count();
+    let added_count = steps.iter().filter(|step| step.action == Action::Create).count();
+    let copy_count = steps.iter().filter(|step| step.is_copy).count();
+    let (lost_count, originals) = (removed_count - copy_count, live - copy_count);
+    let share = lost_count as f64 / originals.max(1) as f64;
+    let reason = if lost_count > 0 && lost_count == originals && added_count == 0 {
+        if removed_count == 1 {
+            "would remove the only entry".into()
+        } else {
+            format!("would remove all {}", count(removed_count, "entry"))
+        }
+    } else if removed_count > limits.count {
+        format!(
+            "would remove {} of {live}; the limit is {}",
+            count(removed_count, "entry"),
+            limits.count
+        )
+    } else if originals >= MIN_ENTRIES_FOR_SHARE && share > limits.share {
+        format!(
+            "would remove {} of {originals}; the limit is {:.0} %",
+            count(lost_count, "entry"),
+            limits.share * 100.0
+        )
+    } else {
+        return None;
+    };
+    Some(GuardRefusal::new(Guard::Removals, address, reason, removed_count, origin))
+}
+
+/// Refuses too many removals in the whole plan.
+pub(super) fn refuse_many_removals(steps: &[&Step]) -> Option<GuardRefusal> {
+    let removed = steps.iter().copied().filter(is_removal).count();
+    let first = steps.iter().copied().find(is_removal)?;
+    (removed > MAX_REMOVALS).then(|| {
+        let reason =
+            format!("would remove {} in all; the limit is {MAX_REMOVALS}; acknowledged with `**`, so are all other removals", count(removed, "entry"));
+        let whole_run = Address::container(WHOLE_RUN.into());
+        GuardRefusal::new(Guard::Removals, &whole_run, reason, removed, &first.origin)
+    })
+}
+
+/// Refuses changes of too many, or too large a share, of the `included_count` groups and projects
+/// that only the rule with this `glob` includes.
+pub(super) fn refuse_reach(
+    glob: &Arc<str>,
+    origin: &Origin,
+    included_count: usize,
+    changed_count: usize,
+    limits: &Limits,
+) -> Option<GuardRefusal> {
+    let limit = if changed_count > limits.count {
+        limits.count.to_string()
+    } else if changed_count > MIN_REACH
+        && changed_count as f64 > included_count as f64 * limits.share
+    {
+        format!("{:.0} %", limits.share * 100.0)
+    } else {
+        return None;
+    };
+    let reason = format!(
+        "would change {changed_count} of {included_count} undeclared groups or projects that the rule includes; the limit is {limit}"
+    );
+    let address = Address::container(glob.clone());
+    Some(GuardRefusal::new(Guard::Reach, &address, reason, changed_count, origin))
+}
+
+/// The refusals of the guards for single steps.
+pub(super) fn check_steps(
+    steps: &[Step],
+    declared: &Container,
+    context: DiffContext<'_>,
+) -> Findings {
+    let mut guards = GuardedSteps { steps, declared, context, findings: Findings::default() };
+    guards.check_access();
+    guards.check_caller_shares();
+    let directory_refusals =
+        steps.iter().filter_map(|step| refuse_directory_access(step, context.caller));
+    guards.findings.refusals.extend(directory_refusals);
+    guards.check_transfer();
+    guards.findings.refusals.extend(steps.iter().filter_map(refuse_visibility));
+    let weaknesses = guards.rule_weaknesses();
+    guards
+        .findings
+        .refusals
+        .extend(steps.iter().filter_map(|step| refuse_weaker_protection(step, &weaknesses)));
+    guards.findings
+}
+
+fn new_refusal(guard: Guard, step: &Step, reason: String) -> GuardRefusal {
+    GuardRefusal::new(guard, &step.address, reason, 1, &step.origin)
+}
+
+/// Checks the steps of a container, and collects the refusals.
+struct GuardedSteps<'a> {
+    steps: &'a [Step],
+    declared: &'a Container,
+    context: DiffContext<'a>,
+    findings: Findings,
+}
+
+impl<'a> GuardedSteps<'a> {
+    fn refuse(&mut self, guard: Guard, step: &Step, reason: String) {
+        self.findings.refusals.push(new_refusal(guard, step, reason));
+    }
+
+    /// Refuses to move a container into a group with other members.
+    fn check_transfer(&mut self) {
+        let transfer = self.steps.iter().find_map(|step| {
+            let from = step.effects.iter().find_map(|effect| match effect {
+                Effect::Transfers { former_path: from } => Some(from),
+                _ => None,
+            });
+            Some((step, from?))
+        });
+        let Some((step, from)) = transfer else { return };
+        let (Some(before), Some(after)) =
+            (&self.context.live.levels_above_former_path, &self.context.live.levels_above)
+        else {
+            self.findings.add_missing_fact(ExtraFact::LevelsAbove);
+            return self.findings.add_missing_fact(ExtraFact::LevelsAboveFormerPath);
+        };
+        let (gaining, losing) =
+            (count_higher_levels(after, before), count_higher_levels(before, after));
+        let group = |path: &str| escape(group_of(path).unwrap_or("the top")).into_owned();
+        let reason = format!(
+            "would move it from {} to {}: {} would inherit more access, {} less, and the variables that it inherits change",
+            group(from),
+            group(&step.address.path),
+            count(gaining, "user"),
+            count(losing, "user")
+        );
+        // Do not acknowledge a number of users: it may change while groups above move in the same run.
+        self.refuse(Guard::Transfer, step, reason);
+    }
+
+    /// The ways in which the rules for branches, and those for tags, are weaker after all steps.
+    fn rule_weaknesses(&self) -> Weaknesses {
+        let mut weaknesses = Weaknesses::new();
+        for section in &self.declared.sections {
+            let name = section.kind.section;
+            let steps_here = self.steps.iter().filter(|step| step.address.section == Some(name));
+            let changes: Vec<_> = steps_here.flat_map(rule_changes).collect();
+            if changes.is_empty() {
+                continue;
+            }
+            let live_rules = self.section_effects(section).filter_map(|effect| match effect {
+                Effect::Rule { before, .. } => before,
+                _ => None,
+            });
+            let before: Vec<RefRule> = live_rules.map(|rule| *rule).collect();
+            let changed_patterns =
+                changes.iter().filter_map(|(was, _)| Some(was.as_ref()?.pattern.as_str()));
+            let changed_patterns: BTreeSet<_> = changed_patterns.collect();
+            let unchanged_rules =
+                before.iter().filter(|rule| !changed_patterns.contains(rule.pattern.as_str()));
+            let new_rules = changes.iter().filter_map(|(_, is)| *is);
+            let after: Vec<RefRule> = unchanged_rules.chain(new_rules).cloned().collect();
+            for WeakerProtection { pattern, description } in
+                find_weaker_protections(&before, &after)
+            {
+                weaknesses.entry((name, pattern)).or_default().push(description);
+            }
+        }
+        weaknesses
+    }
+
+    fn section_effects(&self, section: &'a DeclaredSection) -> impl Iterator<Item = Effect> + 'a {
+        self.context.live.entries(section.kind.section).into_iter().flatten().flat_map(|entry| {
+            section.kind.rules().effects(entry.id(), entry.fields.raw(), entry.fields.raw())
+        })
+    }
+}
+
+/// The number of users who have a higher level in `levels` than in `other_levels`.
+fn count_higher_levels(levels: &InheritedLevels, other_levels: &InheritedLevels) -> usize {
+    levels.iter().filter(|(user, level)| *level > other_levels.get(user).unwrap_or(&0)).count()
+}
+
+/// Refuses to delete a project.
+pub(super) fn refuse_deletion(step: &Step) -> GuardRefusal {
+    let reason = "would delete the project with everything in it; to keep it readable, write `archived: true` instead of `state: absent`";
+    new_refusal(Guard::Deletion, step, reason.to_owned())
+}
+
+/// Refuses to make a container, or a part of it, visible to more people.
+fn refuse_visibility(step: &Step) -> Option<GuardRefusal> {
+    let texts: Vec<_> = risk_texts(step, &[Risk::Shows]).collect();
+    let origin = step.change("visibility").and_then(|change| change.origin.as_ref());
+    let origin = origin.unwrap_or(&step.origin);
+    let reason = format!("would {}", texts.join(", and "));
+    (!texts.is_empty())
+        .then(|| GuardRefusal::new(Guard::Visibility, &step.address, reason, 1, origin))
+}
+
+/// Refuses to open a new container to outside access. Other protection guards do not apply: there is no
+/// earlier protection to weaken.
+pub(super) fn refuse_openings(steps: &[Step]) -> impl Iterator<Item = GuardRefusal> {
+    steps.iter().filter_map(|step| {
+        protection_refusal(step, &risk_texts(step, &[Risk::Opens]).collect::<Vec<_>>())
+    })
+}
+
+/// The texts of those effects of a step that are one of `risks`.
+fn risk_texts<'s>(step: &'s Step, risks: &'s [Risk]) -> impl Iterator<Item = &'s str> {
+    step.effects.iter().filter_map(|effect| match effect {
+        Effect::Risk(risk, how) if risks.contains(risk) => Some(how.as_str()),
+        _ => None,
+    })
+}
+
+fn protection_refusal(step: &Step, texts: &[&str]) -> Option<GuardRefusal> {
+    (!texts.is_empty())
+        .then(|| new_refusal(Guard::Protection, step, format!("would {}", texts.join(", and "))))
+}
+
+/// Refuses to weaken protection, including the `weaknesses` of rules for branches and tags.
+fn refuse_weaker_protection(step: &Step, weaknesses: &Weaknesses) -> Option<GuardRefusal> {
+    let risk_text = risk_texts(step, &[Risk::Weakens, Risk::Opens]);
+    let changed_rules = rule_changes(step).flat_map(|(before, after)| [before, after]).flatten();
+    let mut patterns: Vec<_> = changed_rules.map(|rule| &*rule.pattern).collect();
+    patterns.dedup();
+    let section = step.address.section.unwrap_or_default();
+    let by_rules =
+        patterns.iter().filter_map(|pattern| weaknesses.get(&(section, (*pattern).to_owned())));
+    let mut texts: Vec<_> = risk_text.chain(by_rules.flatten().map(String::as_str)).collect();
+    texts.dedup();
+    protection_refusal(step, &texts)
+}
+
+/// The ways in which rules get weaker, by section and pattern.
+type Weaknesses = BTreeMap<(&'static str, String), Vec<String>>;
+
+fn rule_changes(step: &Step) -> impl Iterator<Item = (Option<&RefRule>, Option<&RefRule>)> {
+    step.effects.iter().filter_map(|effect| match effect {
+        Effect::Rule { before, after } => Some((before.as_deref(), after.as_deref())),
+        _ => None,
+    })
+}

@@ -1,0 +1,154 @@
+//! The edges of a container's steps, each with its reason.
+
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, HashMap},
+};
+
+use super::{DELETION_RANK, END_ACCESS_RANK, MOVE_RANK, NARROWING_RANK, StepRank, step_positions};
+use crate::{
+    diff::{Edge, Step},
+    field::Scope,
+    kind::Capability,
+    steps,
+};
+
+/// Computes the edges of all steps of a container.
+pub(super) struct EdgeBuilder<'p> {
+    scope: Scope,
+    ranks: &'p [StepRank],
+    steps: &'p [Step],
+    /// The steps that provide each capability, by section.
+    providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
+    /// The positions of each section's steps, in order.
+    sections: BTreeMap<Option<&'static str>, Vec<usize>>,
+    /// The positions of steps by address, computed if a step names another one.
+    positions: OnceCell<HashMap<String, usize>>,
+}
+
+impl<'p> EdgeBuilder<'p> {
+    /// The edges of each of `steps`.
+    pub(super) fn compute(
+        scope: Scope,
+        ranks: &'p [StepRank],
+        steps: &'p [Step],
+    ) -> impl Iterator<Item = Vec<Edge>> {
+        let mut builder = Self {
+            scope,
+            ranks,
+            steps,
+            providers: BTreeMap::new(),
+            sections: BTreeMap::new(),
+            positions: OnceCell::new(),
+        };
+        for (at, (rank, step)) in ranks.iter().zip(steps).enumerate() {
+            let section = step.address.section;
+            builder.sections.entry(section).or_default().push(at);
+            for capability in &rank.provides {
+                let by_section = builder.providers.entry(*capability).or_default();
+                by_section.entry(section).or_default().push(at);
+            }
+        }
+        (0..steps.len()).map(move |at| builder.find_edges(at))
+    }
+
+    /// The edges of the step at `at`.
+    fn find_edges(&self, at: usize) -> Vec<Edge> {
+        let (step_rank, step) = (&self.ranks[at], &self.steps[at]);
+        let mut edges = Vec::new();
+        for needed in step_rank.needed_capabilities() {
+            self.add_edges_to_providers(needed, at, &mut edges);
+        }
+        if step_rank.rank == MOVE_RANK {
+            let earlier: Vec<_> =
+                (0..at).filter(|at| self.ranks[*at].rank == NARROWING_RANK).collect();
+            let reason = "it must not be too visible for the group it moves to";
+            self.add_edge(&earlier, reason, &mut edges);
+        }
+        if step_rank.removes.contains(&Capability::Owner) {
+            self.add_edges_to_providers(Capability::Owner, at, &mut edges);
+        }
+        for removed in step_rank.removes.iter().filter(|taken| **taken != Capability::Owner) {
+            let is_always_needed = matches!(
+                removed,
+                Capability::Writable
+                    | Capability::OwnAccess
+                    | Capability::Exists
+                    | Capability::InPlace
+            );
+            for steps in self.sections.values() {
+                // All steps of a section need the same.
+                let mut needed =
+                    steps.iter().take(1).flat_map(|at| self.ranks[*at].needed_capabilities());
+                if is_always_needed || needed.any(|needed| needed == *removed) {
+                    self.add_edge_to_earlier(
+                        steps,
+                        at,
+                        removed.order_reason(self.scope),
+                        &mut edges,
+                    );
+                }
+            }
+        }
+        // Steps of the same container that it names. `connect` handles other containers.
+        for named in step.waits_for() {
+            let position = named.contains('#').then(|| self.position_of(&named)).flatten();
+            let earlier = position.filter(|other| *other < at);
+            self.add_edge(earlier.as_slice(), "what it names must exist", &mut edges);
+        }
+        for entry in step.followed_entries() {
+            let renamed = self.position_of(&entry.to_string());
+            self.add_edge(renamed.as_slice(), "it must be renamed first", &mut edges);
+        }
+        if matches!(step_rank.rank, END_ACCESS_RANK | DELETION_RANK)
+            && let Some(section) = self.sections.get(&step.address.section)
+        {
+            self.add_edge_to_earlier(section, at, "create first, then remove", &mut edges);
+        }
+        edges
+    }
+
+    fn add_edges_to_providers(&self, needed: Capability, at: usize, edges: &mut Vec<Edge>) {
+        for steps in self.providers.get(&needed).into_iter().flat_map(BTreeMap::values) {
+            self.add_edge_to_earlier(steps, at, needed.order_reason(self.scope), edges);
+        }
+    }
+
+    /// Adds an edge to those of the ordered `steps`, of one section, that come before the step at `at`.
+    fn add_edge_to_earlier(
+        &self,
+        steps: &[usize],
+        at: usize,
+        reason: &'static str,
+        edges: &mut Vec<Edge>,
+    ) {
+        let rank = self.ranks[at].rank;
+        let earlier_steps = steps.iter().copied().take_while(|other| {
+            steps::step();
+            self.ranks[*other].rank < rank
+        });
+        // Two are enough: they already lead to an edge to the section.
+        self.add_edge(&earlier_steps.take(2).collect::<Vec<_>>(), reason, edges);
+    }
+
+    /// The position of the step with this address.
+    fn position_of(&self, address: &str) -> Option<usize> {
+        self.positions.get_or_init(|| step_positions(self.steps)).get(address).copied()
+    }
+
+    /// Adds an edge to `steps` of one section: to a single step, or to the section, which means all its
+    /// earlier steps.
+    fn add_edge(&self, steps: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
+        let address = match steps {
+            [] => return,
+            [one] => self.steps[*one].address.clone(),
+            [first, ..] => {
+                let address = &self.steps[*first].address;
+                address.section.map_or_else(|| address.clone(), |name| address.section(name))
+            }
+        };
+        if !edges.iter().any(|edge: &Edge| edge.address == address) {
+            edges.push(Edge { address, reason });
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Orders the steps of one container: computes edges with reasons from the effects of steps (`edges`),
+//! and an order that respects them. [`connect`](super::connect) adds edges between containers.
+//!
+//! A step that provides a capability comes before the steps that need it, and a step that removes
+//! it comes after them. Every step needs the container to exist, at its place and writable, and the
+//! caller's access. A section may need more ([`ScopedKind::needed_capabilities`]), and an entry
+//! needs the objects that it names. An edge leads to a step if only one matches, and otherwise to the
+//! section: so the number of edges does not grow with the square of the number of steps.
+
+mod edges;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use edges::EdgeBuilder;
+
+use crate::{
+    address::Address,
+    catalogue,
+    diff::{Action, Step},
+    field::Scope,
+    kind::{Capability, Effect, ScopedKind, patterns_overlap, visibility_rank},
+    level::{MAINTAINER, OWNER},
+    live::Caller,
+    steps,
+};
+
+// The ranks of steps. A step may only depend on steps of a lower rank.
+const CONTAINER_RANK: u8 = 0;
+const UNARCHIVE_RANK: u8 = 1;
+const NARROWING_RANK: u8 = 2;
+const MOVE_RANK: u8 = 3;
+const ROOM_RANK: u8 = 4;
+const NAMED_RANK: u8 = 5;
+const PROVIDING_RANK: u8 = 6;
+const END_ACCESS_RANK: u8 = 7;
+const ENTRIES_RANK: u8 = 8;
+const REMOVING_RANK: u8 = 9;
+const DELETION_RANK: u8 = 10;
+const CLOSING_RANK: u8 = 11;
+const OWN_ACCESS_RANK: u8 = 12;
+const ARCHIVE_RANK: u8 = 13;
+
+/// The facts that decide the position of a step.
+struct StepRank {
+    rank: u8,
+    provides: Vec<Capability>,
+    removes: Vec<Capability>,
+    kind: Option<&'static ScopedKind>,
+    /// True if the container can have only one such entry.
+    is_exclusive: bool,
+}
+
+/// Orders `steps` so that each comes after those that it depends on, and adds the edges.
+pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
+    add_names(scope, steps);
+    let ranks = rank_steps(scope, caller, steps);
+    let depths = chain_depths(steps);
+    let mut ranked: Vec<_> = ranks.into_iter().zip(std::mem::take(steps)).collect();
+    ranked.sort_by_key(|(rank, step)| (rank.rank, depths.get(&step.address).copied()));
+    let (ranks, mut sorted): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
+    let after: Vec<_> = EdgeBuilder::compute(scope, &ranks, &sorted).collect();
+    sorted.iter_mut().zip(after).for_each(|(step, after)| step.after = after);
+    *steps = sorted;
+}
+
+/// Adds to each step which entries it names that another one creates.
+fn add_names(scope: Scope, steps: &mut [Step]) {
+    let names: Vec<_> = steps.iter().map(|step| followed_names(scope, step)).collect();
+    let sections: BTreeSet<_> = names.iter().flatten().map(|(section, _)| *section).collect();
+    let created = steps.iter().filter(|step| step.action == Action::Create);
+    let created_entries: BTreeMap<_, _> = created
+        .filter_map(|step| {
+            let section = step.address.section.filter(|section| sections.contains(section))?;
+            Some(((section, step.address.entry.clone()?), step.address.clone()))
+        })
+        .collect();
+    for (step, names) in steps.iter_mut().zip(names) {
+        for (section, name) in names {
+            let named_entries: Vec<_> = if name.contains('*') {
+                let matching = created_entries.iter().filter(|((of, created), _)| {
+                    *of == section && patterns_overlap(&name, created)
+                });
+                matching.map(|(_, address)| address.clone()).collect()
+            } else {
+                created_entries.get(&(section, name)).cloned().into_iter().collect()
+            };
+            step.effects.extend(named_entries.into_iter().map(Effect::follows_creation));
+        }
+    }
+}
+
+/// The entries that `step` names and must follow, each as its section and name.
+fn followed_names(scope: Scope, step: &Step) -> Vec<(&'static str, String)> {
+    let section = step.address.section.and_then(|name| catalogue::section(scope, name));
+    let names = section.into_iter().flat_map(|section| {
+        step.changes.iter().filter_map(move |change| {
+            let followed_section = section.field(&change.field).relations.follows?;
+            let name = change.after.value()?.as_str()?;
+            let name = name.strip_prefix("refs/heads/").unwrap_or(name);
+            Some((followed_section, name.to_owned()))
+        })
+    });
+    names.collect()
+}
+
+/// For each step that takes the name of a renamed entry, or names a created one: the number of such
+/// steps, one after the other, that come first.
+fn chain_depths(container_steps: &[Step]) -> HashMap<Address, usize> {
+    let freeing_entries = container_steps.iter().filter_map(|step| {
+        let mut entries = step.followed_entries().chain(step.named_entries());
+        Some((&step.address, entries.next()?))
+    });
+    let freeing_entries: HashMap<_, _> = freeing_entries.collect();
+    let mut depths = HashMap::new();
+    for mut address in freeing_entries.keys().copied() {
+        let mut chain = Vec::new();
+        // Branches that are created from each other are a circle: it ends when it has every step.
+        while let Some(next) = freeing_entries.get(address)
+            && !depths.contains_key(address)
+            && chain.len() < freeing_entries.len()
+        {
+            steps::step();
+            chain.push(address);
+            address = next;
+        }
+        let depth = depths.get(address).copied().unwrap_or(0);
+        depths.extend((depth + 1..).zip(chain.into_iter().rev()).map(|(at, of)| (of.clone(), at)));
+    }
+    depths
+}
+
+/// For each of the ordered `steps`: the positions of the earlier steps that it needs, each with the
+/// needed capability, or `None` if it names that step's object or must move after it. Without these
+/// steps it would fail; other edges only decide which of two steps comes first.
+pub(super) fn needed_steps(
+    scope: Scope,
+    caller: &Caller,
+    steps: &[Step],
+) -> Vec<Vec<(usize, Option<Capability>)>> {
+    let ranks = rank_steps(scope, caller, steps);
+    let positions = step_positions(steps);
+    let needed = ranks.iter().zip(steps).map(|(dependent, step)| {
+        let awaited_steps: Vec<_> =
+            step.waits_for().filter_map(|name| positions.get(&*name)).collect();
+        let needed = ranks.iter().zip(steps).enumerate().flat_map(|(at, (other, other_step))| {
+            let is_before = other.rank < dependent.rank;
+            let narrows = dependent.rank == MOVE_RANK && narrows_visibility(other_step);
+            let is_named = narrows || (is_before && awaited_steps.contains(&&at));
+            dependent
+                .needed_capabilities()
+                .filter(move |needed| is_before && other.provides.contains(needed))
+                .map(move |needed| (at, Some(needed)))
+                .chain(is_named.then_some((at, None)))
+        });
+        needed.collect()
+    });
+    needed.collect()
+}
+
+/// The position of each step, by address.
+fn step_positions(steps: &[Step]) -> HashMap<String, usize> {
+    steps.iter().enumerate().rev().map(|(at, step)| (step.address.to_string(), at)).collect()
+}
+
+fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepRank> {
+    let mut ranks: Vec<_> = steps.iter().map(|step| StepRank::new(scope, step, caller)).collect();
+    // If one request opens a feature and closes another, entries of the opened feature need it first.
+    if ranks.iter().any(|rank| rank.rank == CLOSING_RANK) {
+        let needed: BTreeSet<_> = ranks.iter().flat_map(StepRank::needed_capabilities).collect();
+        for closer in ranks.iter_mut().filter(|rank| rank.rank == CLOSING_RANK) {
+            if closer.provides.iter().any(|capability| needed.contains(capability)) {
+                closer.rank = PROVIDING_RANK;
+            }
+        }
+    }
+    // What a step names comes before all such steps, unless a feature must be opened first.
+    let named: BTreeSet<_> = steps.iter().flat_map(Step::named_entries).collect();
+    let opens = ranks.iter().flat_map(|rank| &rank.provides).copied();
+    let opened: BTreeSet<_> = opens.filter(|what| matches!(what, Capability::Feature(_))).collect();
+    for (rank, step) in ranks.iter_mut().zip(steps) {
+        let is_closed = || rank.needed_capabilities().any(|needed| opened.contains(&needed));
+        if named.contains(&step.address) && !is_closed() {
+            rank.rank = NAMED_RANK;
+        }
+    }
+    // A container that moves must not be more visible than its new group.
+    if ranks.iter().any(|rank| rank.rank == MOVE_RANK) {
+        for (rank, _) in ranks.iter_mut().zip(steps).filter(|(_, step)| narrows_visibility(step)) {
+            rank.rank = rank.rank.min(NARROWING_RANK);
+        }
+    }
+    ranks
+}
+
+/// Removes the steps in sections that an earlier step closes, and returns these sections, each with a
+/// feature that it lacks. The earlier step cannot wait: it also opens a feature, or comes before a move.
+/// `is_off` returns true for settings that are off already.
+pub(super) fn drop_closed_sections(
+    scope: Scope,
+    caller: &Caller,
+    steps: &mut Vec<Step>,
+    is_off: impl Fn(&str) -> bool,
+) -> BTreeMap<&'static str, Capability> {
+    let mut closed = BTreeMap::new();
+    let ranks = rank_steps(scope, caller, steps);
+    let (mut removed_early, mut provided_early) = (BTreeSet::new(), BTreeSet::new());
+    for early in ranks.iter().filter(|rank| rank.rank < ENTRIES_RANK) {
+        removed_early.extend(early.removes.iter().copied());
+        provided_early.extend(early.provides.iter().copied());
+    }
+    let is_removed = |name: &&'static str| removed_early.contains(&Capability::Feature(name));
+    let is_off_by_then = |name: &&'static str| {
+        is_removed(name) || (is_off(name) && !provided_early.contains(&Capability::Feature(name)))
+    };
+    let mut scoped_kinds = ranks.iter().map(|rank| rank.kind);
+    steps.retain(|step| {
+        let mut sets = scoped_kinds.next().flatten().into_iter().flat_map(|kind| &kind.closed_by);
+        let set = sets.find(|set| set.iter().all(&is_off_by_then));
+        let feature = set.and_then(|set| set.iter().find(|name| is_removed(name)));
+        let feature = feature.map(|name| Capability::Feature(name));
+        closed.extend(step.address.section.zip(feature));
+        feature.is_none()
+    });
+    closed
+}
+
+/// True if a step narrows the visibility of its container.
+pub(super) fn narrows_visibility(step: &Step) -> bool {
+    let visibility = visibility_change(step).filter(|_| step.action == Action::Update);
+    visibility.is_some_and(|(before, after)| before.is_some_and(|before| before > after))
+}
+
+/// The visibilities before and after a step, as ranks from the narrowest; before is `None` for a
+/// creation.
+pub(super) fn visibility_change(step: &Step) -> Option<(Option<usize>, usize)> {
+    step.effects.iter().find_map(|effect| match effect {
+        Effect::Visibility { before, after, .. } => {
+            let is_new = step.provides(Capability::Exists);
+            let rank = before.as_deref().and_then(visibility_rank);
+            let before = if is_new { None } else { Some(rank.unwrap_or(0)) };
+            Some((before, visibility_rank(after)?))
+        }
+        _ => None,
+    })
+}
+
+impl StepRank {
+    fn new(scope: Scope, step: &Step, caller: &Caller) -> Self {
+        let (mut provides, mut removes) = (Vec::new(), Vec::new());
+        let mut record = |capability, was: bool, is: bool| {
+            provides.extend((is && !was).then_some(capability));
+            removes.extend((was && !is).then_some(capability));
+        };
+        for effect in &step.effects {
+            match effect {
+                Effect::Capability { capability: what, before, after } => {
+                    record(*what, *before, *after);
+                }
+                Effect::Access { user, before, after, gets_end_date: ends, lost_role } => {
+                    let level_after = if *ends { 0 } else { *after };
+                    // Rules of a group may name maintainers, those of a project all members. A removed
+                    // member may keep access through a group above.
+                    let min_level = scope.choose(MAINTAINER, 1);
+                    let was_inside = *before >= min_level;
+                    let keeps_access = was_inside && step.provides(Capability::People);
+                    let loses_access = level_after < *before || lost_role.is_some();
+                    record(Capability::People, was_inside, *after >= min_level || keeps_access);
+                    record(Capability::Owner, *before >= OWNER, level_after >= OWNER);
+                    record(Capability::OwnAccess, *user == Some(caller.id) && loses_access, false);
+                }
+                Effect::Share { .. }
+                | Effect::Visibility { .. }
+                | Effect::Follows { .. }
+                | Effect::Transfers { .. }
+                | Effect::NeedsAccess { .. }
+                | Effect::Risk(..)
+                | Effect::Rule { .. }
+                | Effect::SideEffect(_)
+                | Effect::AddsContents
+                | Effect::AffectsNewContainers => {}
+            }
+        }
+        let section = step.address.section.and_then(|name| catalogue::section(scope, name));
+        let scoped_kind = section.map(|section| section.scoped_kind);
+        let name = step.address.entry.as_deref();
+        let exclusive_group = section.zip(name).and_then(|(of, name)| of.exclusive_group(name));
+        // Only one entry may exist: delete the old one before creating the new one.
+        let is_exclusive = exclusive_group.is_some();
+        if is_exclusive && step.action == Action::Delete {
+            provides.push(Capability::Room);
+        }
+        let rank = compute_rank(step, &provides, &removes);
+        Self { rank, provides, removes, kind: scoped_kind, is_exclusive }
+    }
+
+    /// The capabilities that it needs.
+    fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
+        let always = [Capability::Exists, Capability::Writable, Capability::InPlace];
+        let room = self.is_exclusive.then_some(Capability::Room);
+        let of_section = self.kind.into_iter().flat_map(ScopedKind::needed_capabilities);
+        always.into_iter().chain(of_section).chain(room)
+    }
+}
+
+fn compute_rank(step: &Step, provides: &[Capability], removes: &[Capability]) -> u8 {
+    if provides.contains(&Capability::Exists) {
+        CONTAINER_RANK
+    } else if provides.contains(&Capability::Writable) {
+        UNARCHIVE_RANK
+    } else if provides.contains(&Capability::InPlace) {
+        MOVE_RANK
+    } else if provides.contains(&Capability::Room) {
+        ROOM_RANK
+    } else if removes.contains(&Capability::Writable) {
+        ARCHIVE_RANK
+    } else if removes.contains(&Capability::OwnAccess) {
+        OWN_ACCESS_RANK
+    } else if step.action == Action::Delete && provides.contains(&Capability::People) {
+        END_ACCESS_RANK
+    } else if step.action == Action::Delete {
+        DELETION_RANK
+    } else if removes.iter().any(|taken| matches!(taken, Capability::Feature(_))) {
+        CLOSING_RANK
+    } else if !removes.is_empty() {
+        REMOVING_RANK
+    } else if !provides.is_empty() {
+        PROVIDING_RANK
+    } else {
+        ENTRIES_RANK
+    }
+}

@@ -1,0 +1,74 @@
+//! The settings of a plan.
+
+use std::sync::Arc;
+
+use jiff::civil::Date;
+
+use super::{Holds, Limits};
+use crate::{
+    address::{Address, Selector},
+    desired::{Desired, GroupDeclarations, Moves},
+    kind::CreatedContainers,
+    live::Caller,
+    release::Release,
+    secret::Secrets,
+};
+
+/// The inputs of a plan in addition to declarations and live state.
+#[derive(Clone, Debug)]
+pub struct PlanSettings {
+    /// The token's user.
+    pub caller: Caller,
+    /// The values of the secret references that are set.
+    pub secrets: Arc<Secrets>,
+    /// The release of the service, if the service does not show it.
+    pub release: Option<Release>,
+    /// The missing containers that the run may create.
+    pub created: CreatedContainers,
+    /// The declared paths, with the former ones.
+    pub moves: Arc<Moves>,
+    /// The declarations of the groups in the run.
+    pub groups: GroupDeclarations,
+    /// The objects whose write-only fields are sent again.
+    pub resend: Vec<Selector>,
+    /// The holds.
+    pub holds: Holds,
+    /// The limits of guards.
+    pub limits: Limits,
+    /// The service's names for hosts that have a neutral word in the reference, as (word, name).
+    pub hosts: Vec<(&'static str, String)>,
+    /// True if the live state comes from a snapshot, which does not redirect former paths.
+    pub is_offline: bool,
+}
+
+impl PlanSettings {
+    /// The settings for a run of `desired` by `caller`, without options.
+    pub fn for_run(caller: Caller, secrets: Arc<Secrets>, desired: &Desired) -> Self {
+        Self {
+            caller,
+            secrets,
+            release: None,
+            created: desired.creatable_containers(),
+            moves: Arc::clone(&desired.moves),
+            groups: GroupDeclarations::from_containers(&desired.containers),
+            resend: Vec::new(),
+            holds: Holds::default(),
+            limits: Limits::default(),
+            hosts: Vec::new(),
+            is_offline: false,
+        }
+    }
+
+    /// The settings for the plan after the run. It resends nothing, because the run did that.
+    #[must_use]
+    pub fn after_run(self) -> Self {
+        let mut settings = Self { resend: Vec::new(), ..self };
+        settings.groups.is_applied = true;
+        settings
+    }
+
+    /// The last day on which the object at `address` is held, if it is.
+    pub(super) fn held_until(&self, address: &Address) -> Option<Date> {
+        self.holds.held_until(address, &self.moves)
+    }
+}

@@ -1,0 +1,200 @@
+//! Finds the start of the next page of a list, and contradictions in what the responses announce.
+
+use std::cmp::Ordering;
+
+use http::HeaderMap;
+
+use super::{
+    Contradiction, ExpectedEntries, PER_PAGE, PagePosition, Pager,
+    headers::{PageLink, PagingHeaders},
+};
+use crate::value::Json;
+
+/// The start of the next page, if there is one.
+type NextPosition = Result<Option<PagePosition>, Contradiction>;
+
+impl Pager {
+    /// The start of the page after the one with the entries `self.objects[first_index..]`; `None`
+    /// at the end.
+    pub(super) fn position_after(
+        &mut self,
+        headers: &HeaderMap,
+        first_index: usize,
+    ) -> NextPosition {
+        let headers = PagingHeaders::read(headers, self.page_count)?;
+        self.total_pages = headers.total_pages.or(self.total_pages);
+        if self.base_request.operation.unpaged && headers == PagingHeaders::default() {
+            Ok(None)
+        } else if self.uses_keyset {
+            self.position_by_id(&headers, first_index)
+        } else {
+            self.position_by_number(&headers, self.objects.len() - first_index)
+        }
+    }
+
+    /// Like [`Self::position_after`], for a list by keyset. Links only show whether another page
+    /// follows. The request continues after the last received id, so no link can skip an entry.
+    fn position_by_id(&mut self, headers: &PagingHeaders, first_index: usize) -> NextPosition {
+        for object in &self.objects[first_index..] {
+            let id = object
+                .get("id")
+                .and_then(Json::as_u64)
+                .filter(|id| self.last_id.is_none_or(|last| last < *id));
+            self.last_id = Some(id.ok_or_else(|| {
+                Contradiction(format!(
+                    "the ids on page {} of the list do not ascend",
+                    self.page_count
+                ))
+            })?);
+        }
+        let entries = self.objects.len() - first_index;
+        let size = headers.page_size.unwrap_or(PER_PAGE);
+        let next = headers.next_link.as_ref().and_then(Option::as_ref);
+        if entries == 0 {
+            return match next {
+                Some(_) => Err(Contradiction::short_page(self.page_count, entries, size)),
+                None => Ok(None),
+            };
+        }
+        let Some(last) = self.last_id else { return Ok(None) };
+        if next.and_then(|link| link.id_after).is_some_and(|after| after < last) {
+            let header = format!("the `Link` header of page {} of the list", self.page_count);
+            return Err(Contradiction(format!("{header} leads backwards")));
+        }
+        let has_more = next.is_some()
+            || self.keeps_entries
+            || (headers.next_link.is_none() && entries >= size);
+        let cursor =
+            next.filter(|link| link.id_after.is_none()).and_then(|link| link.cursor.clone());
+        Ok(has_more.then(|| cursor.map_or(PagePosition::After(last), PagePosition::Cursor)))
+    }
+
+    /// Like [`Self::position_after`], for a list by page number, after a page of `entries` entries.
+    fn position_by_number(&mut self, headers: &PagingHeaders, entries: usize) -> NextPosition {
+        let page = self.page_count;
+        if let Some(received) = headers.page.filter(|received| *received != page) {
+            let message = format!("requested page {page} of the list, received page {received}");
+            return Err(Contradiction(message));
+        }
+        let size = self.page_size(headers)?;
+        if entries > size {
+            let message = format!("has {entries} entries, more than the {size} of a page");
+            return Err(Contradiction::on_page(page, &message));
+        }
+        if self.is_filtered {
+            return self.position_in_filtered(headers, entries);
+        }
+        match self.expected_entries {
+            ExpectedEntries::Announced if entries == 0 => {
+                return Err(Contradiction::on_page(page, "is empty although it was announced"));
+            }
+            ExpectedEntries::Nothing if entries > 0 => {
+                let message = "has entries although the page before it was the last";
+                return Err(Contradiction::on_page(page, message));
+            }
+            _ => {}
+        }
+        let announced = self.announced_next(headers)?;
+        let has_more = self.has_next(headers, announced)?;
+        let is_full = entries == size;
+        self.expected_entries = match has_more {
+            Some(true) if !is_full => return Err(Contradiction::short_page(page, entries, size)),
+            Some(true) => ExpectedEntries::Announced,
+            _ if entries == 0 => return Ok(None),
+            None if is_full => ExpectedEntries::Possible,
+            _ if !self.keeps_entries => return Ok(None),
+            // A single wrong total would end the list too early here.
+            Some(false) if self.total.is_some() && (announced.is_some() || !is_full) => {
+                return Ok(None);
+            }
+            _ => ExpectedEntries::Nothing,
+        };
+        Ok(Some(PagePosition::Page(page + 1)))
+    }
+
+    /// Like [`Self::position_by_number`], for a list that the service filters. Totals include
+    /// filtered entries. If the headers do not show whether another page follows, any page with
+    /// entries may have a successor.
+    fn position_in_filtered(&mut self, headers: &PagingHeaders, entries: usize) -> NextPosition {
+        let announced = self.announced_next(headers)?;
+        self.keep_total(headers)?;
+        let size = self.page_size.unwrap_or(PER_PAGE) as u64;
+        let by_total = self.total.map(|total| self.page_count.saturating_mul(size) < total);
+        let has_more = announced.or(by_total).unwrap_or(entries > 0);
+        Ok(has_more.then_some(PagePosition::Page(self.page_count + 1)))
+    }
+
+    /// The number of entries in a full page.
+    fn page_size(&mut self, headers: &PagingHeaders) -> Result<usize, Contradiction> {
+        let size = *self.page_size.get_or_insert(headers.page_size.unwrap_or(PER_PAGE));
+        match headers.page_size {
+            Some(other) if other != size => {
+                let text = format!("announces {other} entries per page, earlier pages {size}");
+                Err(Contradiction::on_page(self.page_count, &text))
+            }
+            _ => Ok(size),
+        }
+    }
+
+    /// True if `Link` and `X-Next-Page` announce another page; `None` if neither is present.
+    fn announced_next(&self, headers: &PagingHeaders) -> Result<Option<bool>, Contradiction> {
+        let page = self.page_count;
+        let linked_page = match &headers.next_link {
+            Some(Some(PageLink { page: None, .. })) => {
+                return Err(Contradiction::malformed_header(page, "Link"));
+            }
+            link => link.as_ref().map(|link| link.as_ref().and_then(|link| link.page)),
+        };
+        let mut announced_pages = [linked_page, headers.next_page].into_iter().flatten().flatten();
+        if let Some(next) = announced_pages.find(|announced| *announced != page + 1) {
+            let text = format!("announces page {next} as the next one");
+            return Err(Contradiction::on_page(page, &text));
+        }
+        match (linked_page, headers.next_page) {
+            (Some(one), Some(other)) if one != other => {
+                let headers =
+                    format!("`Link` and `X-Next-Page` headers of page {page} of the list");
+                Err(Contradiction(format!("the {headers} contradict each other")))
+            }
+            (one, other) => Ok(one.or(other).map(|next| next.is_some())),
+        }
+    }
+
+    /// Stores the total. A lower total than before shows that an entry may have moved to a page
+    /// that was read already.
+    fn keep_total(&mut self, headers: &PagingHeaders) -> Result<(), Contradiction> {
+        if let (Some(earlier_total), Some(total)) = (self.total, headers.total)
+            && total < earlier_total
+        {
+            let message =
+                format!("announces {total} entries in all, earlier pages {earlier_total}");
+            return Err(Contradiction::on_page(self.page_count, &message));
+        }
+        self.total = headers.total.or(self.total);
+        Ok(())
+    }
+
+    /// True if another page follows, by `announced` and the last total; `None` if unknown.
+    fn has_next(
+        &mut self,
+        headers: &PagingHeaders,
+        announced: Option<bool>,
+    ) -> Result<Option<bool>, Contradiction> {
+        self.keep_total(headers)?;
+        let (received, Some(total)) = (self.received_count, self.total) else {
+            return Ok(announced);
+        };
+        match (received.cmp(&total), announced) {
+            (Ordering::Less, Some(false)) | (Ordering::Greater, _) => Err(Contradiction(format!(
+                "the service announced {total} entries and sent {received}"
+            ))),
+            (Ordering::Equal, Some(true)) => {
+                let message =
+                    format!("announces another page although all {total} entries were sent");
+                Err(Contradiction::on_page(self.page_count, &message))
+            }
+            (Ordering::Less, _) => Ok(Some(true)),
+            (Ordering::Equal, _) => Ok(Some(false)),
+        }
+    }
+}
