@@ -50,10 +50,10 @@ pub struct MergeRequest {
     pub discussion_locked: bool,
 }
 
-/// What was done.
+/// What was done with the comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommentOutcome {
-    /// It was written.
+    /// It did not exist and was created.
     Written,
     /// It existed with another text, and was edited.
     Edited,

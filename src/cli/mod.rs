@@ -2,8 +2,8 @@
 //!
 //! [`main`] parses the arguments, runs one command and turns its result into an exit code (`exit`).
 //! Results go to stdout, everything else to stderr, all through `output`. `reports` writes
-//! machine-readable reports, on every exit. `connect` decides which service a run uses and with
-//! which token; `session` leads from manifests and a service to a plan. The environment is read
+//! machine-readable reports, also if the run fails. `connect` decides which service a run uses and with
+//! which token; `session` loads the manifests, reads the service and makes the plan. The environment is read
 //! once, here, and passed on as a value.
 
 mod absorb;
@@ -107,7 +107,7 @@ struct Cli {
     full: bool,
 }
 
-/// The text of `--version`: `.ci/release` also gives the commit.
+/// The text of `--version`, with the commit if `.ci/release` built the binary.
 static VERSION: LazyLock<String> = LazyLock::new(|| match option_env!("UNDRIFT_COMMIT") {
     Some(commit) if !commit.is_empty() => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
     _ => env!("CARGO_PKG_VERSION").to_owned(),
@@ -191,7 +191,7 @@ pub fn main() -> ExitCode {
 fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return end_without_command(error, &arguments, &env),
+        Err(error) => return exit_without_command(error, &arguments, &env),
     };
     let output = Output::new(cli.color, cli.verbose, cli.full, &env);
     output.install_panic_hook();
@@ -223,7 +223,8 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
 }
 
 impl Cli {
-    /// Begins the reports and the log. `folder_result` is the error of finding the folder of manifests, if any.
+    /// Begins the reports and the log. `folder_result` is checked only after the run record has been started, so that
+    /// the record contains the error.
     ///
     /// # Errors
     /// If the arguments are wrong, or a file cannot be written.
@@ -233,7 +234,7 @@ impl Cli {
         arguments: &[OsString],
         cx: &mut RunContext,
     ) -> Result<(), CommandError> {
-        cx.reports.refuse_manifests(self.command.output_file())?;
+        cx.reports.refuse_manifests_as_outputs(self.command.output_file())?;
         let job = CiJob::from_variables(|name| cx.env.get(name));
         if let Some(path) = self.command.record_path() {
             cx.reports.record = RunRecord::begin(path, job, jiff::Timestamp::now, &cx.output)?;
@@ -277,21 +278,21 @@ fn add_described_kinds(
 
 /// Prints the output of clap if there is no command to run: help, the version, or faults of the
 /// arguments.
-fn end_without_command(mut error: clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
+fn exit_without_command(mut error: clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
     let misplaced = find_misplaced_file(arguments).filter(|file| concerns_argument(&error, file));
     let help = misplaced
         .map(equals_sign_hint)
         .or_else(|| other_tools::suggest(&error, arguments).map(str::to_owned));
     if help.is_some() {
-        // A name that is only spelt alike would lead elsewhere.
+        // With this help, clap's own suggestion of a similar name would mislead.
         for kind in
             [ContextKind::Suggested, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand]
         {
             error.remove(kind);
         }
     }
-    let is_lost = error.print().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
-    let exit = Exit::Usage.only_if(error.use_stderr() || is_lost);
+    let print_failed = error.print().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
+    let exit = Exit::Usage.only_if(error.use_stderr() || print_failed);
     if let Some(help) = help {
         Output::new(ColorChoice::Auto, 0, false, env)
             .eprint_failure(&CommandError::already_reported(exit).help(help));
@@ -300,7 +301,7 @@ fn end_without_command(mut error: clap::Error, arguments: &[OsString], env: &Env
 }
 
 impl Command {
-    /// The folder or file of manifests of the command, if it has one.
+    /// The folder or file of manifests that the command always reads, if there is one.
     fn manifests_path(&self) -> Option<&Path> {
         match self {
             Self::Apply(args) => Some(args.manifests_path()),
@@ -327,7 +328,7 @@ impl Command {
         if let Self::Apply(args) = self { args.record.as_deref() } else { None }
     }
 
-    /// The file that it writes apart from reports and manifests, if there is one.
+    /// The output file of the command, if there is one. Reports and manifests are not included.
     fn output_file(&self) -> Option<&Path> {
         match self {
             Self::Plan(args) => args.output.as_deref(),
@@ -389,7 +390,7 @@ fn equals_sign_hint(file: &str) -> String {
     format!("give the sandbox file with an equals sign: `--sandbox={file}`")
 }
 
-/// An argument after a bare `--sandbox` that is probably meant as its file.
+/// The argument after a `--sandbox` without a value. The user may have meant it as the file of the sandbox.
 fn find_misplaced_file(arguments: &[OsString]) -> Option<&str> {
     let option_index = arguments.iter().position(|argument| argument == "--sandbox")?;
     arguments.get(option_index + 1)?.to_str().filter(|argument| !argument.starts_with('-'))

@@ -51,7 +51,7 @@ impl RemainingWork {
     fn remaining_text(&self, done_count: usize) -> String {
         match self
             .client
-            .minutes_left(&self.start_counts, done_count, self.total)
+            .remaining_minutes(&self.start_counts, done_count, self.total)
             .unwrap_or_default()
         {
             0 => String::new(),

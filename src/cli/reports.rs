@@ -28,7 +28,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReportTarget {
     format: Format,
-    /// The file, beside the text; `None` for stdout, in place of the text.
+    /// The file, written in addition to the text; `None` for stdout, which replaces the text.
     file: Option<PathBuf>,
 }
 
@@ -108,7 +108,7 @@ impl Reports {
     ///
     /// # Errors
     /// If a later run would read a file as a manifest. Nothing is written in this case.
-    pub(super) fn refuse_manifests(
+    pub(super) fn refuse_manifests_as_outputs(
         &mut self,
         other_file: Option<&Path>,
     ) -> Result<(), CommandError> {

@@ -51,7 +51,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
         key_counts: BTreeMap::new(),
     };
     // Equal faults at the same line are one finding.
-    for group in group_by_key(&report.items(), |item| (item.fold_key(), item.place_text())) {
+    for group in group_by_key(&report.items(), |item| (item.fold_key(), item.location_text())) {
         list.add_item(group[0], group.len() - 1);
     }
     // A step that was applied is not a finding.
@@ -118,7 +118,7 @@ impl IssueList<'_> {
         let about = about.unwrap_or_default();
         let acknowledged = matches!(item.group, ItemGroup::Acknowledged).then_some("acknowledged");
         let key = json!([object, message, acknowledged]);
-        let place = item.place.map(|(file, position)| (file, position.map(|(line, _)| line)));
+        let place = item.location.map(|(file, position)| (file, position.map(|(line, _)| line)));
         self.add(format!("{about}{}", item.message), &item.code, severity, place, &key);
     }
 

@@ -17,7 +17,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     let notes = report.plan().into_iter().flat_map(|plan| &plan.notes);
     let notes = notes.filter(|note| is_planned && note.reason.is_difference()).map(|note| {
         let origin = note.origin.as_ref();
-        let place = origin.map_or_else(|| report.manifests.to_owned(), place_text);
+        let place = origin.map_or_else(|| report.manifests.to_owned(), location_text);
         let (address, (_, title)) = (full_name(&note.address), note::note_kind(&note.reason));
         format!("{place}: difference: {address}: {title}")
     });
@@ -36,16 +36,16 @@ fn step_line(StepItem { step, part, .. }: &StepItem<'_>) -> String {
         ReportPart::Drift => " (drift)",
         ReportPart::Watched => " (watched)",
     };
-    let (place, object) = (place_text(declaration_origin(step)), full_name(&step.address));
+    let (place, object) = (location_text(declaration_origin(step)), full_name(&step.address));
     format!("{place}: {}{part}: {object}{fields}", action_word(step.action))
 }
 
-fn place_text(origin: &Origin) -> String {
+fn location_text(origin: &Origin) -> String {
     format!("{}:{}:{}", origin.file, origin.line, origin.column)
 }
 
 fn item_line(item: &ReportItem<'_>, manifests: &str, secrets: &Secrets) -> String {
-    let place = match item.place {
+    let place = match item.location {
         Some((file, Some((line, column)))) => format!("{file}:{line}:{column}"),
         Some((file, None)) => file.to_owned(),
         None => manifests.to_owned(),

@@ -110,7 +110,7 @@ fn each_field_is_tried_and_the_file_has_all() {
     assert!(screen.ends_with("---- exit code 0\n") && screen.lines().count() < 30, "{screen}");
     let report = std::fs::read_to_string(place.path().join("report.txt")).unwrap();
     assert!(
-        report.contains("\nleft out: project variables key: tells entries apart\n")
+        report.contains("\nleft out: project variables key: identifies the entry\n")
             && report.ends_with("\nthe service does the same as the sandbox\n"),
         "{report}"
     );

@@ -218,7 +218,7 @@ impl Limited {
             let mut plan = plan.lock().unwrap();
             plan.add(container, planned, live);
             if plan.projects == all / 2 {
-                let left = client.minutes_left(&before, plan.projects, all);
+                let left = client.remaining_minutes(&before, plan.projects, all);
                 *self.half.lock().unwrap() = Some((self.wire.start.elapsed(), left.unwrap()));
             }
             Ok(())

@@ -33,8 +33,8 @@ impl Selection {
 
     fn select_container(&self, mut container: Container, moves: &Moves) -> Option<Container> {
         let address = container.address();
-        let is_whole = self.selects_in(&address, moves);
-        let arrives = container.imports_contents();
+        let is_whole = self.selects_by_any_path(&address, moves);
+        let imports_contents = container.imports_contents();
         let sections = container.sections.into_iter();
         container.sections =
             sections.filter_map(|section| self.select_section(section, &address, moves)).collect();
@@ -45,7 +45,7 @@ impl Selection {
             container.lifecycle.excluded_projects.clone_from(&self.exclude);
         }
         if !is_whole && matches!(container.create, CreationPolicy::Allowed(_)) {
-            container.create = CreationPolicy::Unselected { imports_contents: arrives };
+            container.create = CreationPolicy::Unselected { imports_contents };
         }
         (is_whole || !container.sections.is_empty()).then_some(container)
     }
@@ -57,15 +57,16 @@ impl Selection {
         moves: &Moves,
     ) -> Option<DeclaredSection> {
         let address = container_address.section(section.kind.section);
-        let is_whole = self.selects_in(&address, moves)
+        let is_whole = self.selects_by_any_path(&address, moves)
             && !self.excludes(&address, moves, Selector::matches_section);
         if is_whole {
             return Some(section);
         }
         section.unlisted.value = Unlisted::Ignore;
         let mut entries = std::mem::take(&mut section.entries);
-        entries
-            .retain(|entry| self.selects_in(&section.address_of(entry, container_address), moves));
+        entries.retain(|entry| {
+            self.selects_by_any_path(&section.address_of(entry, container_address), moves)
+        });
         section.entries = entries;
         (!section.entries.is_empty()).then_some(section)
     }
@@ -77,17 +78,17 @@ impl Selection {
 
     /// True if `address` is selected.
     pub fn selects(&self, address: &Address) -> bool {
-        self.selects_in(address, &Moves::default())
+        self.selects_by_any_path(address, &Moves::default())
     }
 
     /// True if the container at `path` (a declared path) is selected.
     pub fn selects_path(&self, path: &str, moves: &Moves) -> bool {
-        self.selects_in(&Address::container(moves.declared_path(path)), moves)
+        self.selects_by_any_path(&Address::container(moves.declared_path(path)), moves)
     }
 
     /// True if `address` is selected, also by a former path: a rename changes neither the selection nor
     /// the exclusion of a container.
-    pub fn selects_in(&self, address: &Address, moves: &Moves) -> bool {
+    pub fn selects_by_any_path(&self, address: &Address, moves: &Moves) -> bool {
         self.includes(address, moves, Selector::matches)
     }
 
@@ -109,13 +110,13 @@ impl Selection {
 
     fn excludes(
         &self,
-        at: &Address,
+        address: &Address,
         moves: &Moves,
         matches_at: fn(&Selector, &Address) -> bool,
     ) -> bool {
         self.exclude
             .iter()
-            .any(|selector| moves.any_path_matches(at, |former| matches_at(selector, former)))
+            .any(|selector| moves.any_path_matches(address, |former| matches_at(selector, former)))
     }
 }
 
@@ -269,7 +270,7 @@ mod tests {
             let [only, exclude] = [only, exclude].map(|glob| vec![Selector::parse(glob).unwrap()]);
             let selection = Selection { only, exclude };
             let label = Address::container("acme/shop".into()).section("labels").entry("defect");
-            assert_eq!(selection.selects_in(&label, &moves), selected, "{selection:?}");
+            assert_eq!(selection.selects_by_any_path(&label, &moves), selected, "{selection:?}");
         }
     }
 

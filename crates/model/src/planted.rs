@@ -3,7 +3,7 @@
 //! Each is a plausible mistake, at the place where it would be made. They exist only with the
 //! feature `planted`, which only that test switches on.
 
-/// A bug.
+/// A bug to plant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A create request whose response was lost is sent again at once.
@@ -24,9 +24,9 @@ pub enum Bug {
     ArchiveUnverified,
     /// Writes are not read back.
     SkipReadBack,
-    /// Live values that an edit repeats never count as stale.
+    /// An edit may send live values that are too old. (Some edits must repeat unchanged values.)
     KeepStaleValues,
-    /// An edit repeats nothing.
+    /// An edit omits unchanged values that the service would otherwise reset.
     RepeatNothing,
     /// The scope of a variable is left out of its address.
     DropFilter,
@@ -38,7 +38,7 @@ pub enum Bug {
     GoOnAfterSignal,
     /// The run continues after the token is refused.
     GoOnAfterRefusal,
-    /// Responses are quoted unredacted.
+    /// Messages quote responses without redaction.
     QuoteEverything,
     /// Every 404 of a project counts as a missing project.
     AnyNotFoundIsMissing,
@@ -54,7 +54,7 @@ pub enum Bug {
     TakeAnswerForList,
     /// Fields that the response to a write lacks count as unchanged.
     TrustBareAnswers,
-    /// Entries that a step made readable are removed, even if the plan did not show that.
+    /// Entries that became readable during the run are removed, although the plan did not list them.
     RemovePossible,
     /// Steps do not wait for other containers.
     IgnoreOtherContainers,

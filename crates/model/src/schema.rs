@@ -38,7 +38,7 @@ pub fn with_id(name: &str, version: u32, schema: Value) -> Value {
 }
 
 /// Simplifies a schema. `Option<T>` means that a field may be omitted, not that it may be `null`.
-/// An enum with described variants stays an enum.
+/// An enum whose variants have descriptions becomes a plain `enum` with `markdownEnumDescriptions`.
 fn simplify(schema: &mut Schema) {
     // Removes the line breaks of doc comments, and the width of integers: the range is in the
     // schema.

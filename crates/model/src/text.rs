@@ -109,8 +109,8 @@ pub fn snake_case(name: &str) -> String {
     split_words(name).join("_")
 }
 
-/// The candidates that `name` may mean: the nearest one, or those that contain all its words
-/// (`enable_ssl_verification` for `ssl_verification`), or the longest ones that it contains.
+/// The candidates that `name` may mean: the nearest candidate; or else all that contain each word of the
+/// name (`enable_ssl_verification` for `ssl_verification`); or else the longest that the name contains.
 pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
     if let Some(nearest_candidate) = nearest(name, candidates.iter().copied()) {
         return vec![nearest_candidate];

@@ -150,7 +150,7 @@ pub(crate) fn authenticate(
     Ok(Some((user, token)))
 }
 
-/// The token in the headers; an empty one counts as not sent. Several different ones are refused.
+/// The token in the headers; an empty one is treated as missing. Several different ones are refused.
 fn token_in_headers(headers: &HeaderMap) -> Result<Option<String>> {
     let mut tokens = Vec::new();
     for value in headers.get_all("private-token") {

@@ -137,7 +137,7 @@ pub(crate) enum AnswerKey {
     Simple,
     /// As [`AnswerKey::Same`], but only in the answer for a single object, not in lists.
     Detail,
-    /// In no answer, or added by a handler.
+    /// No answer has it, or a handler adds it.
     Never,
 }
 
@@ -168,7 +168,7 @@ pub(crate) enum Audience {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnNull {
-    /// The column does not allow it: nothing of the request is saved, without an error.
+    /// The database does not allow it: the service saves nothing of the request, but reports no error.
     #[default]
     Unsaved,
     /// As [`Self::Unsaved`], also for an empty text: the list of values is not checked first.
@@ -183,11 +183,11 @@ pub(crate) enum OnNull {
     False,
     /// The last value in the attribute's list of values.
     Last,
-    /// It is stored. An empty text is replaced with this value, that of the groups above.
+    /// It is stored. An empty text is replaced with this value, as inherited from the groups above.
     Above(bool),
     /// 400: the parameter must have a value.
     Refused,
-    /// 400 from the model: the value must be one of its list.
+    /// 400 with the model's error message that null is not in the list of values.
     Unlisted,
 }
 
@@ -271,7 +271,7 @@ impl Attribute {
         self.routes.contains('c')
     }
 
-    /// True if a create ignores it that accepted it in earlier releases.
+    /// True if creates ignore it in this release, although they accepted it in earlier ones.
     pub(crate) fn is_edit_only_at(&self, release: Release) -> bool {
         self.not_on_create && release >= OBSERVED_RELEASE
     }
@@ -318,7 +318,7 @@ pub(super) struct AttributeTable {
     pub(super) permissions: Vec<Attribute>,
     /// The events that an integration may react to.
     pub(super) integration_events: Vec<Attribute>,
-    /// An edit of a project needs one of these.
+    /// The parameters of which an edit of a project needs at least one.
     #[serde(borrow)]
     pub(super) enough: Vec<&'static str>,
 }

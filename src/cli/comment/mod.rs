@@ -23,7 +23,7 @@ use crate::{
 /// The variables with the project of the merge request, in order; `--project` comes before them. The
 /// merge-request job of a fork runs in another project.
 const PROJECT_VARIABLES: [&str; 2] = ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"];
-/// The variable with the number of the merge request; `--merge-request` comes before it.
+/// The variable with the number of the merge request; `--merge-request` takes precedence over it.
 const NUMBER_NAME: &str = "CI_MERGE_REQUEST_IID";
 /// The variable with the job's own token.
 const JOB_TOKEN_VARIABLE: &str = "CI_JOB_TOKEN";

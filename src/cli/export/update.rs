@@ -80,8 +80,8 @@ impl ManifestEditor<'_> {
         self.new_texts.insert(name, text + &separator + &document);
     }
 
-    /// Edits the texts so that they declare the goals. Goals that cannot be reached are added to
-    /// `refusals`; returns the others.
+    /// Edits the manifests so that they declare `goals`. Adds refusals for goals that no edit can reach, and
+    /// returns the other goals with the edits.
     fn edit_texts(
         &self,
         desired: &Desired,
@@ -185,8 +185,8 @@ async fn update(
     Ok(Exit::Incomplete.only_if(!is_complete || !refusals.is_empty()))
 }
 
-/// Returns the `containers` that were renamed by hand, by their present path in lower case, and those
-/// whose present path is unknown. Each has the reason why nothing is added for it.
+/// Finds `containers` that were renamed on the service. Returns refusals for them by lower-case new path, and
+/// refusals for those whose new path is unknown.
 async fn find_renamed(
     containers: impl Iterator<Item = &Container>,
     session: &Session,
@@ -265,7 +265,7 @@ async fn find_differences(
         differences.public_texts.extend(excerpt.into_iter().flat_map(Excerpt::texts));
         differences.additions.extend(missing);
         differences.changes.extend(changes);
-        // The export reports sections that were not read.
+        // Unread sections are skipped here: `report_unread` reports them.
         let refused = refusals.into_iter().filter(|refusal| refusal.kind != RefusalKind::Unread);
         differences
             .refusals

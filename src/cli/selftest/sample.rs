@@ -122,10 +122,10 @@ impl TestSetup {
     /// The reason why a field cannot be tested on its own; `None` if it can.
     fn unchangeable_reason(&self, section: Section, spec: &Spec) -> Option<String> {
         if section.identity.contains(&spec.name) {
-            return Some("tells entries apart".to_owned());
+            return Some("identifies the entry".to_owned());
         }
-        self.untestable_reason(spec).or_else(|| match two_values(spec) {
-            None => Some("has no two values that always fit".to_owned()),
+        self.untestable_reason(spec).or_else(|| match find_two_values(spec) {
+            None => Some("has no two values that are always valid".to_owned()),
             Some(_) => match self.entry_value(section, Some(spec), SamplePhase::Create) {
                 Ok(entry) => entry.get("import_url").map(|_| "needs an import".to_owned()),
                 Err(reason) => Some(reason),
@@ -133,7 +133,7 @@ impl TestSetup {
         })
     }
 
-    /// The reason why no change of this field can be made or observed; `None` if there is no such reason.
+    /// The reason why a change of this field cannot be made or observed; `None` if it can.
     fn untestable_reason(&self, spec: &Spec) -> Option<String> {
         let field = &spec.field;
         let reason = match () {
@@ -143,16 +143,16 @@ impl TestSetup {
             }
             () if field.read == Readback::Never => "is not shown by the service",
             () if field.secrecy() != Secrecy::Open || spec.has_secret_rows() => "may hold a secret",
-            () if field.names.is_some() => "names something else",
+            () if field.names.is_some() => "refers to another object",
             () if field.available.needs_administrator() => "is for administrators",
-            () if field.available.is_only_top_level() => "is of top-level groups",
+            () if field.available.is_only_top_level() => "exists only in top-level groups",
             () if field.available.until.is_some() || field.replaced_by().is_some() => {
                 "has a successor"
             }
             () if field.available.tier > self.tier => {
                 return Some(format!("needs the tier {}", field.available.tier));
             }
-            () if !self.is_in_release(spec) => "is of a later release",
+            () if !self.is_in_release(spec) => "needs a later release",
             () => return None,
         };
         Some(reason.to_owned())
@@ -181,8 +181,8 @@ impl TestSetup {
                 document.insert(section.section.to_owned(), value);
                 documents.push(document);
             } else {
-                let index = if section.scoped_kind.scope == Scope::Group { 2 } else { 3 };
-                documents[index].insert(section.section.to_owned(), value);
+                let document_index = if section.scoped_kind.scope == Scope::Group { 2 } else { 3 };
+                documents[document_index].insert(section.section.to_owned(), value);
             }
         }
         documents
@@ -246,7 +246,7 @@ impl TestSetup {
             return Err(format!("needs the tier {tier}"));
         }
         if section.is_only_edited() {
-            return Err("is only changed where it is".to_owned());
+            return Err("can only be edited, not created".to_owned());
         }
         if section.shape == Shape::Switch {
             let spec = section.table().specs().first().ok_or("has no field")?;
@@ -256,7 +256,7 @@ impl TestSetup {
             return Ok(if is_boolean(spec) { false.into() } else { Json::Null });
         }
         if !section.table().specs().iter().any(|spec| self.is_in_release(spec)) {
-            return Err("is of a later release".to_owned());
+            return Err("needs a later release".to_owned());
         }
         let example_field =
             field_to_change.map(|spec| spec.name).or(section.identity.first().copied());
@@ -271,7 +271,7 @@ impl TestSetup {
             self.add_changed_field(section, spec, phase, &mut fields)?;
         }
         if fields.is_empty() {
-            return Err(format!("no field of the tier {} changes alone", self.tier));
+            return Err(format!("no field of the tier {} can be changed on its own", self.tier));
         }
         Ok(match section.shape {
             Shape::Mapping => fields.into(),
@@ -380,7 +380,7 @@ impl TestSetup {
             return Ok(serde_json::json!({"text": "{path}/*"}));
         }
         let is_changed = phase == SamplePhase::Change;
-        if let Some([first, other]) = two_values(spec) {
+        if let Some([first, other]) = find_two_values(spec) {
             return Ok(if is_changed { other } else { first });
         }
         let example = &spec.schema["examples"][0];
@@ -405,7 +405,7 @@ pub(super) fn trial_scope(path: &str) -> Option<Scope> {
 }
 
 /// Two values of a field that are valid with all other declarations; `None` if there are no two.
-fn two_values(spec: &Spec) -> Option<[Json; 2]> {
+fn find_two_values(spec: &Spec) -> Option<[Json; 2]> {
     if is_boolean(spec) {
         return Some([true.into(), false.into()]);
     }
@@ -441,7 +441,7 @@ fn two_values(spec: &Spec) -> Option<[Json; 2]> {
 const KEY_START: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAB";
 /// The group that others are shared with. It also contains the sections that are tested separately.
 const PEER_GROUP: &str = "peer";
-/// The group with a group or project for each field.
+/// The group below which each field is tested in its own group or project.
 const ATTRIBUTE_GROUP: &str = "attributes";
 
 /// Every kind in every scope, except the containers themselves and the sections that only top-level
@@ -527,7 +527,7 @@ mod tests {
             let user_reason = user.is_none().then_some("needs `--user`");
             let edit_only_reason = tested_sections()
                 .any(Section::is_only_edited)
-                .then_some("is only changed where it is");
+                .then_some("can only be edited, not created");
             let expected = user_reason
                 .into_iter()
                 .chain(["needs a runner"])

@@ -21,13 +21,13 @@ use crate::{
     text::did_you_mean,
 };
 
-/// The variable with the globs of environment variables that manifests may use; `--allow-env` comes
-/// before it.
+/// The variable with the globs of environment variables that manifests may use; `--allow-env` takes
+/// precedence over it.
 const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
-/// The variable with the acknowledgements; `--ack` comes before it.
+/// The variable with the acknowledgements; `--ack` takes precedence over it.
 const ACK_NAME: &str = "UNDRIFT_ACK";
-/// The variable with the holds. No option and no manifest can contain them, because a hold is for a
-/// single emergency.
+/// The variable with the holds. There is no option and no manifest key for them, because a hold is only
+/// for an emergency.
 const HOLD_NAME: &str = "UNDRIFT_HOLD";
 
 /// The manifests, the service, and the selection.
@@ -206,15 +206,15 @@ impl SelectArgs {
         };
         let selection = self.selection();
         let document_starts = desired.containers.iter().map(|container| {
-            let place = (FileName::clone(&container.origin.file), container.origin.line);
-            (place, selection.may_select_part(&container.address(), &desired.moves))
+            let start_position = (FileName::clone(&container.origin.file), container.origin.line);
+            (start_position, selection.may_select_part(&container.address(), &desired.moves))
         });
         let starts: BTreeMap<_, _> = document_starts.collect();
-        loaded.retain_warnings(|place| {
-            let Some(line) = place.line() else { return true };
-            let document_start = starts.range(..=(place.file.clone(), line)).next_back();
+        loaded.retain_warnings(|location| {
+            let Some(line) = location.line() else { return true };
+            let document_start = starts.range(..=(location.file.clone(), line)).next_back();
             document_start
-                .is_none_or(|((file, _), is_selected)| *file != place.file || *is_selected)
+                .is_none_or(|((file, _), is_selected)| *file != location.file || *is_selected)
         });
     }
 
@@ -349,11 +349,11 @@ pub(in crate::cli) fn require_match(
         similar.extend(sections.iter().map(|section| format!("{path}#{section}")));
     }
     // The user may have written `/` instead of `#`, as in `acme/shop/settings`.
-    let with_slash = declared_addresses().filter(|address| {
+    let slash_matches = declared_addresses().filter(|address| {
         let path = address.to_string().replacen('#', "/", 1);
         address.section.is_some() && path == selector.pattern()
     });
-    if let Some(address) = with_slash.map(|address| address.to_string()).next() {
+    if let Some(address) = slash_matches.map(|address| address.to_string()).next() {
         return Err(failure.help(format!("did you mean `{address}`?")));
     }
     let same_form = declared_addresses().filter(|address| match path {

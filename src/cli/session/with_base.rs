@@ -67,8 +67,9 @@ impl Session {
         outline.add(&self.desired.containers);
         let moves = &self.desired.moves;
         let removed_addresses = base.removed_declarations(&outline, moves).into_iter();
-        comparison.removed =
-            removed_addresses.filter(|address| selection.selects_in(address, moves)).collect();
+        comparison.removed = removed_addresses
+            .filter(|address| selection.selects_by_any_path(address, moves))
+            .collect();
         base.add_base_identities(&mut self.desired.containers);
         if base_use.only_changed {
             let container_count = self.desired.containers.len();

@@ -170,7 +170,7 @@ fn write_item(
         *page += &format!("<code class=\"address\">{}</code> ", ink.text(&address.to_string()));
     }
     *page += &format!("<span class=\"message\">{}</span>", ink.prose(&item.message));
-    if let Some(place) = item.place_text() {
+    if let Some(place) = item.location_text() {
         *page += &format!(" <span class=\"origin\">{}</span>", ink.text(&place));
     }
     if let Some(help) = &item.help {
@@ -185,7 +185,7 @@ fn write_item(
             ink.text(&ack_option)
         );
     }
-    let others: Vec<_> = others.iter().filter_map(|item| item.object_or_place()).collect();
+    let others: Vec<_> = others.iter().filter_map(|item| item.object_or_location()).collect();
     steps::write_others(page, "the same", &count(others.len(), "more place"), &others, ink);
     *page += "</li>\n";
 }

@@ -20,7 +20,7 @@ use crate::{
 /// The maximum number of earlier steps that are named for one reason.
 const MAX_NAMED_STEPS: usize = 3;
 
-/// The numbers of the steps that have an element to link to, by address. Folded steps have none.
+/// Numbers of the steps that links can point to, by address. Folded steps have no element of their own.
 pub(super) fn number_elements(
     parts: &[(ReportPart, Vec<StepItem<'_>>)],
 ) -> BTreeMap<String, usize> {
@@ -38,7 +38,7 @@ pub(super) fn write_part(
     is_unfolded: bool,
     ink: HtmlInk<'_>,
 ) {
-    // Each element shows one complete step, so that others can link to it.
+    // Steps are not split, so that links can point to each of them.
     let groups = fold_steps(items, FoldMode::Steps);
     *page += &format!(
         "<section class=\"part\">\n<h2>{} <span class=\"count\">{}</span></h2>\n",
@@ -147,7 +147,7 @@ fn write_step(
     *page += "</div>\n</details>\n";
 }
 
-/// The steps that come first, with links.
+/// The steps that must run before this one, with links.
 fn write_predecessors(
     page: &mut String,
     step: &Step,

@@ -30,7 +30,8 @@ use page::{MarkdownPage, Room};
 const PAGE_BUDGET: Room = Room { bytes: 60_000, lines: 200 };
 /// The maximum number of shown lines of a text or a comparison.
 const MAX_TEXT_LINES: usize = 40;
-/// The maximum number of named groups and projects with the same change, or objects of a note.
+/// The maximum number of names in a list of groups and projects with the same change, or of objects of a
+/// note.
 const MAX_NAMED: usize = 20;
 /// The maximum number of listed items with the same code. Refusals are all listed.
 const MAX_ITEMS_PER_CODE: usize = 10;
@@ -144,10 +145,10 @@ fn item_text(
         text += &format!("{} ", ink.code(&address.to_string()));
     }
     text += &ink.code(&item.message);
-    if let Some(place) = item.place_text() {
+    if let Some(place) = item.location_text() {
         text += &format!(" at {}", ink.code(&place));
     }
-    let other_names: Vec<_> = others.iter().filter_map(|item| item.object_or_place()).collect();
+    let other_names: Vec<_> = others.iter().filter_map(|item| item.object_or_location()).collect();
     text += &others_text("the same", &other_names, ink);
     if let Some(help) = help {
         text += &format!("\\\n  {}", ink.code(help));
@@ -190,7 +191,7 @@ fn write_changes<'a>(
         let is_blocked = paths.any(|path| blocked_paths.contains(path));
         (!has_container_step, !is_blocked, folded.others.is_empty())
     });
-    let (mut omitted, mut texts) = (0, Vec::new());
+    let (mut omitted, mut multi_line_rows) = (0, Vec::new());
     for folded in groups {
         let shared = folded.shared_remark().map(|more| format!(" ({more})")).unwrap_or_default();
         let columns = Columns::for_steps(&folded.steps);
@@ -198,11 +199,12 @@ fn write_changes<'a>(
         let alike = others_text(folded.alike_text(), &folded.others, ink);
         let head = format!("{path}{shared}{alike}\n\n{}", columns.head());
         let steps = folded.steps.into_iter();
-        let rows: Vec<_> = steps.flat_map(|piece| columns.rows(piece, ink, &mut texts)).collect();
+        let rows: Vec<_> =
+            steps.flat_map(|piece| columns.rows(piece, ink, &mut multi_line_rows)).collect();
         omitted += page.add_list(&head, rows.into_iter(), "\n");
     }
     write_omitted(page, omitted, "line");
-    texts
+    multi_line_rows
 }
 
 /// Other objects with the same content.
@@ -276,7 +278,7 @@ impl Columns {
         self,
         FoldedPiece { item, changes }: FoldedPiece<'a>,
         ink: MarkdownInk<'_>,
-        texts: &mut Vec<StepRow<'a>>,
+        multi_line_rows: &mut Vec<StepRow<'a>>,
     ) -> Vec<String> {
         let step = item.step;
         let sign = ink.cell(&sign(step.action).1.to_string());
@@ -303,7 +305,7 @@ impl Columns {
                 outcome,
             ));
             if row.multi_line_texts().is_some() {
-                texts.push(row);
+                multi_line_rows.push(row);
             }
         }
         rows
@@ -370,7 +372,7 @@ fn write_notes(page: &mut MarkdownPage, report: &Report<'_>, ink: MarkdownInk<'_
     }
 }
 
-/// `elements` below a title that unfolds them, if there are any.
+/// Writes `elements` as a folded list below `title`, if there are any.
 fn write_details(
     page: &mut MarkdownPage,
     title: &str,
@@ -388,8 +390,8 @@ fn write_details(
     });
 }
 
-/// Adds the elements that `draw` writes, below a title that unfolds them. The title is a text of
-/// undrift, without markup.
+/// Writes a folded section with `title`, whose content `draw` writes. The title is not escaped, so it
+/// must not contain text of the user.
 fn write_fold(page: &mut MarkdownPage, title: &str, draw: impl FnOnce(&mut MarkdownPage)) {
     const END_TAG: &str = "</details>\n\n";
     // Write both tags or none: without its end tag, the fold would contain all later elements.

@@ -14,7 +14,7 @@ pub(super) struct Room {
 
 impl Room {
     /// The room that remains after `text`; `None` if it does not fit.
-    fn after_text(self, text: &str) -> Option<Self> {
+    fn remaining_after(self, text: &str) -> Option<Self> {
         Some(Self {
             bytes: self.bytes.checked_sub(text.len())?,
             lines: self.lines.checked_sub(text.matches('\n').count())?,
@@ -57,7 +57,7 @@ impl MarkdownPage {
 
     /// Adds an element if it fits.
     pub(super) fn try_add(&mut self, element: &str) -> bool {
-        let room = self.room.after_text(element);
+        let room = self.room.remaining_after(element);
         let is_added = room.is_some();
         if let Some(room) = room {
             self.room = room;
@@ -104,7 +104,8 @@ impl MarkdownPage {
         for element in elements {
             let (head, tail) = if shown_count == 0 { (head, tail) } else { ("", "") };
             let text = head.to_owned() + &element;
-            let Some(room) = self.room.after_text(&text).and_then(|room| room.after_text(tail))
+            let Some(room) =
+                self.room.remaining_after(&text).and_then(|room| room.remaining_after(tail))
             else {
                 self.is_cut = true;
                 break;

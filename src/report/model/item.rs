@@ -83,7 +83,7 @@ pub struct ReportItem<'a> {
     /// The message.
     pub message: Cow<'a, str>,
     /// The file, and the line and the column, from 1, if they are known.
-    pub place: Option<(&'a str, Option<(u32, u32)>)>,
+    pub location: Option<(&'a str, Option<(u32, u32)>)>,
     /// The advice for the user.
     pub help: Option<Cow<'a, str>>,
     /// The refusal, if an acknowledgement would accept it.
@@ -106,7 +106,7 @@ impl<'a> ReportItem<'a> {
             code: code.into(),
             address: None,
             message: message.into(),
-            place: None,
+            location: None,
             help: None,
             refusal: None,
             common_message: None,
@@ -131,14 +131,14 @@ impl<'a> ReportItem<'a> {
         parent_groups.fold(text.replace(&**path, ""), |text, group| text.replace(&group, "``"))
     }
 
-    /// Its object, or else its place.
-    pub fn object_or_place(&self) -> Option<String> {
-        self.address.map(ToString::to_string).or_else(|| self.place_text())
+    /// Its object, or else its location.
+    pub fn object_or_location(&self) -> Option<String> {
+        self.address.map(ToString::to_string).or_else(|| self.location_text())
     }
 
     /// The file, with the line if it is known.
-    pub fn place_text(&self) -> Option<String> {
-        self.place.map(|(file, position)| match position {
+    pub fn location_text(&self) -> Option<String> {
+        self.location.map(|(file, position)| match position {
             Some((line, _)) => format!("{file}:{line}"),
             None => file.to_owned(),
         })
@@ -146,7 +146,7 @@ impl<'a> ReportItem<'a> {
 
     fn with_origin(self, origin: Option<&'a Origin>) -> Self {
         Self {
-            place: origin.map(|origin| (&*origin.file, Some((origin.line, origin.column)))),
+            location: origin.map(|origin| (&*origin.file, Some((origin.line, origin.column)))),
             ..self
         }
     }
@@ -337,7 +337,7 @@ fn diagnostic_item(diagnostic: &Diagnostic) -> ReportItem<'_> {
         Severity::Error => ItemGroup::Error,
         Severity::Warning => ItemGroup::Warning,
     };
-    let place = diagnostic.location.as_ref();
+    let location = diagnostic.location.as_ref();
     let item = ReportItem::new(group, diagnostic.code, &diagnostic.message);
     let message = match &diagnostic.label {
         Some(label) if !label.is_empty() => format!("{}: {label}", diagnostic.message).into(),
@@ -345,7 +345,8 @@ fn diagnostic_item(diagnostic: &Diagnostic) -> ReportItem<'_> {
     };
     ReportItem {
         message,
-        place: place.map(|place: &SourceLocation| (&*place.file, place.line().zip(place.column()))),
+        location: location
+            .map(|place: &SourceLocation| (&*place.file, place.line().zip(place.column()))),
         ..item
     }
     .with_help(diagnostic.help.as_deref())

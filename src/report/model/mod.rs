@@ -187,7 +187,7 @@ impl<'a> Report<'a> {
                 let mut lines = summary::summary_lines(planned.plan, self.kind);
                 if planned.plan.steps.is_empty() {
                     // Without steps, show the blockers before the line "no changes".
-                    lines.rotate_right(summary::blockers(planned.plan).len());
+                    lines.rotate_right(summary::blocker_lines(planned.plan).len());
                 }
                 line_texts(lines)
             }

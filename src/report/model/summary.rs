@@ -21,13 +21,13 @@ pub fn summary_lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
     };
     let mut lines = vec![first];
     lines.extend(unverified_line(plan, kind));
-    lines.extend(next_commands(plan).filter(|_| kind == ReportKind::Drift));
-    lines.extend(blockers(plan));
+    lines.extend(advice_line(plan).filter(|_| kind == ReportKind::Drift));
+    lines.extend(blocker_lines(plan));
     lines
 }
 
-/// The advice for drift.
-fn next_commands(plan: &Plan) -> Option<Line> {
+/// The line with the next commands to run if there is drift.
+fn advice_line(plan: &Plan) -> Option<Line> {
     let text = match (plan.steps.is_empty(), plan.watched.is_empty()) {
         (false, _) if plan.hidden_refusal_count > 0 => {
             "`undrift absorb ADDRESS` declares it; to revert it, acknowledge what `undrift plan` refuses"
@@ -40,7 +40,7 @@ fn next_commands(plan: &Plan) -> Option<Line> {
 }
 
 /// The lines about findings that block the plan or a part of it.
-pub fn blockers(plan: &Plan) -> Vec<Line> {
+pub fn blocker_lines(plan: &Plan) -> Vec<Line> {
     let mut lines = Vec::new();
     let blocker_counts = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
     let nonzero_blockers = blocker_counts.into_iter().filter(|(number, _)| *number > 0);
@@ -93,7 +93,7 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
             )
         }
         (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
-        // Without unlisted objects, which `--strict` counts as differences.
+        // Not if there are unlisted objects: `--strict` counts them as differences.
         (ReportKind::Drift, true) => format!("in sync: {matches}"),
         (_, true) => format!("no changes: {matches}"),
         (_, false) if !plan.problems.is_empty() => {
@@ -111,8 +111,8 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
     Line::with_text(paint, text + &secrets + &base_counts(plan) + &unmanaged_counts(plan))
 }
 
-/// The numbers of groups and projects that match their manifests, and of archived ones, which are not
-/// compared.
+/// The sentence about groups and projects that match their manifests. Archived projects are not compared,
+/// so they are counted separately.
 fn describe_matching(plan: &Plan) -> String {
     let archived_count = count_notes(plan, |reason| matches!(reason, Reason::Archived));
     let matches = match (plan.groups + plan.projects).saturating_sub(archived_count) {
@@ -176,7 +176,7 @@ fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
     // A plan counts changes of the branch; an approval counts all steps.
     let is_approval = kind == ReportKind::Apply;
     let counts = if is_approval { plan.counts() } else { Counts::from_steps(plan.branch_steps()) };
-    let changes = match to_do_text(&counts) {
+    let changes = match describe_counts(&counts) {
         none if none.is_empty() => "no changes of this branch".to_owned(),
         to_do => {
             let calls = count(counts.calls, "call");
@@ -207,7 +207,7 @@ pub fn limit_note(plan: &Plan) -> Option<Line> {
 }
 
 /// The number of steps by action: `1 to create, 2 to change`.
-pub fn to_do_text(counts: &Counts) -> String {
+pub fn describe_counts(counts: &Counts) -> String {
     let parts =
         [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
     nonzero_counts(parts).join(", ")

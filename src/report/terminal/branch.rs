@@ -51,10 +51,10 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) 
     draw_step_names(canvas, title, &comparison.left.iter().collect::<Vec<_>>());
     let refusals = comparison.refusals.iter().map(|refusal| (&refusal.address, &refusal.reason));
     let problems = comparison.problems.iter().map(|problem| (&problem.address, &problem.message));
-    let drift_lines = refusals.chain(problems);
-    let drift_objects =
-        drift_lines.map(|(address, why)| (&*address.path, object_prefix(address) + why));
-    draw_paragraph(canvas, "problems of drift; they do not block this branch", drift_objects);
+    let drift_problems = refusals.chain(problems);
+    let problem_lines =
+        drift_problems.map(|(address, why)| (&*address.path, object_prefix(address) + why));
+    draw_paragraph(canvas, "problems of drift; they do not block this branch", problem_lines);
     let already_live = comparison.already.iter().map(|step| {
         let fields = step.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
@@ -65,8 +65,8 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) 
     draw_paragraph(canvas, "declared at the base and not by this branch; unchanged", removed);
 }
 
-/// Draws the number of containers that were not read.
-pub(super) fn draw_unchanged(canvas: &mut Canvas, plan: &Plan) {
+/// Draws how many groups and projects were not read, because branch and base declare the same.
+pub(super) fn draw_unread_count(canvas: &mut Canvas, plan: &Plan) {
     let unchanged = plan.base.as_ref().map_or(0, |base| base.unchanged);
     if unchanged > 0 {
         let total = unchanged + plan.groups + plan.projects;
@@ -87,7 +87,7 @@ pub(super) const fn label_mark(label: Option<Label>) -> &'static str {
     }
 }
 
-/// Draws `steps` with all fields.
+/// Draws `steps` with all their fields and values.
 fn draw_full_steps(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if !steps.is_empty() {
         canvas.add_paragraph([Line::with_text(Paint::Bold, title)]);
@@ -95,20 +95,20 @@ fn draw_full_steps(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     }
 }
 
-/// Draws the names of `steps` and of their fields; with `--full`, all values. If there are many steps,
-/// removals are drawn with all fields.
+/// Draws only the names of `steps` and of their fields; with `--full`, also the values. If the list is long,
+/// removals are drawn separately with all fields, so that none is truncated.
 fn draw_step_names(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if canvas.style().full {
         return draw_full_steps(canvas, title, steps);
     }
-    // A paragraph has room for the names of up to nine steps.
+    // The names of up to nine steps fit into one paragraph.
     let is_short = steps.len() <= 9;
     let (removals, steps): (Vec<&Step>, Vec<_>) =
         steps.iter().partition(|step| step.action == Action::Delete && !is_short);
     let step_names = steps.iter().map(|step| {
         let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        let names_fields = step.action == Action::Update && !fields.is_empty();
-        let fields = if names_fields { format!(" ({})", fields.join(", ")) } else { String::new() };
+        let shows_fields = step.action == Action::Update && !fields.is_empty();
+        let fields = if shows_fields { format!(" ({})", fields.join(", ")) } else { String::new() };
         let (_, sign) = sign(step.action);
         (&*step.address.path, format!("{sign} {}{fields}", object_name(step.scope, &step.address)))
     });

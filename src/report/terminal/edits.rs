@@ -68,7 +68,7 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
         }
         remaining_lines = remaining_lines.saturating_sub(line_count);
         for (_, others) in hunk {
-            let places: Vec<_> = others.iter().map(|edit| edit.place()).collect();
+            let places: Vec<_> = others.iter().map(|edit| edit.location()).collect();
             if let Some(repeats) = others_text("the same edit at", "more place", &places, MAX_NAMED)
             {
                 canvas.add_line(&Line::with_text(Paint::Note, repeats));
@@ -129,7 +129,7 @@ impl<'f> LineReplacement<'f> {
     }
 
     /// The file, and the line in the new text; in the old text, if lines are only removed.
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         let [old, new] = [0, 1]
             .map(|side| self.changed_lines().iter().find_map(|line| line_numbers(line)[side]));
         format!("{}:{}", self.file, new.or(old).unwrap_or_default() + 1)

@@ -37,7 +37,7 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
         canvas.add_paragraph([head.put(Paint::Dim, shared.unwrap_or_default())]);
         let noun = format!("more {}", folded.first().scope.noun());
         let FoldedSteps { steps, others, has_other_values, .. } = folded;
-        // Each removal is named.
+        // Removals are never truncated.
         let has_removals = steps.iter().any(|piece| piece.item.step.action == Action::Delete);
         let max_named = if has_removals { others.len() } else { MAX_NAMED };
         for (index, FoldedPiece { item, changes }) in steps.into_iter().enumerate() {
@@ -58,8 +58,8 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
     draw_omitted(canvas, &omitted_steps);
 }
 
-/// Draws the number of steps without room, each with the paths of others that have it too. Removals are
-/// named. A step is counted once, even if its fields are in several pieces.
+/// Draws a summary of the steps that did not fit: their number, and the name of each removal. Each pair
+/// is a step and the paths of other objects with the same step. A step that was split is counted once.
 fn draw_omitted(canvas: &mut Canvas, omitted_steps: &[(&Step, Vec<&str>)]) {
     let changes: BTreeSet<_> = omitted_steps
         .iter()
@@ -91,7 +91,7 @@ fn draw_omitted(canvas: &mut Canvas, omitted_steps: &[(&Step, Vec<&str>)]) {
     }
 }
 
-/// Draws the other objects to which the last line also applies.
+/// Draws the names of other objects that have the same change as the line above.
 pub(super) fn draw_others<'a>(
     canvas: &mut Canvas,
     noun: &str,
@@ -113,8 +113,8 @@ fn draw_others_line(
     }
 }
 
-/// Renders a `line` for each of `items`; `noun` is their noun. Items with the same `key` share the line
-/// of the first, followed by the names of the others.
+/// Renders a `line` for each item. Items with the same `key` share one line: the line of the first item,
+/// followed by the names of the others. `noun` is what one item is called.
 pub fn render_lines<T, K: Ord>(
     items: &[T],
     noun: &str,

@@ -48,7 +48,7 @@ pub fn render_plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportK
     );
     notes::draw_held(&mut middle_part, &plan.held);
     plan.base.iter().for_each(|comparison| branch::draw_comparison(&mut middle_part, comparison));
-    branch::draw_unchanged(&mut middle_part, plan);
+    branch::draw_unread_count(&mut middle_part, plan);
     notes::draw_notes(&mut middle_part, &plan.notes);
     middle_part.add_paragraph(summary::exception_notes(plan));
     middle_part.add_paragraph(summary::limit_note(plan));

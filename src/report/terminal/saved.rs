@@ -8,7 +8,7 @@ use crate::{
     },
     report::{
         Canvas, Line, Paint, Run, TextStyle,
-        model::{fold_equal, step::object_prefix, summary::to_do_text},
+        model::{fold_equal, step::object_prefix, summary::describe_counts},
     },
     secret::Secrets,
     text::count,
@@ -32,7 +32,7 @@ pub fn render_saved_plan(sealed: &SealedPlan, style: TextStyle) -> String {
     fold::draw_steps(&mut canvas, &steps);
     canvas.add_gap();
     let counts = Counts::from_steps(steps.iter());
-    let to_do = Some(to_do_text(&counts)).filter(|text| !text.is_empty());
+    let to_do = Some(describe_counts(&counts)).filter(|text| !text.is_empty());
     let to_do = to_do.as_deref().unwrap_or("no changes");
     let text = format!("{to_do}; {}", count(counts.calls, "call"));
     canvas.add_line(&Line::with_text(Paint::Bold, "saved plan: ").text(text));

@@ -171,11 +171,11 @@ impl Budget {
 /// Merges the budgets of two answers, which may arrive in any order: within one window, the lowest
 /// remaining number is the latest.
 fn merge_quotas(
-    known_quota: Option<(Quota, Duration)>,
+    last_quota: Option<(Quota, Duration)>,
     quota: Quota,
     ended_at: Duration,
 ) -> (Quota, Duration) {
-    match known_quota {
+    match last_quota {
         Some((known, window_end)) if known.reset_at > quota.reset_at => (known, window_end),
         Some((known, window_end)) if known.reset_at == quota.reset_at && window_end > ended_at => {
             (Quota { remaining: quota.remaining.min(known.remaining), ..quota }, window_end)

@@ -161,7 +161,7 @@ impl ReadClient {
     /// Estimates the minutes for the remaining `total_count - done_count` items, if the service
     /// announced a limit. Assumes the average number of requests for an item since `counts_before`.
     /// The slowest limit decides: the user's, or that of an operation.
-    pub fn minutes_left(
+    pub fn remaining_minutes(
         &self,
         counts_before: &Counts,
         done_count: usize,

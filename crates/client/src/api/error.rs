@@ -32,7 +32,7 @@ struct Inner {
     kind: ErrorKind,
     /// When the last attempt with unknown outcome began; only for writes.
     in_doubt_since: Option<Duration>,
-    /// When a request that goes stale may be built and sent again.
+    /// When a request with outdated live values may be rebuilt and sent again.
     retry_at: Option<Duration>,
 }
 
@@ -162,7 +162,8 @@ impl ApiError {
         self.0.in_doubt_since
     }
 
-    /// When a write that goes stale may be read, built and sent again, on the client's clock.
+    /// When a stale write may be retried: the live values are read and the request is built again. On the client's
+    /// clock.
     pub fn retry_at(&self) -> Option<Duration> {
         self.0.retry_at
     }

@@ -116,7 +116,7 @@ impl Apply<'_> {
         applied
     }
 
-    /// The live state from which `plan` was made, if it still counts as current.
+    /// The live state from which `plan` was made, if it is still recent enough.
     fn current_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p LiveContainer> {
         let live = plan.live(path)?;
         let now = self.writer.read_client().clock().now();
@@ -141,7 +141,7 @@ pub async fn plan_with_extra_facts(
             return Ok(plan);
         }
         // The loop ends: a plan does not ask again for facts that it has.
-        observer.answer(container, live, &plan.questions).await?;
+        observer.read_extra_facts(container, live, &plan.questions).await?;
     }
 }
 

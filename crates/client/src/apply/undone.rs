@@ -33,7 +33,7 @@ impl Apply<'_> {
         let undoing_steps = collect_undoing_steps(
             plan.steps().filter(|step| done_addresses.contains(&step.address)),
         );
-        let settings = PlanSettings { created, ..self.settings.clone() }.after_run();
+        let settings = PlanSettings { created, ..self.settings.clone() }.for_plan_after_run();
         let rereads = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers_container(&container.path) && !container.is_watched;
             let sections = Some(affected_sections(container, &undoing_steps));

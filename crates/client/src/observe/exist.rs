@@ -238,7 +238,7 @@ impl Observer {
             };
             let name = self.cache.names.read(&format!("{} {id}", object_type.noun()), read).await?;
             if let Some(name) = name {
-                names.insert_name(object_type, id, &name);
+                names.insert_reverse_lookup(object_type, id, &name);
             }
         }
         Ok(names)

@@ -67,12 +67,13 @@ pub(crate) fn add_section_keys<'c>(
         ReadSource::Object => {
             let table = section.table();
             // The presence of a field of a higher tier shows that the service has this tier.
-            let always_kept = table.specs().iter().filter(|spec| {
+            let unconditional = table.specs().iter().filter(|spec| {
                 spec.field.available.tier > Tier::Free || spec.field.with_every_edit
             });
             let needed_names = table.needed_with(|name| declared_names.contains(name));
-            let always_kept = always_kept.map(|spec| spec.name);
-            let further_names = needed_names.chain(always_kept).map(|name| -> &'c str { name });
+            let unconditional_names = unconditional.map(|spec| spec.name);
+            let further_names =
+                needed_names.chain(unconditional_names).map(|name| -> &'c str { name });
             for name in declared_names.iter().copied().chain(further_names) {
                 keys.extend(table.live_name(name));
                 // The replacement of a deprecated field, for answers that lack the deprecated one.

@@ -63,7 +63,7 @@ impl Observer {
                     let role = roles.iter().find(|role| role.name == name);
                     names.insert(object_type, &name, role.map(|role| role.id));
                     if let Some(CustomRole { id, level: Some(level), .. }) = role {
-                        names.insert_level(*id, *level);
+                        names.insert_role_level(*id, *level);
                     }
                 } else {
                     let is_identity = section.kind.identity.contains(&&*field);

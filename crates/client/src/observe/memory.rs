@@ -31,7 +31,7 @@ pub(super) struct ObserverCache {
     /// The access levels of users in groups, by path.
     pub(super) group_levels: LookUpCache<InheritedLevels>,
     /// The names of the entries of groups, by section and path.
-    pub(super) entries: LookUpCache<Arc<[String]>>,
+    pub(super) entry_names: LookUpCache<Arc<[String]>>,
     /// The objects of groups.
     pub(super) groups: LookUpCache<Arc<Object>>,
     /// The live paths of groups that have declared former paths.
@@ -44,10 +44,10 @@ pub(super) struct ObserverCache {
     pub(super) release: LookUpCache<DetectedRelease>,
     /// The names of users and groups, by id.
     pub(super) names: LookUpCache<Option<String>>,
-    /// Declared fields that neither list rows nor single reads return, so that a single read is
-    /// useless.
+    /// Declared fields that no response contains: neither list rows nor reads of a single object. For these,
+    /// undrift does not read the single object again.
     pub(super) never_returned: Mutex<BTreeSet<String>>,
-    /// The rows of the roster, until they are used.
+    /// Rows of the [`roster`], which are removed when they are used.
     pub(super) roster_rows: Mutex<roster::RosterRows>,
 }
 

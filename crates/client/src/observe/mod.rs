@@ -1,7 +1,7 @@
 //! Reads the live state of declared containers.
 //!
 //! In: the declarations, and a client that cannot write. Out: a [`LiveContainer`] for each container. This
-//! module contains no planning; it only [reads the extra facts](Observer::answer) that a plan asks
+//! module contains no planning; it only [reads the extra facts](Observer::read_extra_facts) that a plan asks
 //! for. Each object is read once: projects from list pages if that costs fewer requests than single
 //! reads, collections only for declared sections. A failed read makes its container or section
 //! `Unreadable`, never absent. Only failures that affect every further read (the token, the address,
@@ -233,12 +233,12 @@ impl Observer {
             sections.partition(|section| section.kind.scoped_kind.parent.is_some());
         let flat = flat.into_iter().filter_map(|section| {
             let entries = live.sections.remove(section.kind.section);
-            let kept_entries = entries.filter(|_| section.kind.is_in_object() || !reads_lists);
-            (kept_entries.is_some() || reads_lists).then_some((section, kept_entries))
+            let object_entries = entries.filter(|_| section.kind.is_in_object() || !reads_lists);
+            (object_entries.is_some() || reads_lists).then_some((section, object_entries))
         });
         let reads: Vec<_> = flat.collect();
-        let reads = reads.into_iter().map(|(section, kept_entries)| async move {
-            if let Some(part) = kept_entries {
+        let reads = reads.into_iter().map(|(section, object_entries)| async move {
+            if let Some(part) = object_entries {
                 return Ok((section, part, None));
             }
             let began = self.now();

@@ -209,8 +209,9 @@ impl SectionReader<'_> {
             if let Some(mistyped) = self.unreadable_if_mistyped(&rows) {
                 return Ok(mistyped);
             }
-            let own_rows = rows.into_iter().filter(|raw| !self.kind.scoped_kind.is_inherited(raw));
-            entries.extend(own_rows.map(|raw| reader.read(&parent.add_parent(raw, name, *id))));
+            let direct_rows =
+                rows.into_iter().filter(|raw| !self.kind.scoped_kind.is_inherited(raw));
+            entries.extend(direct_rows.map(|raw| reader.read(&parent.add_parent(raw, name, *id))));
         }
         Ok(LiveEntries::Nested(entries))
     }

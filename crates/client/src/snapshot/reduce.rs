@@ -253,8 +253,10 @@ impl Reducer {
                 keys.extend(section.looked_at);
             }
         }
-        let kept_fields = raw.iter().filter(|(name, _)| keys.contains(name.as_str()));
-        Ok(kept_fields.map(|(name, value)| (name.clone(), self.redact_unknown(value))).collect())
+        let selected_fields = raw.iter().filter(|(name, _)| keys.contains(name.as_str()));
+        Ok(selected_fields
+            .map(|(name, value)| (name.clone(), self.redact_unknown(value)))
+            .collect())
     }
 
     /// Reduces an entry of `section`.

@@ -27,7 +27,8 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// The fields of the JSON object that replaces a value: its digest, and the masked URL.
+/// The fields of the JSON object that replaces a sensitive value: the digest of the value, and the masked
+/// URL.
 const DIGEST_FIELD: &str = "undrift_digest";
 const MASKED_URL_FIELD: &str = "undrift_masked";
 
@@ -62,8 +63,8 @@ pub(super) struct SealedField<'a> {
 
 impl SealedField<'_> {
     /// Returns the object that replaces the sensitive `value` of the field; `None` if nothing is
-    /// kept. Equal values of two objects have different digests. Unless `shows_url`, no part of a
-    /// URL is kept: it contains a known secret.
+    /// kept. Equal values of two objects have different digests. If `shows_url` is false, the URL
+    /// contains a known secret, so not even its masked form is kept.
     pub(super) fn seal(
         &self,
         key: Option<&DigestKey>,
@@ -236,10 +237,10 @@ impl Unsealer {
         let value = match (&self.key, digest, masked) {
             (Some(key), Some(digest), _) => self.declared_value(key, field, digest),
             (_, _, Some(url)) if equals_masked(field.spec, url) => Some(url.into()),
-            (_, _, Some(url)) if self.is_undeclared(field, url) => None,
+            (_, _, Some(url)) if self.is_endpoint_undeclared(field, url) => None,
             _ => return None,
         };
-        Some(value.unwrap_or_else(|| self.placeholder(field, masked)))
+        Some(value.unwrap_or_else(|| self.unequal_placeholder(field, masked)))
     }
 
     /// The present declarations.
@@ -267,9 +268,9 @@ impl Unsealer {
         values.next().cloned()
     }
 
-    /// A value that equals no other. That of an identifying field contains the entry's id, so that
-    /// entries keep different names.
-    fn placeholder(&self, field: &SealedField<'_>, masked: Option<&str>) -> Json {
+    /// A value that equals no other value. For an identifying field, it contains the entry's id, so
+    /// that two entries never get the same name.
+    fn unequal_placeholder(&self, field: &SealedField<'_>, masked: Option<&str>) -> Json {
         if !field.is_identity() {
             return format!("sealed:{:032x}", rand::random::<u128>()).into();
         }
@@ -281,9 +282,9 @@ impl Unsealer {
         url.unwrap_or_else(|| format!("sealed:{identity}")).into()
     }
 
-    /// True if its section declares no URL with the host and path of this `masked` URL, apart from a
-    /// final `/`.
-    fn is_undeclared(&self, field: &SealedField<'_>, masked: &str) -> bool {
+    /// True if the section of `field` declares no URL with the host and path of `masked`, regardless
+    /// of a final `/`.
+    fn is_endpoint_undeclared(&self, field: &SealedField<'_>, masked: &str) -> bool {
         let (endpoint, declared) = (endpoint_of(masked), self.declared());
         let values = declared.values_in(field.section, field.path).iter();
         let values = values.flat_map(|(_, value)| match value {
@@ -308,7 +309,7 @@ pub(super) fn withheld_failure(section: Section, live: &str) -> ReadFailure {
     ReadFailure::from_message(format!("the `{live}` of a {} may hold a credential", section.noun))
 }
 
-/// As [`withheld_failure`], where a plan with the key could decide.
+/// As [`withheld_failure`], for a value that a plan with the key can compare.
 fn ambiguous_failure(section: Section, live: &str, has_digest: bool) -> ReadFailure {
     let help = if has_digest {
         "only a plan with UNDRIFT_SNAPSHOT_KEY, as on the default branch, can compare it"

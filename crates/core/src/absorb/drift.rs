@@ -173,7 +173,7 @@ impl DriftCollector<'_> {
             let why = match step.action {
                 Action::Create => "it does not exist; remove its document, or let apply create it",
                 Action::Delete => "it is declared absent; remove `state: absent` to keep it",
-                Action::Update if step.provides(Capability::InPlace) => {
+                Action::Update if step.provides(Capability::AtDeclaredPath) => {
                     return self.leave_rename(step, "move", "path");
                 }
                 Action::Update => "apply restores it, which is not drift",

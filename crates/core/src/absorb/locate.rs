@@ -24,7 +24,7 @@ use crate::{
 /// The keys that come after the sections in a document.
 const LAST_KEYS: [&str; 2] = ["unlisted", "undeclared_projects"];
 
-/// The reason if a declaration is not at the line and column of its origin.
+/// The reason for a refusal if there is no declaration at the line and column of its origin.
 const NOT_FOUND_REASON: &str = "it is not written where it was found";
 
 /// A result, or the reason why the goal cannot be edited.
@@ -33,8 +33,8 @@ type LocateResult<T> = Result<T, AbsorbRefusal>;
 /// Edits, each with its file.
 pub(super) type Edits = Vec<(FileName, TextEdit)>;
 
-/// The edits that make `container` declare the goal. If `is_covered`, a lower layer also declares the
-/// entry, so a removal is declared with `state: absent`.
+/// The edits that make `container` declare the goal. If `is_covered` is true, a lower layer also declares
+/// the entry, so its removal is written as `state: absent`.
 ///
 /// # Errors
 /// If the goal cannot be edited.
@@ -53,7 +53,7 @@ pub(super) fn locate_edits(
     if let (AbsorbMode::AtSource, Some(entry)) = (mode, entry) {
         locator.origin = &entry.origin;
         if let GoalChange::Fields(fields) = &goal.change {
-            return locator.edit_fields_at_source(entry, fields, files);
+            return locator.source_field_edits(entry, fields, files);
         }
         let file = locator.open(&entry.origin, files)?;
         let location = match section.shape {
@@ -61,11 +61,11 @@ pub(super) fn locate_edits(
             _ => file.key(&entry.origin),
         };
         let location = location.ok_or_else(|| locator.new_refusal(NOT_FOUND_REASON, None))?;
-        return locator.edit_at(&file, location, false);
+        return locator.edits_at(&file, location, false);
     }
     let file = locator.open(&container.origin, files)?;
     let location = locator.locate_in_document(&file)?;
-    locator.edit_at(&file, &location, is_covered)
+    locator.edits_at(&file, &location, is_covered)
 }
 
 struct Locator<'a> {
@@ -107,22 +107,22 @@ impl Locator<'_> {
     }
 
     /// The edits at `location` in `file`.
-    fn edit_at(
+    fn edits_at(
         &self,
         file: &SourceFile,
         location: &Location,
         is_covered: bool,
     ) -> LocateResult<Edits> {
         let edits = if self.section.shape == Shape::List && !self.goal.key.is_empty() {
-            self.edit_list(file, location, is_covered)?
+            self.list_edits(file, location, is_covered)?
         } else {
-            self.edit_section(file, location)?
+            self.section_edits(file, location)?
         };
         Ok(edits.into_iter().map(|edit| (file.name.clone(), edit)).collect())
     }
 
-    /// Edits an entry of a list. If `is_covered`, a removal declares `state: absent`.
-    fn edit_list(
+    /// The edits of an entry of a list. If `is_covered` is true, a removal is written as `state: absent`.
+    fn list_edits(
         &self,
         file: &SourceFile,
         location: &Location,
@@ -131,7 +131,7 @@ impl Locator<'_> {
         let Location { mapping: at, key, item } = location.clone();
         if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.change, item) {
             let entry = at.child(PathStep::Key(key)).child(PathStep::Item(item));
-            return self.set_fields(&entry, file.node(&entry), fields);
+            return self.field_edits(&entry, file.node(&entry), fields);
         }
         let removal = item.map(|item| TextEdit::Remove { at: at.clone(), key: key.clone(), item });
         let (entry, comment) = match &self.goal.change {
@@ -140,19 +140,19 @@ impl Locator<'_> {
             }
             GoalChange::Removed => {
                 let state = Item::value("state", "absent");
-                (self.identity()?.into_iter().chain([state]).collect(), None)
+                (self.identity_items()?.into_iter().chain([state]).collect(), None)
             }
             GoalChange::Entry(fields, comment) => {
                 (nested_items(Vec::new(), fields), comment.clone())
             }
-            GoalChange::Fields(fields) => (nested_items(self.identity()?, fields), None),
+            GoalChange::Fields(fields) => (nested_items(self.identity_items()?, fields), None),
         };
         let addition = TextEdit::Push { at, key, entry, comment, order: self.section_order() };
         Ok(removal.into_iter().chain([addition]).collect())
     }
 
-    /// Edits a section that is not a list, or declares an empty list.
-    fn edit_section(&self, file: &SourceFile, location: &Location) -> LocateResult<Vec<TextEdit>> {
+    /// The edits of a section that is not a list, or those that declare an empty list.
+    fn section_edits(&self, file: &SourceFile, location: &Location) -> LocateResult<Vec<TextEdit>> {
         let Location { mapping: at, key, .. } = location.clone();
         let pointer = at.child(PathStep::Key(key.clone()));
         let written_node = file.node(&pointer);
@@ -165,7 +165,7 @@ impl Locator<'_> {
                 New::Value(value.clone())
             }
             (GoalChange::Fields(fields), _) if is_mapping => {
-                return self.set_fields(&pointer, written_node, fields);
+                return self.field_edits(&pointer, written_node, fields);
             }
             (GoalChange::Fields(fields) | GoalChange::Entry(fields, _), _) => {
                 New::Map(nested_items(Vec::new(), fields))
@@ -174,8 +174,8 @@ impl Locator<'_> {
         Ok(vec![TextEdit::Put { at, keys: vec![key], value, order: self.section_order() }])
     }
 
-    /// Sets `fields` in `mapping`, which is at `pointer`.
-    fn set_fields(
+    /// The edits that set `fields` in `mapping`, which is at `pointer`.
+    fn field_edits(
         &self,
         pointer: &Pointer,
         mapping: Option<&Node>,
@@ -189,7 +189,7 @@ impl Locator<'_> {
             let values = match node.and_then(|node| Some((node, templates::expression_kind(node)?)))
             {
                 None => vec![(keys.clone(), value.clone())],
-                Some((node, kind)) => self.edit_list_change(node, kind, keys, value)?,
+                Some((node, kind)) => self.list_change_values(node, kind, keys, value)?,
             };
             edits.extend(values.into_iter().map(|(keys, value)| {
                 let (at, new_value) = (pointer.clone(), New::Value(value));
@@ -201,7 +201,7 @@ impl Locator<'_> {
 
     /// The new `add` and `remove` lists in `node`, so that the merged list is `value`. Refuses other
     /// expressions; `kind` describes them.
-    fn edit_list_change(
+    fn list_change_values(
         &self,
         node: &Node,
         kind: &str,
@@ -220,8 +220,8 @@ impl Locator<'_> {
         Ok(lists.map(|(key, list)| ([keys, &[key.to_owned()]].concat(), list.into())).collect())
     }
 
-    /// Edits each of `fields` at its declaration, in any layer.
-    fn edit_fields_at_source(
+    /// The edits that change each of `fields` at its declaration, in any layer.
+    fn source_field_edits(
         &self,
         entry: &DeclaredEntry,
         fields: &FieldValues,
@@ -233,7 +233,7 @@ impl Locator<'_> {
             let origin = origin.unwrap_or_else(|| entry.origin.clone());
             let file = self.open(&origin, files)?;
             let inner_keys = keys.iter().skip_while(|key| *key == EXTRA_KEY).skip(1);
-            let edit = edit_key(&file, &origin, inner_keys, value)
+            let edit = key_edit(&file, &origin, inner_keys, value)
                 .map_err(|reason| self.new_refusal(reason, Some(origin)))?;
             edits.push((file.name.clone(), edit));
         }
@@ -247,7 +247,7 @@ impl Locator<'_> {
     }
 
     /// The identity of the entry as written in a document.
-    fn identity(&self) -> LocateResult<Vec<Item>> {
+    fn identity_items(&self) -> LocateResult<Vec<Item>> {
         let Some(entry) = self.entry else { return Ok(Vec::new()) };
         let mut items = Vec::new();
         for name in self.section.identity {
@@ -277,8 +277,8 @@ fn nested_items(mut items: Vec<Item>, fields: &FieldValues) -> Vec<Item> {
     items
 }
 
-/// Sets the value of the key at `origin`, or of `inner_keys` below it.
-fn edit_key<'n>(
+/// The edit that sets the value of the key at `origin`, or of `inner_keys` below it.
+fn key_edit<'n>(
     file: &SourceFile,
     origin: &Origin,
     inner_keys: impl Iterator<Item = &'n String>,

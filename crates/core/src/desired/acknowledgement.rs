@@ -75,7 +75,7 @@ pub struct Acknowledgement {
     pub until: Option<Date>,
     /// The reason that its author gives.
     pub reason: Option<String>,
-    /// Its place; `None` on the command line.
+    /// Where it was declared; `None` if it comes from the command line.
     pub origin: Option<Origin>,
 }
 
@@ -98,13 +98,13 @@ impl Acknowledgement {
 
     /// True if `other` also acknowledges everything that this one does.
     pub fn is_covered_by(&self, other: &Self) -> bool {
-        fn is_no_higher<T: PartialOrd>(limit: Option<T>, other: Option<T>) -> bool {
+        fn is_within_limit<T: PartialOrd>(limit: Option<T>, other: Option<T>) -> bool {
             other.is_none_or(|other| limit.is_some_and(|limit| limit <= other))
         }
         self.guard == other.guard
             && self.selector.pattern() == other.selector.pattern()
-            && is_no_higher(self.max_objects, other.max_objects)
-            && is_no_higher(self.until, other.until)
+            && is_within_limit(self.max_objects, other.max_objects)
+            && is_within_limit(self.until, other.until)
     }
 
     /// True if its last day is before `today`. Then it acknowledges nothing.
@@ -113,7 +113,7 @@ impl Acknowledgement {
     }
 }
 
-/// Writes the form of the command line.
+/// Formats it as on the command line: `GUARD:ADDRESS`.
 impl fmt::Display for Acknowledgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.guard, self.selector.pattern())

@@ -180,7 +180,7 @@ pub struct ContainerLifecycle {
     /// Projects that the run excludes: the policy does not apply to them.
     pub excluded_projects: Vec<Selector>,
     /// Whether the run may create a declared project directly in it.
-    pub may_get_projects: bool,
+    pub gets_new_projects: bool,
     /// The groups with which a group above is declared to be shared.
     pub shares_above: Vec<Arc<str>>,
 }
@@ -493,7 +493,7 @@ impl Unlisted {
 pub struct DeclaredEntry {
     /// Its name in addresses; empty if the section has only one entry.
     pub key: String,
-    /// Its place.
+    /// Where it is declared.
     pub origin: Origin,
     /// Whether it must exist.
     pub state: EntryPresence,

@@ -245,8 +245,8 @@ impl Moves {
     }
 
     /// True if the container that is declared at `former`, the former path of another container, gets the
-    /// display name that matches this path: it is created there without a declared name, or it moves there
-    /// from a path for which the same is true.
+    /// default display name of this path: it is created there without a declared name, or it moves there
+    /// from a path to which the same applies.
     pub fn takes_matching_name(&self, former: &str) -> bool {
         let mut path = former.to_lowercase();
         // Two containers may swap paths.

@@ -136,8 +136,8 @@ impl<'c> DiffContext<'c> {
         )
     }
 
-    /// Adds to `step` the entries of groups above that collide with its entry: those with the same name,
-    /// or those that the service copies into a new project that can have only one.
+    /// Adds to `step` the entries of groups above that collide with its entry: entries with the same name,
+    /// and entries that the service copies into a new project, if a project can have only one of them.
     pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
         let Some(key) = step.address.entry.as_deref() else { return };
         let gets_copies = self.target.id.is_none() && section.exclusive_group(key).is_some();
@@ -154,8 +154,8 @@ impl<'c> DiffContext<'c> {
         }));
     }
 
-    /// The declared value of the setting in the nearest group above that declares it, if this run changes
-    /// the setting there or in a group further above that hands it down.
+    /// The declared value of the setting in the nearest group above that declares it. `None` if this run
+    /// changes the setting neither there nor in a group from which that group inherits it.
     pub(super) fn changed_setting(
         self,
         constraint: &'static Constraint,

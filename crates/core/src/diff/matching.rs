@@ -17,7 +17,7 @@ pub(super) enum Match<'l> {
     One(&'l LiveEntry, Vec<&'l LiveEntry>),
     /// One that another declared entry already matches.
     AlreadyMatched,
-    /// The entry is live, and so is this entry with a former name of it.
+    /// The entry exists, and so does this live entry with one of its former names.
     Both(&'l LiveEntry),
     /// No match, but this live entry has nearly the same identity.
     NearlyEqual(&'l LiveEntry),

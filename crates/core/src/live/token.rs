@@ -86,7 +86,7 @@ impl TokenProperties {
     }
 }
 
-/// Writes the form in the head of a report.
+/// Formats it as in the head of a report.
 impl fmt::Display for TokenProperties {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "token `{}`, {}", self.name, self.scopes.join(" "))?;

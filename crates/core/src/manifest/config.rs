@@ -77,7 +77,7 @@ pub struct Managed {
 }
 
 impl Managed {
-    /// True if these manifests may declare `section` there.
+    /// True if these manifests may declare `section` in the matching groups and projects.
     pub(super) fn allows_section(&self, section: &str) -> bool {
         self.sections.as_ref().is_none_or(|sections| sections.iter().any(|name| name == section))
     }
@@ -115,7 +115,7 @@ impl PartialEq for ManagedPaths {
 }
 
 impl ManagedPaths {
-    /// The reason why the entries do not allow the group or project at `path`.
+    /// The reason why no entry of `manages` allows `path`, as a hint about its globs.
     pub(super) fn explain_exclusion(&self, path: &str) -> String {
         let lower_path = path.to_lowercase();
         if self
@@ -162,7 +162,7 @@ impl ManagedPaths {
         self.matching_entries(path).iter().any(|managed| managed.allows_section(section))
     }
 
-    /// The entries that allow the group or project at `path`.
+    /// The entries of `manages` that match the group or project at `path`.
     pub(super) fn matching_entries(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
         let mut candidates = self.by_path.candidates(&path);
@@ -290,8 +290,8 @@ pub(super) fn load(
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED).exists() {
                 let message = format!("`{MISNAMED}` must be called `{FILE}`");
-                let place = SourceLocation::file(name.replace(FILE, MISNAMED));
-                let misnamed = Diagnostic::error("unreadable", message).at_location(place);
+                let location = SourceLocation::file(name.replace(FILE, MISNAMED));
+                let misnamed = Diagnostic::error("unreadable", message).at_location(location);
                 let help = "rename the file; under this name its guards do not count";
                 diagnostics.push(misnamed.help(help));
             }

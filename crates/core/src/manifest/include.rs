@@ -104,7 +104,7 @@ impl IncludeRules {
 
     /// Converts faults to diagnostics.
     fn place_faults(&self, faults: Faults) -> Diagnostics {
-        locate::place_faults(faults, locate::FaultCounts::new(), &self.files).into_iter().collect()
+        locate::locate_faults(faults, locate::FaultCounts::new(), &self.files).into_iter().collect()
     }
 
     /// Adds the containers of `roster` that the rules include to `desired`. If a searched group or user

@@ -47,8 +47,8 @@ pub enum LintLevel {
     Deny,
 }
 
-/// The codes of warnings that cannot be hidden. Without the `previously` warning, undrift could mistake
-/// one container for another unnoticed.
+/// The codes of warnings that cannot be hidden. If `previously` were hidden, nobody would notice that
+/// undrift takes one container for another.
 const FIXED_WARNING_CODES: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings whose level can be changed. All other codes, except [`FIXED_WARNING_CODES`],
@@ -98,7 +98,7 @@ pub(super) fn apply(
         if diagnostic.severity == Severity::Error {
             return Some(diagnostic);
         }
-        let file = diagnostic.location.as_ref().and_then(|place| paths.get(&place.file));
+        let file = diagnostic.location.as_ref().and_then(|location| paths.get(&location.file));
         let file = file.cloned().unwrap_or_default();
         let level = find_level(lints, &globs, diagnostic.code, &file);
         warnings.0.push((diagnostic.clone(), file, level));
@@ -108,8 +108,8 @@ pub(super) fn apply(
 }
 
 impl Warnings {
-    /// The place of the first warning with this code.
-    pub(super) fn find_place(&self, code: &str) -> Option<SourceLocation> {
+    /// The source location of the first warning with this code.
+    pub(super) fn first_location(&self, code: &str) -> Option<SourceLocation> {
         let first_warning = self.0.iter().find(|(warning, ..)| warning.code == code);
         first_warning.and_then(|(warning, ..)| warning.location.clone())
     }
@@ -119,7 +119,7 @@ impl Warnings {
         self.0.retain(|(warning, ..)| is_wanted(warning));
     }
 
-    /// The warnings at the stricter of two levels: of the branch, and of a base with these `lints`.
+    /// The warnings at the stricter of two levels: that of the branch, and that in the `lints` of the base.
     pub(super) fn at_stricter_levels(self, lints: &[Lint]) -> Diagnostics {
         let globs = compile_globs(lints);
         let shown_warnings = self.0.into_iter().filter_map(|(warning, file, branch_level)| {
@@ -138,7 +138,7 @@ fn compile_globs(lints: &[Lint]) -> Vec<Option<Glob>> {
     files.map(|files| Glob::for_paths(files?).ok()).collect()
 }
 
-/// The level in the last of `lints` that matches the code and the file.
+/// The level of the last lint that matches the code and the file; the default is [`LintLevel::Warn`].
 fn find_level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> LintLevel {
     let last_match = lints.iter().zip(globs).rfind(|(lint, glob)| {
         lint.code == code

@@ -1,8 +1,8 @@
-//! Adds the line and its text to faults that only have an origin.
+//! Finds the exact location in the source text for faults that only have an origin.
 //!
-//! Faults that span fields or documents are found after the texts were dropped. Files with such
-//! faults are read again, also to find the secrets in them. If a file changed meanwhile, its current
-//! text is shown, with secrets hidden.
+//! Checks across fields or documents run after the source texts were dropped from memory. Files with
+//! such faults are therefore read again, and their secrets are hidden. If a file changed meanwhile,
+//! its current text is shown.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -25,7 +25,7 @@ use crate::{
 pub(super) type FaultCounts = BTreeMap<FileName, (usize, HiddenFaults)>;
 
 /// Converts `faults` to diagnostics, without duplicates. Adds the number of hidden faults of each file.
-pub(super) fn place_faults(
+pub(super) fn locate_faults(
     faults: Faults,
     mut counts: FaultCounts,
     files: &[ManifestFile],
@@ -37,9 +37,9 @@ pub(super) fn place_faults(
             positions.entry(position.origin.file.clone()).or_default().insert(position);
         }
     }
-    let places: BTreeMap<NodePosition, SourceLocation> =
+    let locations: BTreeMap<NodePosition, SourceLocation> =
         map_parallel(positions.into_iter().collect(), |(name, positions)| {
-            find_places(&name, positions, files)
+            find_locations(&name, positions, files)
         })
         .into_iter()
         .flatten()
@@ -48,14 +48,14 @@ pub(super) fn place_faults(
         counts.into_iter().filter_map(|(file, (_, hidden_faults))| hidden_faults.diagnostic(file));
     let shown_diagnostics = faults.into_iter().map(|fault| {
         fault.into_diagnostic(|position| {
-            places.get(position).cloned().unwrap_or_else(|| (&position.origin).into())
+            locations.get(position).cloned().unwrap_or_else(|| (&position.origin).into())
         })
     });
     shown_diagnostics.chain(hidden_diagnostics).collect()
 }
 
-/// The first faults of each file. Equal faults at one position are joined, for example of one anchor
-/// that is merged in several places.
+/// The first faults of each file, up to the limit. Equal faults at one position are joined, for example
+/// if an anchor is merged into several mappings.
 fn limit_faults(mut faults: Vec<NodeFault>, counts: &mut FaultCounts) -> Vec<NodeFault> {
     fn sort_key(fault: &NodeFault) -> impl Ord {
         (&fault.position, fault.severity, fault.code, &fault.message)
@@ -83,10 +83,10 @@ fn limit_faults(mut faults: Vec<NodeFault>, counts: &mut FaultCounts) -> Vec<Nod
     shown_faults
 }
 
-/// The places of `positions` in the file `name`.
-fn find_places(
+/// The source locations of `positions` in the file `name`.
+fn find_locations(
     name: &FileName,
-    spots: BTreeSet<&NodePosition>,
+    positions: BTreeSet<&NodePosition>,
     files: &[ManifestFile],
 ) -> Vec<(NodePosition, SourceLocation)> {
     let file = files.binary_search_by(|file| file.name.cmp(name)).ok().map(|at| &files[at]);
@@ -95,15 +95,15 @@ fn find_places(
     let mut source = SourceText::new(name.clone(), &text);
     read::hide_manifest_secrets(&mut source, &parsed, TextState::MayHaveFaults);
     let index = NodeIndex::new(&parsed);
-    let places = spots.into_iter().map(|position| {
-        let place = if text.is_empty() {
+    let locations = positions.into_iter().map(|position| {
+        let location = if text.is_empty() {
             (&position.origin).into()
         } else {
             source.locate(&position.find_range(&source, &index))
         };
-        (position.clone(), place)
+        (position.clone(), location)
     });
-    places.collect()
+    locations.collect()
 }
 
 impl NodePosition {
@@ -155,9 +155,9 @@ fn find_item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
 /// The keys and values of a text, by their first byte.
 #[derive(Default)]
 struct NodeIndex<'p> {
-    /// Each key with its value; of several that start at one byte, the outermost.
+    /// Each key with its value. If several start at the same byte, the outermost.
     keys: HashMap<usize, (&'p MappingKey, &'p Node)>,
-    /// Each value; of several that start at one byte, the outermost.
+    /// Each value. If several start at the same byte, the outermost.
     nodes: HashMap<usize, &'p Node>,
 }
 

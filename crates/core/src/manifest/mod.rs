@@ -168,10 +168,10 @@ pub fn load_with(
         paths.keys().cloned().zip(relative_paths).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        let place = SourceLocation::file(
+        let location = SourceLocation::file(
             only_file.unwrap_or_else(|| environment.display_path(named_path).into()),
         );
-        report_nothing_declared(warnings.find_place("idle-rule"), place, &mut diagnostics);
+        report_nothing_declared(warnings.first_location("idle-rule"), location, &mut diagnostics);
     }
     LoadedManifests {
         root_name,
@@ -194,7 +194,7 @@ fn report_nothing_declared(
     searched_place: SourceLocation,
     diagnostics: &mut Diagnostics,
 ) {
-    let (place, help) = match idle_rule {
+    let (location, help) = match idle_rule {
         Some(rule) => (
             rule,
             "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
@@ -206,7 +206,7 @@ fn report_nothing_declared(
     diagnostics.retain(|fault| fault.code != "idle-rule" || fault.help.as_deref() == regex_help);
     let nothing_declared =
         Diagnostic::error("no-manifests", "no manifest here declares a group or project");
-    diagnostics.push(nothing_declared.at_location(place).help(help));
+    diagnostics.push(nothing_declared.at_location(location).help(help));
 }
 
 /// Loads manifests from `texts` alone and returns their declarations. `config` describes the
@@ -321,7 +321,7 @@ fn read_layer_check(
     if is_partial {
         faults.drop_follow_up_faults();
     }
-    diagnostics.extend(locate::place_faults(faults, counts, &files));
+    diagnostics.extend(locate::locate_faults(faults, counts, &files));
     if diagnostics.has_errors() {
         // A rule that seems idle may match a document that has an error.
         diagnostics.retain(|fault| fault.code != "idle-rule");

@@ -124,7 +124,7 @@ fn join_components<'p>(components: impl Iterator<Item = Component<'p>>) -> Strin
     if text.is_empty() { ".".to_owned() } else { text }
 }
 
-/// True if something exists at `path`. An error counts as yes: reading it reports the reason.
+/// True if something exists at `path`, or if that cannot be determined: the later read reports the error.
 fn may_exist(path: &Path) -> bool {
     !path
         .symlink_metadata()

@@ -148,7 +148,7 @@ impl Plan {
         let refusals = std::mem::take(&mut self.findings.refusals);
         let new_addresses = self.new_addresses(&refusals);
         let valid = acknowledgements.iter().filter(|ack| !ack.has_expired(today));
-        let valid: Vec<_> = valid.map(|ack| under_new_name(ack, &new_addresses)).collect();
+        let valid: Vec<_> = valid.map(|ack| rename_acknowledgement(ack, &new_addresses)).collect();
         let valid: Vec<_> = valid.iter().map(|ack| &**ack).collect();
         let mut used = vec![false; valid.len()];
         let excesses: Vec<_> =
@@ -327,8 +327,8 @@ fn names_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     }
 }
 
-/// `ack`, for the new name of an entry if it is for the old one alone.
-fn under_new_name<'a>(
+/// Returns `ack` with the new name of a renamed entry, if `ack` is only about its old name.
+fn rename_acknowledgement<'a>(
     ack: &'a Acknowledgement,
     new_addresses: &BTreeMap<String, String>,
 ) -> Cow<'a, Acknowledgement> {

@@ -91,7 +91,11 @@ fn collect_names(declared: &Container, live: &LiveContainer, settings: &PlanSett
             for (id, entry) in
                 entries.iter().filter_map(|live_entry| Some((live_entry.id()?, live_entry)))
             {
-                names.insert_name(object_type, id, &section.entry_name(entry.fields.raw()));
+                names.insert_reverse_lookup(
+                    object_type,
+                    id,
+                    &section.entry_name(entry.fields.raw()),
+                );
             }
         }
         // Entries that this run created have ids by now.

@@ -97,7 +97,7 @@ impl ContainerPlanner<'_> {
                 let value = field.value.plain().filter(|_| row.by.field == *name);
                 value.is_some_and(|value| row.forbids(value, Scope::Project))
             });
-            let must_stay_open = self.declared.lifecycle.may_get_projects && forbids_projects;
+            let must_stay_open = self.declared.lifecycle.gets_new_projects && forbids_projects;
             let wait_reason = must_stay_open.then(|| "until the projects in it exist".to_owned());
             notes.extend(
                 wait_reason

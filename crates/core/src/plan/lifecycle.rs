@@ -41,7 +41,7 @@ impl ContainerPlanner<'_> {
         let step =
             self.container_step(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
         let transfers = Effect::Transfers { former_path: former.path.clone() };
-        let effects = std::iter::once(Effect::provides(Capability::InPlace))
+        let effects = std::iter::once(Effect::provides(Capability::AtDeclaredPath))
             .chain(former.is_transferred.then_some(transfers))
             .chain(self.preceding_moves());
         Ok(Step { effects: effects.collect(), ..step })

@@ -360,7 +360,7 @@ fn extend_to_closure(
     }
 }
 
-/// Which findings count as differences.
+/// Which findings are treated as differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     /// Declared objects that differ from the live state, unless they are held.

@@ -61,7 +61,7 @@ impl PlanSettings {
 
     /// The settings for the plan after the run. It resends nothing, because the run did that.
     #[must_use]
-    pub fn after_run(self) -> Self {
+    pub fn for_plan_after_run(self) -> Self {
         let mut settings = Self { resend: Vec::new(), ..self };
         settings.groups.is_applied = true;
         settings

@@ -148,9 +148,9 @@ fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
     };
     let specs = section.specs();
     if child_sections(section).next().is_some()
-        || live_object
-            .iter()
-            .any(|(name, value)| is_masked(value) && section.table().by_live_name(name).is_none())
+        || live_object.iter().any(|(name, value)| {
+            is_masked(value) && section.table().find_by_live_name(name).is_none()
+        })
     {
         return HiddenValues::Changeable;
     }

@@ -61,7 +61,7 @@ impl KindRules for Integrations {
         // Projects have all integrations; groups may have fewer.
         let Some(section) = super::section(Scope::Project, SECTION) else { return };
         let Some(variant) = section.table().variant(slug) else { return };
-        // An invalid value may be meant as 1, a token.
+        // With an invalid value, the user probably meant 1, a token.
         let auth_type = declared.plain("jira_auth_type");
         let uses_token = auth_type.is_some_and(|kind| *kind != 0);
         let user = user_field(slug).filter(|_| !uses_token);

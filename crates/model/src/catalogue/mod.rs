@@ -1,5 +1,5 @@
-//! Every kind that undrift manages. To add one, add a description. If a description does not
-//! suffice, name a file with rules in Rust in it (`hooks`), and add that file.
+//! All kinds that undrift manages. To add a kind, write its description file. If the kind needs code, set
+//! `hooks` in the description to the name of a Rust module, and add that module to `rules` below.
 
 pub mod approval_rules;
 pub mod approvals;
@@ -43,8 +43,8 @@ use crate::{
     value::Json,
 };
 
-/// The rules in Rust that a description calls `name`.
-fn rules(name: &str) -> Option<&'static dyn KindRules> {
+/// The Rust rules with this `name`, which a description sets as `hooks`.
+fn find_rules(name: &str) -> Option<&'static dyn KindRules> {
     Some(match name {
         "approval_rules" => &approval_rules::ApprovalRules,
         "approvals" => &approvals::ApprovalSettings,
@@ -66,7 +66,7 @@ fn rules(name: &str) -> Option<&'static dyn KindRules> {
     })
 }
 
-/// The additional list that shows a field of the entries of `section`, if there is one.
+/// The second list from which one field of the entries of `section` is read, if there is one.
 pub fn side_list(section: Section) -> Option<&'static SideList> {
     let has_pending_list =
         section.section == "members" && section.scoped_kind.scope == Scope::Group;
@@ -85,7 +85,7 @@ pub struct Registry {
 /// The result of [`registry`]. Set once: by [`set_registry`], or when first read.
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
-/// The kinds were read before others were added. Code that read them earlier would miss the others.
+/// The error of [`set_registry`]: the registry was already read, and its readers would miss the new kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegistryInUse;
 
@@ -101,7 +101,7 @@ impl Registry {
         self.kinds.get(self.built_in_count..).unwrap_or_default()
     }
 
-    /// With one more kind.
+    /// Returns the registry with one more kind.
     #[must_use]
     pub fn with_kind(mut self, described: description::DescribedKind) -> Self {
         self.kinds.push(described.kind);
@@ -116,7 +116,7 @@ impl Registry {
     }
 
     /// The operation that reads the single object at this `path`.
-    pub fn find_get(&self, path: &str) -> Option<Op<Read>> {
+    pub fn find_read_operation(&self, path: &str) -> Option<Op<Read>> {
         OPERATIONS.iter().chain(&self.described_operations).find_map(|op| match op {
             AnyOp::Read(op) if op.row().path == path => Some(*op),
             _ => None,
@@ -160,9 +160,9 @@ pub fn section(scope: Scope, name: &str) -> Option<Section> {
 /// The kind of the containers of `scope`.
 pub fn container(scope: Scope) -> (Section, &'static ContainerLookup) {
     let container_section = sections(scope).find(|section| section.shape == Shape::Container);
-    let itself =
+    let container_kind =
         container_section.expect("every scope has a kind for its containers, as a test holds");
-    (itself, container_lookup(scope))
+    (container_kind, container_lookup(scope))
 }
 
 /// How the containers of `scope` are found and read.
@@ -197,14 +197,14 @@ static FIELD_NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     names
 });
 
-/// Returns `name` as a static text if it is the name of a known field. Such a name is one of
-/// undrift's words, not data.
+/// Returns `name` as a static text if it is the name of a known field. Such a name is never redacted,
+/// unlike a name that a user wrote.
 pub fn field_name(name: &str) -> Option<&'static str> {
     FIELD_NAMES.get(name).copied()
 }
 
-/// Serializes the name of a field: as a word if undrift knows the field, as data if it is a key
-/// below `extra:`.
+/// Serializes the name of a field: unredacted if undrift knows the field, otherwise (a key below `extra:`) as
+/// user data.
 ///
 /// # Errors
 /// Those of `serializer`.

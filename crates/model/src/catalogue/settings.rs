@@ -1,7 +1,6 @@
 //! The settings of a project or a group.
 //!
-//! They are part of the object of their container and are created with it: see `creation`. The
-//! fields
+//! They are part of the object of their container and are created with it: see `creation`.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 

@@ -17,8 +17,11 @@ impl KindRules for Shares {
     // When a share is removed, the service also removes all grants to the group from rules.
     fn effects(&self, group: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let is_gone = after.is_empty();
-        let people_effect =
-            Effect::Capability { capability: Capability::People, before: is_gone, after: !is_gone };
+        let people_effect = Effect::Capability {
+            capability: Capability::NamedAccess,
+            before: is_gone,
+            after: !is_gone,
+        };
         let ends = gets_end_date(before, after);
         let [before, after] = [before, after].map(|fields| level_number(fields, "group_access"));
         vec![Effect::Share { group, before, after, gets_end_date: ends }, people_effect]

@@ -21,15 +21,15 @@ pub enum Capability {
     /// Its repository has a branch.
     Branch,
     /// The users and groups that rules name have access.
-    People,
+    NamedAccess,
     /// It has an owner.
     Owner,
     /// The caller has the access that the run needs.
-    OwnAccess,
+    CallerAccess,
     /// It is at its declared path.
-    InPlace,
+    AtDeclaredPath,
     /// It has no object yet of a type of which it can have only one.
-    Room,
+    FreeSlot,
 }
 
 impl Capability {
@@ -42,13 +42,13 @@ impl Capability {
             Self::Feature("builds_access_level") => "CI/CD must be on",
             Self::Feature(_) => "the feature must be on",
             Self::Branch => "the repository must have a branch",
-            Self::People => "access comes before rules that may name it",
+            Self::NamedAccess => "access comes before rules that may name it",
             Self::Owner => "the new owner comes before the old one goes",
-            Self::OwnAccess => "the token's owner needs this access until then",
-            Self::InPlace => {
+            Self::CallerAccess => "the token's owner needs this access until then",
+            Self::AtDeclaredPath => {
                 scope.choose("the group must be at its path", "the project must be at its path")
             }
-            Self::Room => "the service allows only one at a time",
+            Self::FreeSlot => "the service allows only one at a time",
         }
     }
 }

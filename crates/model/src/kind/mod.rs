@@ -148,7 +148,7 @@ impl ScopedKind {
     /// The capabilities that the container needs before the entries can be changed.
     pub fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
         let features = self.closed_by.iter().flatten().map(|name| Capability::Feature(name));
-        self.requires_members.then_some(Capability::People).into_iter().chain(features)
+        self.requires_members.then_some(Capability::NamedAccess).into_iter().chain(features)
     }
 
     /// Completes `request` for the single entry `raw` of the list ([`Kind::detail`]); `None` if it

@@ -14,9 +14,9 @@ use crate::{
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
-    /// Results of looking up names; `None` if the service does not have the name.
+    /// Ids by name; `None` if the service has no object with the name.
     ids_by_name: BTreeMap<(NamedObject, String), Option<u64>>,
-    /// Names by id, from the same results.
+    /// The reverse of `ids_by_name`; the names are in lower case.
     names_by_id: BTreeMap<(NamedObject, u64), String>,
     /// Names that were looked up by id.
     looked_up_names: BTreeMap<(NamedObject, u64), String>,
@@ -155,7 +155,7 @@ impl Names {
     }
 
     /// Stores the level of access to which the custom role with `id` belongs.
-    pub fn insert_level(&mut self, id: u64, level: u8) {
+    pub fn insert_role_level(&mut self, id: u64, level: u8) {
         self.role_levels.insert(id, level);
     }
 
@@ -165,7 +165,7 @@ impl Names {
     }
 
     /// Stores the name of the object with `id`.
-    pub fn insert_name(&mut self, object_type: NamedObject, id: u64, name: &str) {
+    pub fn insert_reverse_lookup(&mut self, object_type: NamedObject, id: u64, name: &str) {
         self.looked_up_names.insert((object_type, id), name.to_owned());
     }
 
@@ -193,8 +193,8 @@ impl Names {
         Self { created: created.clone(), ..self.clone() }
     }
 
-    /// Stores the ids of the entries of a section, by name. An entry that the run creates has its
-    /// address instead.
+    /// Stores the ids of the entries of a section, by name. The id of an entry that the run will create is
+    /// [`Id::Pending`] with its address.
     pub fn insert_entries(&mut self, section: &str, entries: Result<EntryIds, Cause>) {
         self.entries.insert(section.to_owned(), entries);
     }
@@ -238,7 +238,7 @@ impl Names {
         id.or_else(|| self.created.id(object_type.scope()?, name))
     }
 
-    /// The id of the object that `field` names `name`.
+    /// The id of the object `name`. `field` is the field that refers to it, for messages.
     ///
     /// # Errors
     /// If the service has no such object, or several.
@@ -271,8 +271,8 @@ impl Names {
             Some(Err(cause)) => Err(cause.clone().into()),
             Some(Ok(ids)) => match ids.get(name) {
                 Some(Some(id)) => Ok(id),
-                ids_of_name => {
-                    Err(NoCalls::unresolved_entry(section, name, field, ids_of_name.is_some()))
+                found_ids => {
+                    Err(NoCalls::unresolved_entry(section, name, field, found_ids.is_some()))
                 }
             },
         }

@@ -34,7 +34,7 @@ impl Section {
     /// True if `value` has the type of the field with the name `key` in responses. There, levels are
     /// numbers, and a list of rows may contain anything.
     fn is_typed(self, key: &str, value: &Json) -> bool {
-        let Some(spec) = self.table().by_live_name(key) else {
+        let Some(spec) = self.table().find_by_live_name(key) else {
             return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
         };
         if spec.field.is_level() {

@@ -207,7 +207,7 @@ impl FieldTable {
     }
 
     /// The first field that responses call `key`.
-    pub fn by_live_name(&self, key: &str) -> Option<&Spec> {
+    pub fn find_by_live_name(&self, key: &str) -> Option<&Spec> {
         self.by_shown_name.get(&name_key(key)).map(|i| &self.specs[*i])
     }
 

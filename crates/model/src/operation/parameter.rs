@@ -144,14 +144,14 @@ impl fmt::Display for Type {
 impl Parameter {
     /// An optional parameter for every tier and everybody.
     pub const fn new(
-        place: ParameterLocation,
+        location: ParameterLocation,
         name: &'static str,
         value: Type,
         about: &'static str,
     ) -> Self {
         Self {
             name,
-            location: place,
+            location,
             value_type: value,
             required: false,
             tier: Tier::Free,

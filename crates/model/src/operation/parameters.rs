@@ -15,7 +15,7 @@ pub enum List {
     /// The list with this name in the file.
     Named(&'static str),
     /// A list made for one operation.
-    Leaked(&'static [Parameter]),
+    Custom(&'static [Parameter]),
 }
 
 impl List {
@@ -23,7 +23,7 @@ impl List {
     pub fn parameters(self) -> &'static [Parameter] {
         match self {
             Self::Named(name) => LISTS.get(name).map_or(&[], Vec::as_slice),
-            Self::Leaked(parameters) => parameters,
+            Self::Custom(parameters) => parameters,
         }
     }
 }
@@ -41,7 +41,7 @@ mod tests {
         let named: BTreeSet<_> = lists
             .filter_map(|list| match list {
                 List::Named(name) => Some(*name),
-                List::Leaked(_) => None,
+                List::Custom(_) => None,
             })
             .collect();
         let nested_lists = ["scope", "stages", "new_grant", "changed_grant"];

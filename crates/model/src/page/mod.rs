@@ -89,7 +89,7 @@ impl<T> Deref for CompleteList<T> {
     }
 }
 
-/// The keys that every entry of a list must have. A list with another entry counts as not read.
+/// The keys that every entry of a list must have. If an entry lacks one, the whole list is treated as unread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EntryKeys {
     /// The keys that together identify an entry.

@@ -2,7 +2,7 @@
 //!
 //! Escapes are removed from the text ([`MappedText`]), and parts that may be base64 or hex are
 //! decoded, at every possible start of the secret; then both steps are repeated on the result.
-//! Secrets are stored
+//! Each secret is stored in several forms ([`search_forms`]); an automaton finds the beginnings of the forms.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,8 +22,8 @@ pub const SECRET_MARK: &str = "[secret]";
 /// secrets.
 const MIN_SECRET_BYTES: usize = 6;
 
-/// From this length in bytes on, a secret is matched in any case and without its white space.
-const MIN_DISTINCT_BYTES: usize = 16;
+/// A secret of at least this many bytes is matched regardless of case and white space.
+const MIN_LOOSE_MATCH_BYTES: usize = 16;
 
 /// The number of bytes of a form in the automaton; the rest is compared directly, because a large
 /// secret would need a larger automaton.
@@ -40,8 +40,8 @@ const WINDOW_BYTES: usize = 1 << 18;
 /// Escapes and encodings make a secret longer.
 const OVERLAP_BYTES: usize = 1 << 16;
 
-/// The maximum factor by which escapes and encodings make a secret longer. Used if the result
-/// exceeds [`OVERLAP_BYTES`].
+/// The maximum factor by which escapes and encodings make a secret longer. For long secrets, the
+/// overlap is this factor times their length, if that exceeds [`OVERLAP_BYTES`].
 const MAX_EXPANSION: usize = 64;
 
 /// A set of secrets.
@@ -55,7 +55,7 @@ pub(super) struct SecretMatcher {
 impl SecretMatcher {
     /// Adds `secret`.
     pub(super) fn add(&mut self, secret: &str) {
-        // A copy may lack the surrounding white space, or contain single lines.
+        // The text may contain the secret without the surrounding white space, or only one of its lines.
         let parts = [secret, secret.trim()].into_iter().chain(secret.lines().map(str::trim));
         self.forms.extend(parts.flat_map(search_forms).map(Arc::from));
         self.finder = OnceLock::new();
@@ -63,11 +63,11 @@ impl SecretMatcher {
 
     /// Adds each run of `length` characters of `secret`.
     pub(super) fn add_pieces(&mut self, secret: &str, length: usize) {
-        let folded = String::from_utf8_lossy(
+        let escape_free = String::from_utf8_lossy(
             MappedText::from_text(secret.as_bytes()).without_escapes().bytes(),
         )
         .into_owned();
-        for form in [secret, &folded] {
+        for form in [secret, &escape_free] {
             let chars: Vec<char> = form.chars().collect();
             let pieces = chars.windows(length).map(|piece| String::from_iter(piece).into_bytes());
             self.forms.extend(pieces.map(Arc::from));
@@ -132,16 +132,17 @@ fn next_line(text: &str, offset: usize) -> usize {
 /// The forms of `secret`: unchanged, without escapes, and without line breaks.
 fn search_forms(secret: &str) -> Vec<Vec<u8>> {
     let raw = MappedText::from_text(secret.as_bytes());
-    let mut folded = raw.without_escapes().bytes().to_vec();
-    // Together with the text after it, this byte could be an escape.
-    while folded.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
-    let with_plus = folded.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
+    let mut escape_free = raw.without_escapes().bytes().to_vec();
+    // In a text, this last byte and the characters after it could form an escape.
+    while escape_free.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
+    let with_plus =
+        escape_free.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
     let unbroken = without_whitespace(&raw).bytes().to_vec();
     let mut forms = vec![secret.into()];
     if unbroken.len() >= MIN_SECRET_BYTES {
-        forms.extend([folded, with_plus]);
+        forms.extend([escape_free, with_plus]);
     }
-    if unbroken.len() >= MIN_DISTINCT_BYTES {
+    if unbroken.len() >= MIN_LOOSE_MATCH_BYTES {
         forms.push(unbroken);
     }
     forms.retain(|form| form.len() >= MIN_SECRET_BYTES);
@@ -179,18 +180,22 @@ struct FormFinder {
 
 impl FormFinder {
     fn new(forms: &BTreeSet<Arc<[u8]>>) -> Self {
-        let mut by_beginning: BTreeMap<Vec<u8>, Vec<Arc<[u8]>>> = BTreeMap::new();
+        let mut forms_by_prefix: BTreeMap<Vec<u8>, Vec<Arc<[u8]>>> = BTreeMap::new();
         for form in forms {
-            let beginning = form[..form.len().min(MAX_PREFIX_BYTES)].to_ascii_lowercase();
-            by_beginning.entry(beginning).or_default().push(Arc::clone(form));
+            let prefix = form[..form.len().min(MAX_PREFIX_BYTES)].to_ascii_lowercase();
+            forms_by_prefix.entry(prefix).or_default().push(Arc::clone(form));
         }
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
             .ascii_case_insensitive(true)
-            .build(by_beginning.keys())
+            .build(forms_by_prefix.keys())
             .ok();
         let shortest = forms.iter().map(|form| form.len()).min().unwrap_or(MIN_SECRET_BYTES);
-        Self { automaton, forms: by_beginning.into_values().collect(), min_form_length: shortest }
+        Self {
+            automaton,
+            forms: forms_by_prefix.into_values().collect(),
+            min_form_length: shortest,
+        }
     }
 }
 
@@ -293,17 +298,17 @@ impl SecretSearch<'_> {
         if !view.has_escapes() {
             return None;
         }
-        let folded = view.without_escapes();
-        self.search_plain(folded.bytes(), |range| folded.source(range));
-        let unescaped_view = view.unescaped().filter(|_| layer < MAX_NESTING)?;
+        let escape_free = view.without_escapes();
+        self.search_plain(escape_free.bytes(), |range| escape_free.source(range));
+        let unescaped_view = view.without_one_escape_level().filter(|_| layer < MAX_NESTING)?;
         Some(self.search_escaped(&unescaped_view, layer + 1).unwrap_or(unescaped_view))
     }
 
     /// Searches `bytes` for forms. `source` gives the range in the original text.
     fn search_plain(&mut self, bytes: &[u8], source: impl Fn(Range<usize>) -> Range<usize>) {
-        for beginning in self.automaton.find_overlapping_iter(bytes) {
-            let (start, end) = (beginning.start(), beginning.end());
-            let forms = &self.finder.forms[beginning.pattern()];
+        for prefix_match in self.automaton.find_overlapping_iter(bytes) {
+            let (start, end) = (prefix_match.start(), prefix_match.end());
+            let forms = &self.finder.forms[prefix_match.pattern()];
             let lengths =
                 forms.iter().filter_map(|form| common_prefix(&bytes[start..], form, end - start));
             self.ranges.extend(lengths.max().map(|length| source(start..start + length)));
@@ -368,7 +373,7 @@ impl SecretSearch<'_> {
 /// The length of the common beginning of `text` and `form`, if it is long enough. The first
 /// `prefix_length` bytes are known to be equal apart from case.
 fn common_prefix(text: &[u8], form: &[u8], prefix_length: usize) -> Option<usize> {
-    if form.len() < MIN_DISTINCT_BYTES {
+    if form.len() < MIN_LOOSE_MATCH_BYTES {
         return text.starts_with(form).then_some(form.len());
     }
     let byte_pairs = text[prefix_length..].iter().zip(&form[prefix_length..]);
@@ -599,7 +604,7 @@ mod tests {
             ways in proptest::collection::vec(0..20_usize, 0..3),
             before in r#"[a-z "/=]{0,9}[ "=:]"#,
         ) {
-            prop_assume!(secret.trim().len() >= MIN_DISTINCT_BYTES);
+            prop_assume!(secret.trim().len() >= MIN_LOOSE_MATCH_BYTES);
             let writings = encodings();
             let text = ways.iter().fold(secret.clone(), |text, way| (writings[*way].1)(&text));
             let text = format!("{before}{text}.");

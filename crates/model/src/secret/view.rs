@@ -50,7 +50,7 @@ impl<'t> MappedText<'t> {
     }
 
     /// Removes one level of escapes; `None` if there are none.
-    pub(super) fn unescaped(&self) -> Option<MappedText<'static>> {
+    pub(super) fn without_one_escape_level(&self) -> Option<MappedText<'static>> {
         let mut plain = MappedTextBuilder::default();
         let (mut decoded_end, mut has_escape) = (0, false);
         self.has_escapes().then_some(())?;
@@ -267,7 +267,7 @@ mod tests {
 
     fn unescaped(escaped: &str) -> String {
         MappedText::from_text(escaped.as_bytes())
-            .unescaped()
+            .without_one_escape_level()
             .map_or_else(|| escaped.into(), |view| text(&view))
     }
 

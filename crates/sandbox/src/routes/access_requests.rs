@@ -95,6 +95,6 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
 
 /// Adds a member, and returns the form of it that everybody sees.
 fn add_requester(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<Value> {
-    members::insert(call, scope, user, &Terms::with_level(level), call.caller.as_ref())?;
+    members::insert(call, scope, user, &MembershipTerms::with_level(level), call.caller.as_ref())?;
     Ok(remove_members(Member::require_direct(call, scope, user)?.json(call)?, &["email"]))
 }

@@ -32,7 +32,7 @@ pub(super) fn insert_bot(
     let email = format!("{username}@noreply.localhost");
     let new_bot = User { bot: true, ..User::new_active(&username, name, &email) };
     let bot = new_bot.insert(call.db, call.time_text())?;
-    members::insert(call, scope, bot, &Terms::with_level(level), None)?;
+    members::insert(call, scope, bot, &MembershipTerms::with_level(level), None)?;
     Ok(bot)
 }
 

@@ -112,7 +112,7 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
         reference = reference.or(call.params.text(name)?);
     }
     let namespace = match reference {
-        None => Namespace::of_user(call.db, user_id)?,
+        None => Namespace::personal_of_user(call.db, user_id)?,
         Some(path_or_id) => match Namespace::by_reference(call.db, &path_or_id)? {
             // All users are visible, and therefore their namespaces.
             Some(namespace) if !namespace.is_group() => Some(namespace),

@@ -105,7 +105,7 @@ fn list_subgroups(call: &Call<'_>, includes_descendants: bool) -> Result<Answer>
 
 /// Answers a list of these groups, without those that the caller does not see.
 pub(super) fn list_by_ids(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
-    let min_level = terms::level_parameter(call, "min_access_level")?.unwrap_or(0);
+    let min_level = terms::level_from_parameter(call, "min_access_level")?.unwrap_or(0);
     answer_list(call, true, (min_level, Vec::new()), |group| ids.contains(&group.id))
 }
 
@@ -114,7 +114,7 @@ pub(super) fn list_by_ids(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
 type GroupFilter = (i64, Vec<String>);
 
 fn read_group_filter(call: &Call<'_>) -> Result<GroupFilter> {
-    let min_level = terms::level_parameter(call, "min_access_level")?;
+    let min_level = terms::level_from_parameter(call, "min_access_level")?;
     let all_available = call.params.flag("all_available")?;
     Ok(match (&call.caller, min_level) {
         _ if call.params.is_true("owned")? => (OWNER, Vec::new()),
@@ -258,7 +258,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     };
     let group = insert(call, new_group, MIN_PATH_LENGTH).map_err(join_errors)?;
     let scope = GroupOrProject::Group(Box::new(group.clone()));
-    members::insert(call, &scope, user.id, &Terms::with_level(OWNER), None)?;
+    members::insert(call, &scope, user.id, &MembershipTerms::with_level(OWNER), None)?;
     group_settings::inherit_settings(call, &group, parent.as_ref())?;
     group_settings::store_settings(call, &group, Accepts::Create).map_err(join_errors)?;
     Answer::created(&plain_json(call, &group)?)

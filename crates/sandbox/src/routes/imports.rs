@@ -53,7 +53,7 @@ fn import_archive(call: &Call<'_>, required_params: &[&str]) -> Result<Answer> {
     }
     let namespace = match namespace_reference {
         Some(reference) => Namespace::by_reference(call.db, &reference)?,
-        None => Namespace::of_user(call.db, user.id)?,
+        None => Namespace::personal_of_user(call.db, user.id)?,
     };
     let namespace = namespace.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;
     refuse_if(call.level_in_group(&namespace)? < minimum_level(call), ErrorResponse::forbidden)?;
@@ -126,7 +126,7 @@ fn import_from_extserver(call: &Call<'_>) -> Result<Answer> {
     let repository = call.params.text("extserver_repo")?.unwrap_or_default();
     let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
     let namespace = match call.params.text("target_namespace")?.unwrap_or_default().as_str() {
-        "" => Namespace::of_user(call.db, user.id)?,
+        "" => Namespace::personal_of_user(call.db, user.id)?,
         target => Some(target_namespace(call, target, StatusCode::UNAUTHORIZED)?),
     };
     let namespace = namespace.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;

@@ -1,6 +1,6 @@
-//! Settings, background jobs and templates of the whole service, and empty lists. Clients change
-//! the settings before they begin, wait for the jobs, test their paging with the templates, and
-//! read the lists when they clean up.
+//! Settings, background jobs and templates of the whole service. Some clients
+//! change settings before their tests, wait until no background job runs, and test their pagination with
+//! the templates.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/application/settings", |call| Answer::ok(&read_settings(call)?)),
-    put("/application/settings", update),
+    put("/application/settings", update_settings),
     get("/sidekiq/queue_metrics", |call| show_metrics(call, &["queues"])),
     get("/sidekiq/process_metrics", |call| show_metrics(call, &["processes"])),
     get("/sidekiq/job_stats", |call| show_metrics(call, &["jobs"])),
@@ -43,7 +43,7 @@ fn list_licenses(call: &Call<'_>) -> Result<Answer> {
     page::list(call, licenses)
 }
 
-/// The settings of a new service; the type of each value is that of the setting.
+/// The settings of a new service. Each value also defines the type of its setting.
 static SETTING_DEFAULTS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("settings.json")).expect("the settings are read by tests")
 });
@@ -55,7 +55,7 @@ pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_en
 const DELETION_PERIOD: &str = "deletion_adjourned_period";
 const RESTRICTED_VISIBILITIES: &str = "restricted_visibility_levels";
 
-/// The value of one setting, for any caller. Lists read settings for each row, so only this one is decoded.
+/// The value of one setting, for any caller. Lists call this for each row, so it decodes only this setting.
 pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
     let sql = "SELECT value -> ?1 FROM meta WHERE key = 'application settings'";
     match call.query_optional_value::<Option<String>>(sql, [name])?.flatten() {
@@ -102,18 +102,18 @@ fn read_settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     Ok(settings)
 }
 
-fn update(call: &Call<'_>) -> Result<Answer> {
+fn update_settings(call: &Call<'_>) -> Result<Answer> {
     let mut settings = read_settings(call)?;
     let names: Vec<&str> = settings.keys().map(String::as_str).collect();
     call.params.require_any(&names)?;
-    check(call)?;
+    check_values(call)?;
     for (name, value) in &mut settings {
         let may_be_null = SETTING_DEFAULTS.get(name).is_some_and(Value::is_null);
         let new_value = match value {
             Value::Bool(_) => call.params.flag(name)?.map(Value::from),
             Value::Number(_) => call.params.integer(name)?.map(Value::from),
             Value::Array(_) => call.params.texts(name)?.map(Value::from),
-            // It has more than one source: see below.
+            // The protection of default branches has two parameters: see below.
             Value::Object(_) => None,
             _ if may_be_null && call.params.has(name) => Some(call.params.text(name)?.into()),
             _ => call.params.text(name)?.map(Value::from),
@@ -136,10 +136,10 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// Refuses values that are not possible.
-fn check(call: &Call<'_>) -> Result<()> {
-    let preset_names =
+fn check_values(call: &Call<'_>) -> Result<()> {
+    let visibility_settings =
         ["group", "project", "snippet"].map(|kind| format!("default_{kind}_visibility"));
-    for name in &preset_names {
+    for name in &visibility_settings {
         call.params.allowed_text(name, VISIBILITIES)?;
     }
     call.params.allowed_texts(RESTRICTED_VISIBILITIES, VISIBILITIES)?;
@@ -152,8 +152,8 @@ fn check(call: &Call<'_>) -> Result<()> {
     let days = call.params.integer(DELETION_PERIOD)?;
     let text = format!("must be greater than or equal to {min_count}");
     errors.add_if(days.is_some_and(|days| days < min_count), DELETION_PERIOD, text);
-    let is_long = days.is_some_and(|days| days > 90);
-    errors.add_if(is_long, DELETION_PERIOD, "must be less than or equal to 90");
+    let exceeds_limit = days.is_some_and(|days| days > 90);
+    errors.add_if(exceeds_limit, DELETION_PERIOD, "must be less than or equal to 90");
     errors.into_result()
 }
 

@@ -59,7 +59,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
             "Must provide either email or user_id as a parameter",
         ));
     }
-    let terms = Terms::from_call(call, scope)?;
+    let terms = MembershipTerms::from_call(call, scope)?;
     let mut results = Vec::new();
     for id in ids {
         if let Some(user) = User::by_id(call.db, id)? {
@@ -77,7 +77,12 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 }
 
 /// Invites one address without an account.
-fn invite_email(call: &Call<'_>, scope: &GroupOrProject, email: &str, terms: &Terms) -> Result<()> {
+fn invite_email(
+    call: &Call<'_>,
+    scope: &GroupOrProject,
+    email: &str,
+    terms: &MembershipTerms,
+) -> Result<()> {
     let sql = format!(
         "INSERT INTO members ({0}, email, access_level, expires_at, created_at, created_by, state)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'awaiting')
@@ -103,7 +108,12 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         Some(day) => day,
         None => invitation["expires_at"].as_str().map(str::to_owned),
     };
-    invite_email(call, scope, email, &Terms { expires_at, ..Terms::with_level(level) })?;
+    invite_email(
+        call,
+        scope,
+        email,
+        &MembershipTerms { expires_at, ..MembershipTerms::with_level(level) },
+    )?;
     Answer::ok(&find()?)
 }
 

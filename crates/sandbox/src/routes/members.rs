@@ -170,7 +170,7 @@ impl Member {
     }
 
     /// Changes the level, the expiry date and the custom role.
-    fn update_terms(&self, call: &Call<'_>, terms: &Terms) -> Result<()> {
+    fn update_terms(&self, call: &Call<'_>, terms: &MembershipTerms) -> Result<()> {
         terms.check_role_level(self.role == terms.role_id())?;
         let sql = "UPDATE members SET access_level = ?2, expires_at = ?3, member_role_id = ?4 WHERE id = ?1";
         let row = params![self.id, terms.level, terms.expires_at, terms.role_id()];
@@ -208,7 +208,7 @@ pub(crate) fn insert(
     call: &Call<'_>,
     scope: &GroupOrProject,
     user: i64,
-    terms: &Terms,
+    terms: &MembershipTerms,
     creator: Option<&User>,
 ) -> Result<bool> {
     let sql = format!(
@@ -217,7 +217,7 @@ pub(crate) fn insert(
         scope.id_column()
     );
     let creator_id = creator.map(|added_by| added_by.id);
-    let Terms { level, expires_at, .. } = terms;
+    let MembershipTerms { level, expires_at, .. } = terms;
     let row =
         params![scope.id(), user, level, expires_at, terms.role_id(), call.time_text(), creator_id];
     Ok(call.execute(&sql, row)? > 0)
@@ -340,10 +340,10 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         refuse_if(Member::find_direct(call, scope, user.id)?.is_some(), || {
             ErrorResponse::conflict("Member already exists")
         })?;
-        set_terms(call, scope, &user, &Terms::from_call_with_role(call, scope)?)?;
+        set_terms(call, scope, &user, &MembershipTerms::from_call_with_role(call, scope)?)?;
         return Answer::created(&Member::require_direct(call, scope, user.id)?.json(call)?);
     }
-    let terms = Terms::from_call_with_role(call, scope)?;
+    let terms = MembershipTerms::from_call_with_role(call, scope)?;
     let mut results = Vec::new();
     for reference in references.split(',').map(str::trim) {
         if let Some(user) = find(reference)? {
@@ -371,7 +371,7 @@ pub(super) fn set_terms(
     call: &Call<'_>,
     scope: &GroupOrProject,
     user: &User,
-    terms: &Terms,
+    terms: &MembershipTerms,
 ) -> Result<()> {
     refuse_if(user.bot, || {
         ErrorResponse::field("user", "project bots cannot be added to other groups / projects")
@@ -404,7 +404,7 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry)
     });
     check_inherited(call, scope, user, level)?;
-    member.update_terms(call, &Terms { level, expires_at, role })?;
+    member.update_terms(call, &MembershipTerms { level, expires_at, role })?;
     Answer::ok(&Member::require_direct(call, scope, user)?.json(call)?)
 }
 
@@ -471,6 +471,9 @@ pub(crate) fn add_seed_member(
     params: &Params,
 ) -> Result<()> {
     let level = params.integer("access_level")?.unwrap_or(0);
-    let terms = Terms { expires_at: params.date_text("expires_at")?, ..Terms::with_level(level) };
+    let terms = MembershipTerms {
+        expires_at: params.date_text("expires_at")?,
+        ..MembershipTerms::with_level(level)
+    };
     insert(call, scope, user.id, &terms, call.caller.as_ref()).map(drop)
 }

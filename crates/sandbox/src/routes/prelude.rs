@@ -44,6 +44,6 @@ pub(super) use super::super::urls::UrlTargets;
 pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
 pub(super) use super::fields::{FieldType, ReferencedType, RowField};
 pub(super) use super::rows::{Collection, CollectionCall, Verb};
-pub(super) use super::terms::{self, Terms};
+pub(super) use super::terms::{self, MembershipTerms};
 pub(super) use super::view::{self, Extras};
 pub(super) use super::{Route, delete, get, patch, post, put};

@@ -304,7 +304,7 @@ fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(
 
 fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let params = &call.params;
-    let min_level = terms::level_parameter(call, "min_access_level")?;
+    let min_level = terms::level_from_parameter(call, "min_access_level")?;
     let is_owned = params.is_true("owned")?;
     let is_member = params.is_true("membership")? && !query.is_group_list;
     if query.parameters == ListParameters::OfUser && call.release() >= OBSERVED_RELEASE {

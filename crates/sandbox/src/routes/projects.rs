@@ -66,7 +66,7 @@ fn list_groups(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped_ids = call.params.integers("skip_groups")?.unwrap_or_default();
     let mut group_ids: Vec<i64> = traversal_ids(&project.namespace.traversal).collect();
-    let min_level = terms::level_parameter(call, "shared_min_access_level")?.unwrap_or(0);
+    let min_level = terms::level_from_parameter(call, "shared_min_access_level")?.unwrap_or(0);
     if call.params.is_true("with_shared")? {
         let sql = "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2";
         group_ids.extend(call.query_column::<i64>(sql, [project.id, min_level])?);
@@ -113,7 +113,7 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
 /// The namespace in a call by id, or else the owner's.
 fn requested_namespace(call: &Call<'_>, owner: i64) -> Result<Option<Namespace>> {
     Ok(match call.params.integer("namespace_id")? {
-        None => Namespace::of_user(call.db, owner)?,
+        None => Namespace::personal_of_user(call.db, owner)?,
         Some(id) => Namespace::by_id(call.db, id)?,
     })
 }
@@ -256,7 +256,13 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
     }
     let scope = GroupOrProject::Project(Box::new(project));
     if let Some(owner) = new_project.namespace.owner_id {
-        members::insert(call, &scope, owner, &Terms::with_level(OWNER), call.caller.as_ref())?;
+        members::insert(
+            call,
+            &scope,
+            owner,
+            &MembershipTerms::with_level(OWNER),
+            call.caller.as_ref(),
+        )?;
     }
     push_rules::copy_group_rule(call, id, new_project.namespace)?;
     integrations::inherit_integrations(call, id, new_project.namespace)?;

@@ -9,13 +9,13 @@ pub(super) const ROLES_SINCE: Release = Release::new(15, 9);
 
 /// The terms of a membership.
 #[derive(Default)]
-pub(crate) struct Terms {
+pub(crate) struct MembershipTerms {
     pub(super) level: i64,
     pub(super) expires_at: Option<String>,
     pub(super) role: Option<MemberRole>,
 }
 
-impl Terms {
+impl MembershipTerms {
     pub(super) fn with_level(level: i64) -> Self {
         Self { level, ..Self::default() }
     }
@@ -36,7 +36,8 @@ impl Terms {
         self.role.as_ref().map(|role| role.id)
     }
 
-    /// Refuses a level that is not that of the role.
+    /// Refuses a level other than the base level of the custom role. `had_role` is true if the member
+    /// already has the role.
     pub(super) fn check_role_level(&self, had_role: bool) -> Result<()> {
         self.role.as_ref().map_or(Ok(()), |role| role.check_level(self.level, had_role))
     }
@@ -56,8 +57,8 @@ pub(crate) fn is_valid_level(call: &Call<'_>, level: i64, allows_minimal: bool) 
             .any(|(value, _)| *value == level && (allows_minimal || *value >= GUEST))
 }
 
-/// The role in a parameter, one of those in the reference (1, 2.1).
-pub(crate) fn level_parameter(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
+/// The access level in the parameter `name`; refuses levels that are not in the reference (1, 2.1).
+pub(crate) fn level_from_parameter(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
     call.params.allowed_integer(name, |level| level == 0 || is_valid_level(call, level, true))
 }
 

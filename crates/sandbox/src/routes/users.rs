@@ -60,7 +60,7 @@ fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
         User::by_optional_id(call.db, read_stored_fact(call, user, CREATOR_ID)?.as_i64())?;
     let mut body = json!({
         "is_admin": user.admin,
-        "namespace_id": Namespace::of_user(call.db, user.id)?.map(|namespace| namespace.id),
+        "namespace_id": Namespace::personal_of_user(call.db, user.id)?.map(|namespace| namespace.id),
         "note": read_stored_fact(call, user, "note")?,
         "created_by": created_by.map(|creator| creator.brief(call)),
     });
@@ -341,7 +341,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
                    private_profile = coalesce(?6, private_profile)
                WHERE id = ?1";
     call.execute(sql, params![user.id, name, email, username, admin, is_private])?;
-    if let Some(namespace) = Namespace::of_user(call.db, user.id)? {
+    if let Some(namespace) = Namespace::personal_of_user(call.db, user.id)? {
         let sql = "UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1";
         call.execute(sql, params![namespace.id, name, username])?;
         group_moves::update_full_paths(call, &namespace)?;

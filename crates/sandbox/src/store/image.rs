@@ -1,8 +1,8 @@
 //! Copies of a store in memory, and restoring them.
 //!
 //! [`Store::image`] and [`Store::restore`] leave a transaction open, and later calls run inside it.
-//! Restoring the same image is a rollback: its cost depends on the changes, and prepared statements
-//! stay. Any other image is copied page by page.
+//! Restoring the image that was taken or restored last is a rollback: it is fast after few changes, and keeps
+//! prepared statements. Any other image is copied page by page.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -29,7 +29,7 @@ impl StoreImage {
     }
 
     pub(super) fn copy_to(&self, target: &mut Connection) -> rusqlite::Result<()> {
-        copy(&lock_mutex(&self.0), target)
+        copy_pages(&lock_mutex(&self.0), target)
     }
 }
 
@@ -49,7 +49,7 @@ impl Store {
             writer.execute_batch("COMMIT")?;
         }
         let mut image_database = Connection::open_in_memory()?;
-        copy(&writer, &mut image_database)?;
+        copy_pages(&writer, &mut image_database)?;
         writer.execute_batch("BEGIN")?;
         let image = StoreImage(Arc::new(Mutex::new(image_database)));
         self.rollback_image = Some(image.clone());
@@ -58,12 +58,12 @@ impl Store {
 
     /// Gives this store, which is in memory, the content of the image.
     pub(crate) fn restore(&mut self, image: &StoreImage) -> rusqlite::Result<()> {
-        let former_image = self.rollback_image.take();
+        let last_image = self.rollback_image.take();
         let mut writer = lock_mutex(&self.writer);
         if !writer.is_autocommit() {
             writer.execute_batch("ROLLBACK")?;
         }
-        if !former_image.is_some_and(|base| Arc::ptr_eq(&base.0, &image.0)) {
+        if !last_image.is_some_and(|base| Arc::ptr_eq(&base.0, &image.0)) {
             image.copy_to(&mut writer)?;
         }
         writer.execute_batch("BEGIN")?;
@@ -72,7 +72,7 @@ impl Store {
     }
 }
 
-fn copy(source: &Connection, target: &mut Connection) -> rusqlite::Result<()> {
+fn copy_pages(source: &Connection, target: &mut Connection) -> rusqlite::Result<()> {
     const ALL_PAGES: i32 = -1;
     Backup::new(source, target)?.step(ALL_PAGES).map(drop)
 }

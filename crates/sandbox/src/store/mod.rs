@@ -51,7 +51,7 @@ pub enum DataLocation {
     /// In memory; lost when the sandbox stops.
     #[default]
     Memory,
-    /// In this SQLite file, which is created if missing; `FILE.lock` is beside it.
+    /// In this SQLite file, which is created if missing; `FILE.lock` is next to it.
     File(PathBuf),
 }
 
@@ -232,7 +232,7 @@ fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// The path of a file beside the data.
+/// The path of a file next to the data.
 fn path_with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

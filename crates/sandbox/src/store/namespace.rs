@@ -52,7 +52,7 @@ impl Namespace {
     }
 
     /// The personal namespace of a user.
-    pub(crate) fn of_user(db: &Connection, user: i64) -> Result<Option<Self>> {
+    pub(crate) fn personal_of_user(db: &Connection, user: i64) -> Result<Option<Self>> {
         Self::first(db, "WHERE n.owner_id = ?1", [user])
     }
 

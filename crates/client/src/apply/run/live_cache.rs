@@ -28,21 +28,21 @@ pub(super) struct LiveCache {
     pub(super) live: LiveContainer,
     /// The sections that must be read again.
     pub(super) stale_sections: BTreeSet<&'static str>,
-    /// The entries that the answers to their own steps showed.
+    /// The entries that are up to date even if their section is stale: the answer to their own step
+    /// contained them.
     confirmed_entries: BTreeSet<Address>,
     /// The ids of entries that this run created, from the responses.
     created_ids: BTreeMap<Address, u64>,
     /// The sections that were written to since the last reading began.
     written_sections: BTreeSet<&'static str>,
     /// When the last reading began.
-    reading_began: Duration,
-    /// When this run created the container. Since then, only this run and the service itself change
-    /// it.
+    reading_started_at: Duration,
+    /// When this run created the container. Nobody else is expected to change it after that.
     pub(super) created_at: Option<Duration>,
     /// True if the container's own object must be read again.
     pub(super) is_object_stale: bool,
-    /// True if a group's path was not seen since the last write: writes use the id, so another group
-    /// may have the path.
+    /// True if no response since the last write contained the group's path. Writes address the group by id, so
+    /// they succeed even if another group has taken the path.
     is_path_stale: bool,
 }
 
@@ -54,7 +54,7 @@ impl LiveCache {
             confirmed_entries: BTreeSet::new(),
             created_ids: BTreeMap::new(),
             written_sections: BTreeSet::new(),
-            reading_began: Duration::ZERO,
+            reading_started_at: Duration::ZERO,
             created_at: None,
             is_object_stale: false,
             is_path_stale: false,
@@ -64,14 +64,14 @@ impl LiveCache {
     /// Starts a reading at `now`, and returns the live state that the reading updates.
     pub(super) fn begin_reading(&mut self, now: Duration) -> LiveContainer {
         self.written_sections.clear();
-        self.reading_began = now;
+        self.reading_started_at = now;
         self.live.clone()
     }
 
-    /// Merges a reading of `read_sections`, and of everything else that it shows, such as the
-    /// container's own object. A section that was written during the reading keeps the answers to
-    /// these writes, because the reading may be older, and other steps may need the ids. If the
-    /// reading contains such a section, it stays stale.
+    /// Merges a reading of `read_sections` and of everything else that it contains, such as the
+    /// container's own object. For a section that was written during the reading, the cached state stays: it has
+    /// the answers to these writes, and the reading may be older. If the reading contains such a
+    /// section, the section is marked as stale.
     pub(super) fn merge_reading(
         &mut self,
         mut live: LiveContainer,
@@ -80,14 +80,15 @@ impl LiveCache {
         let was_present = matches!(self.live.presence, Presence::Existing(..));
         let is_whole_container = self.is_object_stale || !was_present;
         // The reading may lack the container's own object.
-        let has_object = is_whole_container || live.read_times.object.began >= self.reading_began;
+        let shows_object =
+            is_whole_container || live.read_times.object.began >= self.reading_started_at;
         if was_present && matches!(live.presence, Presence::Existing(..)) {
             let mut old_sections = std::mem::take(&mut self.live.sections);
             old_sections.retain(|name, _| {
-                self.written_sections.contains(name) || (!has_object && is_in_object(name))
+                self.written_sections.contains(name) || (!shows_object && is_in_object(name))
             });
             live.sections.extend(old_sections);
-            if !has_object {
+            if !shows_object {
                 live.presence = self.live.presence.clone();
             }
         }
@@ -96,7 +97,9 @@ impl LiveCache {
         self.is_path_stale &= !self.written_sections.is_empty();
         self.stale_sections.retain(|section| !read_sections.contains(section));
         self.stale_sections.extend(self.written_sections.iter().copied().filter(|name| {
-            is_whole_container || read_sections.contains(name) || (has_object && is_in_object(name))
+            is_whole_container
+                || read_sections.contains(name)
+                || (shows_object && is_in_object(name))
         }));
     }
 
@@ -106,9 +109,9 @@ impl LiveCache {
         !self.is_object_stale && (!is_stale || self.confirmed_entries.contains(address))
     }
 
-    /// True if nothing must be read again. After a write whose answer does not show the group, the
-    /// group is read again, because another group may have its path. Projects are not: reading them
-    /// has the lowest request limit.
+    /// True if nothing must be read again. If the answer to a write does not contain the group, the
+    /// group must be read again, because another group may have taken its path. This does not apply to
+    /// projects, because the service limits reads of projects most strictly.
     pub(super) fn is_fully_up_to_date(&self) -> bool {
         self.stale_sections.is_empty() && !self.is_object_stale && !self.is_path_stale
     }
@@ -131,7 +134,7 @@ impl LiveCache {
     /// The id of the entry at `address`: as read, or from the response to its creation.
     pub(super) fn find_entry_id(&self, container: &Container, address: &str) -> Option<u64> {
         let prefix = container.address();
-        let id_in_live = self.live.sections.iter().find_map(|(name, collection)| {
+        let live_id = self.live.sections.iter().find_map(|(name, collection)| {
             let section = catalogue::section(container.scope, name)?;
             let mut entries = collection.entries().ok()?.iter();
             section.id_of(entries.find(|entry| {
@@ -139,7 +142,7 @@ impl LiveCache {
                 prefix.section(section.section).entry(name).to_string() == address
             })?)
         });
-        id_in_live.or_else(|| {
+        live_id.or_else(|| {
             let mut created_ids = self.created_ids.iter();
             created_ids
                 .find(|(created_address, _)| created_address.to_string() == address)
@@ -177,13 +180,13 @@ impl LiveCache {
         }
         // Responses do not contain the parent.
         let has_no_parent = section.kind.scoped_kind.parent.is_none();
-        let names = section.field_names().collect();
-        let shown_body =
-            body.filter(|body| has_no_parent && shows_declared_fields(section, body, &names));
+        let declared_names = section.field_names().collect();
+        let shown_body = body
+            .filter(|body| has_no_parent && shows_declared_fields(section, body, &declared_names));
         match (section.kind.scoped_kind.read_source, shown_body) {
             (ReadSource::Object, _) => self.record_container_object(container, body, id, None),
             (ReadSource::List(_), Some(body)) => {
-                let entry = section.kind.read(body, FieldSelection::Only(&names));
+                let entry = section.kind.read(body, FieldSelection::Only(&declared_names));
                 match self.live.sections.get_mut(name).and_then(LiveEntries::entries_mut) {
                     Some(entries) => {
                         entries.retain(|other| {
@@ -197,7 +200,7 @@ impl LiveCache {
                 }
             }
             (ReadSource::Optional(_), Some(body)) => {
-                let entry = section.kind.read(body, FieldSelection::Only(&names));
+                let entry = section.kind.read(body, FieldSelection::Only(&declared_names));
                 self.live.sections.insert(name, LiveEntries::Single(Some(Box::new(entry))));
             }
             _ if Bug::TrustBareAnswers.is_planted() => {}
@@ -247,7 +250,7 @@ impl LiveCache {
                 ReadSource::Object => entries_in_object(section, body).filter(|_| {
                     shows_declared_fields(section, body, &section.field_names().collect())
                 }),
-                // Another step may have written to this field, and this answer may be older.
+                // Skipped: another step may have changed this field after the service built this answer.
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } if !is_new => continue,
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {
                     entries_in_object(section, body)
@@ -275,8 +278,8 @@ fn is_in_object(name: &str) -> bool {
     sections.any(Section::is_in_object)
 }
 
-/// True if an answer can replace a reading: it has the identifying keys, and every declared field
-/// (`names`) that the service returns.
+/// True if an answer can replace a reading: it contains the identifying keys and every declared field
+/// (`names`) that a reading would contain.
 fn shows_declared_fields(section: &DeclaredSection, body: &Object, names: &BTreeSet<&str>) -> bool {
     let entry_keys = section.kind.scoped_kind.rows;
     let has_keys = match section.kind.scoped_kind.read_source {

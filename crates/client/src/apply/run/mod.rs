@@ -398,7 +398,7 @@ impl<'a> ContainerRun<'a> {
 
     /// Plans the remaining steps from `live`, without those that only resend fields.
     fn replan_without_resends(&self, live: &LiveContainer) -> ContainerPlan {
-        plan::plan_container(&self.container, live, &self.plan_settings().after_run())
+        plan::plan_container(&self.container, live, &self.plan_settings().for_plan_after_run())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Answers a plan's [`ExtraFact`]s: facts that only some differences need.
+//! Reads the [`ExtraFact`]s that a plan asks for: facts that only some changes need.
 
 mod levels;
 
@@ -22,20 +22,19 @@ use crate::{
 };
 
 impl Observer {
-    /// Adds facts about the group above to `live` that another plan asked for, so that this plan
-    /// need not ask for them and be made again. Waits for those that are being read.
+    /// Copies cached facts about the parent group to `live`. Without them, the plan would ask for these facts and
+    /// then be computed a second time. Waits for facts that are being read.
     pub async fn fill_from_cache(&self, container: &Container, live: &mut LiveContainer) {
-        let is_in_place = self.moves.nearest_group_above(&container.path).is_none();
-        let Some(group) = group_of(&container.path).filter(|_| is_in_place) else { return };
+        let keeps_group = self.moves.nearest_group_above(&container.path).is_none();
+        let Some(group) = group_of(&container.path).filter(|_| keeps_group) else { return };
         let key = group.to_lowercase();
-        // The other plan asks for the second fact after the answer about the first one, in either
-        // order.
+        // Two rounds: while this plan waits for one fact, another plan may start to read the other one.
         for _ in 0..2 {
             if live.levels_above.is_none() && self.cache.group_levels.contains(&key) {
                 live.levels_above = self.levels_in_group(group).await.ok();
             }
             if live.group_above.is_none() && self.cache.groups.contains(&key) {
-                live.group_above = self.group_above(&container.path).await.ok();
+                live.group_above = self.read_group_above(&container.path).await.ok();
             }
         }
     }
@@ -44,7 +43,7 @@ impl Observer {
     ///
     /// # Errors
     /// As [`Self::read_container`].
-    pub async fn answer(
+    pub async fn read_extra_facts(
         &self,
         container: &Container,
         live: &mut LiveContainer,
@@ -67,13 +66,13 @@ impl Observer {
                     live.levels_above_former_path = Some(levels);
                 }
                 ExtraFact::GroupAbove => {
-                    // Some settings of a top-level group also apply to the group itself: treat it
-                    // as the group above.
-                    let mut home = self.live_path(&container.path).await?;
-                    if !home.contains('/') {
-                        home.push('/');
+                    // A top-level group has no parent, but some of its settings also restrict the
+                    // group itself. With a slash at the end of the path, it becomes its own parent here.
+                    let mut lookup_path = self.live_path(&container.path).await?;
+                    if !lookup_path.contains('/') {
+                        lookup_path.push('/');
                     }
-                    live.group_above = Some(self.group_above(&home).await?);
+                    live.group_above = Some(self.read_group_above(&lookup_path).await?);
                 }
                 ExtraFact::EntriesAbove(name) => {
                     let entries_above = self.read_entries_above(container, name).await?;
@@ -127,7 +126,7 @@ impl Observer {
         self.read_section(&empty_section, (target, facts), &[]).await
     }
 
-    /// Adds the ids of entries in other sections that declared or live rows name.
+    /// Reads the ids of entries in other sections that declared or live rows refer to by name.
     pub(super) async fn add_row_entry_ids(
         &self,
         container: &Container,
@@ -213,7 +212,7 @@ impl Observer {
             };
             let key = format!("{name} {}", live_path.to_lowercase());
             let names: Arc<[String]> =
-                split_fatal(self.cache.entries.read(&key, read).await)?.unwrap_or_default();
+                split_fatal(self.cache.entry_names.read(&key, read).await)?.unwrap_or_default();
             entries_above.extend(names.iter().map(|name| (name.clone(), group.into())));
         }
         Ok(entries_above)
@@ -235,19 +234,19 @@ impl Observer {
         Ok(visibilities)
     }
 
-    /// The object of the group above the container at `path`, read once for each group. If it
-    /// cannot be read it is empty: its fields count as unknown.
-    async fn group_above(&self, path: &str) -> Result<Arc<Object>> {
+    /// The API object of the parent group of `path`, read once for each group. It is empty if the group cannot
+    /// be read: then its fields are unknown.
+    async fn read_group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let read = async || {
-            // A group that does not exist yet starts with the settings of the group above.
+            // A group that does not exist yet will inherit the settings of its parent group.
             let mut object =
                 match self.get_container_object(Scope::Group, group, &KeyFilter::All).await {
                     Err(error) if error.is_absent() => Object::new(),
                     object => object?,
                 };
-            // Some settings apply from each group above: the object lists all groups that set one.
-            let parent_object = Box::pin(self.group_above(group)).await?;
+            // Some settings apply if any ancestor sets them, so the object also lists the ancestors that do.
+            let parent_object = Box::pin(self.read_group_above(group)).await?;
             let is_parent_unread = parent_object.is_empty() && group_of(group).is_some();
             let inherited =
                 parent_object.get(constraints::SETTINGS_ABOVE_KEY).and_then(Json::as_object);

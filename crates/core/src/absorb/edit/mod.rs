@@ -206,7 +206,7 @@ impl YamlText<'_> {
     }
 
     /// The byte after the colon of `key`.
-    fn after_colon(self, key: &MappingKey) -> usize {
+    fn offset_after_colon(self, key: &MappingKey) -> usize {
         let rest = &self.0[key.span.end..];
         key.span.end + rest.find(':').map_or(0, |at| at + 1)
     }
@@ -232,7 +232,11 @@ impl YamlText<'_> {
     }
 
     fn entry_end(self, key: &MappingKey, value: &Node) -> usize {
-        if self.is_omitted_null(key, value) { self.after_colon(key) } else { self.node_end(value) }
+        if self.is_omitted_null(key, value) {
+            self.offset_after_colon(key)
+        } else {
+            self.node_end(value)
+        }
     }
 
     fn line_start(self, at: usize) -> usize {
@@ -286,7 +290,7 @@ impl YamlText<'_> {
         value: &Node,
         new_value: &New,
     ) -> EditResult {
-        let colon = self.after_colon(key);
+        let colon = self.offset_after_colon(key);
         let is_empty_value = self.is_omitted_null(key, value);
         let before =
             if is_empty_value { "" } else { self.0.get(colon..value.span.start).unwrap_or("&") };

@@ -72,7 +72,7 @@ impl EntryDiff<'_> {
     }
 
     /// True if the service would refuse these changes because a field would then show more than its limit.
-    /// Adds the problems.
+    /// Adds a problem for each field whose visibility exceeds its limit.
     pub(super) fn check_visibility(
         &self,
         live: &LiveEntry,

@@ -247,7 +247,7 @@ impl EntryDiff<'_> {
                     let declared = declared.and_then(AccessLevel::parse);
                     let inherited_level = inherited.get(&user).copied().unwrap_or(0);
                     if let Some(level) = declared.filter(|level| level.number < inherited_level) {
-                        let problem = self.below_inherited_problem(level, inherited_level);
+                        let problem = self.level_below_inherited_problem(level, inherited_level);
                         return findings.problems.push(problem);
                     }
                 }
@@ -266,7 +266,7 @@ impl EntryDiff<'_> {
         findings.steps.push(step);
     }
 
-    fn below_inherited_problem(&self, declared: AccessLevel, above: u8) -> Problem {
+    fn level_below_inherited_problem(&self, declared: AccessLevel, above: u8) -> Problem {
         let above = AccessLevel::parse(&above.into()).map_or("a higher level", |level| level.word);
         let words = words![above, level = declared.word];
         self.problem(texts::BELOW_INHERITED, words, "access_level")
@@ -327,7 +327,7 @@ impl EntryDiff<'_> {
     /// is in `after`. Returns true if there is one.
     fn check_with_live(&self, changed: &[&str], after: &Object, findings: &mut Findings) -> bool {
         let fields = after.iter().map(|(name, value)| (name.clone(), value.clone().into()));
-        let known_problems = findings.problems.len();
+        let problem_count = findings.problems.len();
         self.section.check(&fields.collect(), false, &mut |fault| {
             let Some(other_field) = fault.other_field else { return };
             let names = [fault.field, other_field];
@@ -342,6 +342,6 @@ impl EntryDiff<'_> {
                 findings.problems.push(problem);
             }
         });
-        findings.problems.len() > known_problems
+        findings.problems.len() > problem_count
     }
 }

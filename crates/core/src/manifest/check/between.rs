@@ -24,8 +24,8 @@ use crate::{
     value::Value,
 };
 
-/// Records in each container the shares of the groups above, and in each group whether projects may be
-/// created in it.
+/// Records in each container which shares the groups above have, and in each group whether a declared
+/// project may be created directly in it.
 pub(super) fn mark_namespaces(containers: &mut [Container]) {
     let groups = containers.iter().filter(|container| container.scope == Scope::Group);
     let group_shares = groups.filter_map(|group| {
@@ -38,7 +38,7 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
         let inherited_shares = groups_above(&path).filter_map(|group| shares_by_group.get(group));
         container.lifecycle.shares_above = inherited_shares.flatten().cloned().collect();
     }
-    let group_paths: HashSet<_> = containers
+    let groups_of_new_projects: HashSet<_> = containers
         .iter()
         .filter(|container| {
             container.scope == Scope::Project
@@ -47,7 +47,8 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
         .filter_map(|container| Some(group_of(&container.path)?.to_lowercase()))
         .collect();
     for group in containers.iter_mut().filter(|container| container.scope == Scope::Group) {
-        group.lifecycle.may_get_projects = group_paths.contains(&group.path.to_lowercase());
+        group.lifecycle.gets_new_projects =
+            groups_of_new_projects.contains(&group.path.to_lowercase());
     }
 }
 
@@ -84,15 +85,16 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
         let Some(inherited_section) = group.section(kind.section) else { continue };
         let entries = present_entries(section);
         for entry in entries.filter(|entry| kind.exclusive_key(&entry.key).is_some()) {
-            let first = present_entries(inherited_section)
+            let colliding_entry = present_entries(inherited_section)
                 .find(|other| kind.collides_with_parent(&entry.key, &other.key));
-            let Some(first) = first else { continue };
+            let Some(inherited_entry) = colliding_entry else { continue };
             let is_unique_name = kind.is_name_unique_above();
             let texts =
                 if is_unique_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
             let what = kind.exclusive_key(&entry.key).unwrap_or_default();
-            let words = words![path = group.path, noun = kind.noun, key = first.key, what];
-            faults.report_keys(texts, [&entry.origin, &first.origin], words);
+            let words =
+                words![path = group.path, noun = kind.noun, key = inherited_entry.key, what];
+            faults.report_keys(texts, [&entry.origin, &inherited_entry.origin], words);
         }
     }
 }
@@ -235,7 +237,7 @@ pub(super) fn check_circular_sources(declared: &ContainersByPath<'_>, faults: &m
                 .value
                 .text()
                 .is_some_and(|source_path| source_path.eq_ignore_ascii_case(path));
-            // Each pair is reported once. `<` also skips a project that names itself, another fault.
+            // Each pair is reported once. `<` also skips a project that names itself: another check reports it.
             if is_mutual && first < *path {
                 let at = [&source.origin, &other.origin];
                 faults.report_values(texts::CIRCULAR, at, words![name, first]);
@@ -276,7 +278,7 @@ pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults)
             for (entry, field) in declared_values(section, spec) {
                 let value = |name: &str| entry.fields.get(name).map(|field| field.value);
                 let id = identify_entry(section.kind, &value).keys;
-                // Two entries of one project are another fault.
+                // Another check reports two entries of one project.
                 if !seen_ids.insert(id.clone()) {
                     continue;
                 }

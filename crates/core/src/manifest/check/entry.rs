@@ -293,8 +293,8 @@ impl ContainerCheck<'_> {
             for name in &identity.former_keys {
                 let first = *first_by_name.entry(name).or_insert(entry);
                 if !std::ptr::eq(first, entry) {
-                    let places = [entry, first].map(|entry| field_position(entry, FORMER_FIELD));
-                    self.faults.report_pair(texts::FORMER_ENTRY_OF_TWO, places, words);
+                    let positions = [entry, first].map(|entry| field_position(entry, FORMER_FIELD));
+                    self.faults.report_pair(texts::FORMER_ENTRY_OF_TWO, positions, words);
                 }
             }
         }
@@ -381,12 +381,12 @@ impl ContainerCheck<'_> {
             _ => texts::TWICE,
         };
         let name = names.first().copied().unwrap_or_default();
-        let mut places = [field_position(entry, name), field_position(first, name)];
-        if places[0] == places[1] {
+        let mut positions = [field_position(entry, name), field_position(first, name)];
+        if positions[0] == positions[1] {
             // A rule sets the field in both entries, so its place is the same: point at the entries.
-            places = [entry, first].map(|entry| NodePosition::key(&entry.origin));
+            positions = [entry, first].map(|entry| NodePosition::key(&entry.origin));
         }
-        let [at, other] = places;
+        let [at, other] = positions;
         let words = words![
             what = with_article(section.noun),
             name,
@@ -441,8 +441,8 @@ fn rename_deprecated_keys(section: Section, fields: DeclaredFields) -> DeclaredF
     renamed.collect()
 }
 
-/// True if the former names of the entry `key` lead to a circle. `is_acyclic_by_key` has the entries that
-/// were followed before: `true` for those that lead to no circle.
+/// True if the former names of the entry `key` form a cycle. `is_acyclic_by_key` has the results for entries
+/// that were visited before: `true` for those that lead to no cycle.
 fn is_circular<'k>(
     key: &'k str,
     former_by_key: &HashMap<&'k str, (&'k DeclaredEntry, &'k [String])>,

@@ -34,17 +34,17 @@ impl ContainerCheck<'_> {
             match modern.and_then(|modern| Some((modern, fields.origin(modern)?))) {
                 Some((modern, modern_origin)) => {
                     let is_opposite = spec.field.is_opposite();
-                    let texts = [texts::BOTH_SPELLINGS, texts::BOTH_SPELLINGS_OPPOSITE];
+                    let spelling_texts = [texts::BOTH_SPELLINGS, texts::BOTH_SPELLINGS_OPPOSITE];
                     let words = words![name, modern];
                     let at = [&field.origin, &modern_origin];
-                    self.faults.report_keys(texts[usize::from(is_opposite)], at, words);
+                    self.faults.report_keys(spelling_texts[usize::from(is_opposite)], at, words);
                 }
                 None => self.check_deprecated(section, spec, field),
             }
             self.check_mapping(spec, field);
             self.check_related_fields(spec, field, fields);
             self.check_ascii(spec, field);
-            self.check_access_end(spec, field);
+            self.check_expiry(spec, field);
             self.check_names(spec, field);
         }
     }
@@ -132,7 +132,7 @@ impl ContainerCheck<'_> {
         self.faults.report_value(problem_texts, &field.origin, words![name = spec.name, from]);
     }
 
-    /// Reports a mapping with both names of a renamed key, and one whose switch is on without its limit.
+    /// Reports a mapping that has a renamed key under both names, or a switch that is on without its limit.
     fn check_mapping(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(object) = field.value.plain().and_then(Json::as_object) else { return };
         let at = |key: &str| part_position(field, KeyPart::NestedKey(vec![key.to_owned()]));
@@ -245,14 +245,14 @@ impl ContainerCheck<'_> {
         let is_name_list = matches!(names, Some(NamedObject::User | NamedObject::Group));
         let items = value.and_then(Json::as_array).filter(|_| is_name_list);
         let mut seen_names = BTreeSet::new();
-        let mut texts = items.into_iter().flatten().filter_map(Json::as_str);
-        if !texts.all(|name| seen_names.insert(name.to_lowercase())) {
+        let mut listed_names = items.into_iter().flatten().filter_map(Json::as_str);
+        if !listed_names.all(|name| seen_names.insert(name.to_lowercase())) {
             self.faults.report_value(texts::LISTED_TWICE, &field.origin, words);
         }
     }
 
     /// Warns if access ends in the past: the service refuses to create such an entry.
-    fn check_access_end(&mut self, spec: &Spec, field: &Sourced<Value>) {
+    fn check_expiry(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let is_access_end =
             spec.field.value_type == ValueType::Date && spec.name.ends_with("expires_at");
         let text = field.value.text().filter(|_| is_access_end);

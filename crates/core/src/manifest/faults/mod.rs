@@ -148,17 +148,20 @@ impl<A> LocatedFault<A> {
         self
     }
 
-    /// Converts the fault to a diagnostic. `find_place` finds the places of its positions.
-    pub(super) fn into_diagnostic(self, find_place: impl Fn(&A) -> SourceLocation) -> Diagnostic {
+    /// Converts the fault to a diagnostic. `find_location` returns the source location of a position.
+    pub(super) fn into_diagnostic(
+        self,
+        find_location: impl Fn(&A) -> SourceLocation,
+    ) -> Diagnostic {
         let diagnostic = Diagnostic {
             severity: self.severity,
             label: self.label,
             ..Diagnostic::error(self.code, self.message)
-                .at_location(find_place(&self.position))
+                .at_location(find_location(&self.position))
                 .help_if(self.help)
         };
         match self.related {
-            Some(at) => diagnostic.related(find_place(&at), self.related_label),
+            Some(at) => diagnostic.related(find_location(&at), self.related_label),
             None => diagnostic,
         }
     }

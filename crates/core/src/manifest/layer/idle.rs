@@ -59,8 +59,8 @@ impl LayerRules {
         for (index, TrackedRule { rule, is_used, unlisted_counts, param_uses: params }) in
             self.rules.iter().enumerate()
         {
-            // Not reported: a rule that may match included paths, which only the service knows, and a
-            // profile with the name of another one, because it is unknown which of them is used.
+            // Not reported: a rule that may match included paths, because only the service knows them, and
+            // one of two profiles with the same name, because it is unknown which of them is used.
             let is_duplicate_profile = rule
                 .profile
                 .as_ref()

@@ -306,7 +306,7 @@ impl LayerRules {
 
 impl TrackedRule {
     fn new(rule: Rule) -> Self {
-        // A policy beside its own section has an effect.
+        // A policy in the same rule as its section has an effect.
         let names = rule.body.unlisted.keys().copied();
         let unlisted_counts = names
             .filter(|name| *name != PROJECTS_KEY && !rule.body.has_section(name))

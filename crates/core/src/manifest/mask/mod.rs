@@ -37,8 +37,8 @@ pub(super) enum TextState {
     Faultless,
 }
 
-/// Hides the secrets in `source`. `schema` returns the schema of a document. In text without a tree, only
-/// values of fields are shown that some of `schemas` have and that none of them marks as secret.
+/// Hides the secrets in `source`. `schema` returns the schema of a document. In text without a tree, a
+/// value is shown only if at least one of `schemas` has its field and none of them marks it as secret.
 pub(super) fn hide_secrets<'j>(
     source: &mut SourceText<'_>,
     parsed: &ParsedYaml,
@@ -78,7 +78,7 @@ fn find_secrets(
         text_state,
         schema,
         shown_names,
-        allows_forms,
+        allows_template_forms: allows_forms,
         is_misplaced: false,
         hidden,
     };
@@ -95,9 +95,9 @@ struct MaskWalk<'t> {
     /// The names of fields that are never secret in the document. Computed on first use.
     shown_names: OnceCell<BTreeSet<String>>,
     /// Whether forms may replace values.
-    allows_forms: bool,
-    /// Whether the walk is below a field in a wrong place. A name that is harmless there may be secret
-    /// elsewhere.
+    allows_template_forms: bool,
+    /// Whether the walk is below a misplaced field. There, a field is shown only if its name is never
+    /// secret in the whole document.
     is_misplaced: bool,
     hidden: Vec<Range<usize>>,
 }
@@ -111,7 +111,7 @@ impl MaskWalk<'_> {
         }
         match &node.data {
             NodeValue::Map(_)
-                if self.allows_forms
+                if self.allows_template_forms
                     && let Some(forms) = templates::form_values(node, schema) =>
             {
                 forms.for_each(|(after, value)| self.visit(value, after, schema));
@@ -131,7 +131,7 @@ impl MaskWalk<'_> {
             data if *data != NodeValue::Unreadable
                 && (accepts_scalars(schema) || !may_be_secret(schema)) =>
             {
-                self.hide_other_lines(node, key_end);
+                self.hide_continuation_lines(node, key_end);
             }
             _ => self.hidden.push(with_anchor_and_tag(text, &node.span)),
         }
@@ -169,9 +169,11 @@ impl MaskWalk<'_> {
                 self.hidden.push(anchor_start(self.text, value.span.start)..value.span.start);
                 match &value.data {
                     NodeValue::List(items) => {
-                        items.iter().for_each(|item| self.hide_other_lines(item, item.span.start));
+                        items
+                            .iter()
+                            .for_each(|item| self.hide_continuation_lines(item, item.span.start));
                     }
-                    _ => self.hide_other_lines(value, key.span.end),
+                    _ => self.hide_continuation_lines(value, key.span.end),
                 }
             }
             // A list or mapping in a wrong place.
@@ -235,7 +237,7 @@ impl MaskWalk<'_> {
 
     /// Hides the parts of a value that are not on the line of its key. They may contain anything, because
     /// quotes and indentation are often wrong.
-    fn hide_other_lines(&mut self, node: &Node, key_end: usize) {
+    fn hide_continuation_lines(&mut self, node: &Node, key_end: usize) {
         if self.text_state == TextState::Faultless
             && !node.text().is_some_and(|text| judge::may_be_secret(text, Secrecy::Sensitive))
         {
@@ -256,8 +258,8 @@ fn is_plain_scalar(node: &Node) -> bool {
         && !is_credential(node)
 }
 
-/// True if the text is or contains a known form of a credential, except a password in a URL: there, only
-/// the password is hidden.
+/// True if the text is or contains a known form of a credential. A password in a URL does not count,
+/// because only the password is hidden then.
 fn is_credential(node: &Node) -> bool {
     node.text()
         .and_then(judge::find_credential)
@@ -274,7 +276,7 @@ fn value_range(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize>
     start..start + rest.trim_end().len()
 }
 
-/// The range of a part of the text that is in no tree, with its anchor and tag.
+/// The range of a value that the parser dropped, with its anchor and tag.
 fn dropped_range(text: &str, range: &Range<usize>) -> Range<usize> {
     with_anchor_and_tag(text, &value_range(text, range.start, range))
 }
@@ -339,7 +341,7 @@ fn is_numeric(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-.einfaEINFA".contains(c))
 }
 
-/// The names of fields that are in some of `schemas` and secret in none.
+/// The names of fields that at least one of `schemas` has and none marks as secret.
 fn collect_shown_names(schemas: &[&Json]) -> BTreeSet<String> {
     let (mut shown, mut secret) = (BTreeSet::new(), BTreeSet::new());
     for schema in schemas {

@@ -297,7 +297,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
             is_named: true,
             replacement: None,
         }];
-        let diagnostics = locate::place_faults(faults, locate::FaultCounts::new(), &files);
+        let diagnostics = locate::locate_faults(faults, locate::FaultCounts::new(), &files);
         diagnostics.into_iter().collect::<Diagnostics>().render(DiagnosticStyle::default())
     };
     for now in [

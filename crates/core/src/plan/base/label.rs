@@ -282,7 +282,7 @@ fn include_needed_steps(steps: &mut [Step], head: &Container, caller: &Caller) {
     while let Some(at) = pending.pop() {
         for (other, capability) in &needs[at] {
             // Every member provides `People`; only members that the step names are needed.
-            let is_people = *capability == Some(Capability::People);
+            let is_people = *capability == Some(Capability::NamedAccess);
             if is_people && !names_entry(&steps[at], &steps[*other], head) {
                 continue;
             }

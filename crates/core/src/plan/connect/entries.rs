@@ -1,5 +1,5 @@
-//! Orders entries that collide with one of a group above: the service refuses to create or rename the
-//! lower entry after the upper one, but accepts the upper one after the lower.
+//! Orders entries that collide with an entry of a group above. If the group's entry exists, the service
+//! refuses the colliding entry below; in the other order, it accepts both.
 
 use std::collections::HashMap;
 
@@ -16,28 +16,34 @@ use crate::{
     text,
 };
 
-/// A step above frees the name before a step below takes it, or takes it afterwards.
-pub(super) fn order_entries(steps: &[Step]) -> StepRelations {
+/// If a step below takes a name, a step above that frees the name comes first, and a step above that takes
+/// it comes later.
+pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let mut group_entries: HashMap<_, Vec<_>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
-        let is_taken = [(step.freed_name(), false), (step.taken_name(), true)];
-        for (name, is_taken) in is_taken {
-            if let Some((section, name, unique)) = unique_above(step, name) {
-                let key = (step.address.path.to_lowercase(), section.section, unique);
+        let name_uses = [(step.freed_name(), false), (step.taken_name(), true)];
+        for (name, is_taken) in name_uses {
+            if let Some((section, name, exclusive_key)) = find_exclusive_key(step, name) {
+                let key = (step.address.path.to_lowercase(), section.section, exclusive_key);
                 group_entries.entry(key).or_default().push((at, name, is_taken));
             }
         }
     }
     for (at, step) in steps.iter().enumerate() {
-        let Some((section, name, unique)) = unique_above(step, step.taken_name()) else { continue };
+        let Some((section, name, exclusive_key)) = find_exclusive_key(step, step.taken_name())
+        else {
+            continue;
+        };
         // Entries that exclude each other in a project may exist together in a group.
         if step.scope == Scope::Group && !section.is_name_unique_above() {
             continue;
         }
         let path = step.address.path.to_lowercase();
         let conflicts_above = groups_above(&path)
-            .filter_map(|group| group_entries.get(&(group.to_owned(), section.section, unique)))
+            .filter_map(|group| {
+                group_entries.get(&(group.to_owned(), section.section, exclusive_key))
+            })
             .flatten()
             .filter(|(_, other, _)| section.collides_with_parent(name, other));
         let mut removed_above = Vec::new();
@@ -49,19 +55,19 @@ pub(super) fn order_entries(steps: &[Step]) -> StepRelations {
             }
         }
         // Skip addresses in the same container: those entries free their names by a rename.
-        let taken_above: Vec<_> =
+        let blocking_addresses: Vec<_> =
             step.followed_addresses().filter(|taken| taken.path != step.address.path).collect();
-        let remaining = taken_above.iter().find(|taken| {
+        let unfreed_address = blocking_addresses.iter().find(|taken| {
             !removed_above.iter().any(|(gone, freed_name)| {
                 taken.entry.as_deref() == Some(freed_name)
                     && gone.path.eq_ignore_ascii_case(&taken.path)
             })
         });
-        match remaining {
+        match unfreed_address {
             Some(taken) => {
-                relations.problems.push(collision_problem(step, section, unique, taken));
+                relations.problems.push(collision_problem(step, section, exclusive_key, taken));
             }
-            None if !taken_above.is_empty() => {
+            None if !blocking_addresses.is_empty() => {
                 let reason = "the group above has one until then";
                 removed_above.iter().for_each(|(gone, _)| relations.add_edge(at, gone, reason));
             }
@@ -71,8 +77,12 @@ pub(super) fn order_entries(steps: &[Step]) -> StepRelations {
     relations
 }
 
-/// The section of a step in projects, `name`, and what of it is unique there and above.
-fn unique_above<'n>(step: &Step, name: Option<&'n str>) -> Option<(Section, &'n str, &'n str)> {
+/// The section of `step` as in projects, the `name`, and the key that only one entry of a project and its
+/// parent groups can have. `None` if there is no such key.
+fn find_exclusive_key<'n>(
+    step: &Step,
+    name: Option<&'n str>,
+) -> Option<(Section, &'n str, &'n str)> {
     let section = catalogue::section(Scope::Project, step.address.section?)?;
     let name = name?;
     Some((section, name, section.exclusive_key(name)?))

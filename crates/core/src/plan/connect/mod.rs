@@ -79,10 +79,10 @@ pub(super) fn add_edges(steps: &mut [Step]) -> Vec<Problem> {
         edges_to_freed_names,
         edges_to_moves,
         edges_to_freed_paths,
-        visible::refuse_too_visible,
+        visible::refuse_excess_visibility,
         visible::order_visibility,
-        visible::order_visible_contents,
-        entries::order_entries,
+        visible::order_group_contents,
+        entries::order_colliding_entries,
     ] {
         problems.extend(find_relations(steps).apply(steps));
     }
@@ -208,7 +208,7 @@ fn edges_to_moves(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let [groups, projects] = [Scope::Group, Scope::Project].map(|scope| {
         map_by_path(steps, |_, step| {
-            let is_move = step.scope == scope && step.provides(Capability::InPlace);
+            let is_move = step.scope == scope && step.provides(Capability::AtDeclaredPath);
             is_move.then_some(&step.address)
         })
     });
@@ -217,11 +217,19 @@ fn edges_to_moves(steps: &[Step]) -> StepRelations {
         let moved_projects =
             named_paths.filter_map(|path| projects.get(&path.to_lowercase()).copied());
         for move_address in moved_projects.collect::<BTreeSet<_>>() {
-            relations.add_edge(at, move_address, Capability::InPlace.order_reason(Scope::Project));
+            relations.add_edge(
+                at,
+                move_address,
+                Capability::AtDeclaredPath.order_reason(Scope::Project),
+            );
         }
         let nearest = values_above(&groups, &step.address.path).next();
         if let Some(move_address) = nearest.filter(|_| !narrows_visibility(step)) {
-            relations.add_edge(at, move_address, Capability::InPlace.order_reason(Scope::Group));
+            relations.add_edge(
+                at,
+                move_address,
+                Capability::AtDeclaredPath.order_reason(Scope::Group),
+            );
         }
     }
     relations

@@ -59,7 +59,7 @@ fn group_grants(grants: &HashMap<String, AccessGrant>) -> impl Iterator<Item = &
 /// Users named in a rule get access first: in a group above or through its shares; outsiders in any
 /// group.
 fn order_needed_access(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
-    let reason = Capability::People.order_reason(Scope::Project);
+    let reason = Capability::NamedAccess.order_reason(Scope::Project);
     let raised_shares =
         addresses_by_path(steps, |step| step.scope == Scope::Group && raises_share(step));
     for (at, step) in steps.iter().enumerate() {
@@ -204,13 +204,13 @@ fn refuse_lower_levels(steps: &[Step], grants: &GrantsByUser, relations: &mut St
         for (user, _, after) in step.accesses().filter(|(.., after)| *after > 0) {
             let Some(grants) = grants.get(&user) else { continue };
             let higher = values_above(grants, &step.address.path).find(|grant| grant.after > after);
-            let problem = higher.map(|grant| below_granted_problem(step, after, grant));
+            let problem = higher.map(|grant| level_below_grant_problem(step, after, grant));
             relations.problems.extend(problem);
         }
     }
 }
 
-fn below_granted_problem(step: &Step, level: u8, grant: &AccessGrant) -> Problem {
+fn level_below_grant_problem(step: &Step, level: u8, grant: &AccessGrant) -> Problem {
     let word = |level: u8| AccessLevel::parse(&level.into()).map_or("a level", |level| level.word);
     let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
     let (above, level, group) = (word(grant.after), word(level), &grant.address.path);

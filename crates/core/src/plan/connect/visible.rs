@@ -14,24 +14,24 @@ use crate::{
     plan::order::{narrows_visibility, visibility_change},
 };
 
-/// Refuses a visibility above the visibility that the same run gives to the group. A new group without
-/// a declared visibility is private, unless the administrators of the service changed that default.
-pub(super) fn refuse_too_visible(steps: &[Step]) -> StepRelations {
+/// Refuses a step that makes its container more visible than the same run makes the nearest group above.
+/// A new group without a declared visibility is private, unless the service has another default.
+pub(super) fn refuse_excess_visibility(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let groups = map_by_path(steps, |_, step| {
-        let most = visibility_after(step).filter(|_| step.scope == Scope::Group)?;
-        Some((step, most))
+        let rank_after = visibility_after(step).filter(|_| step.scope == Scope::Group)?;
+        Some((step, rank_after))
     });
     for step in steps.iter().filter(|_| !groups.is_empty()) {
         let Some(rank) = visibility_after(step) else { continue };
-        let Some((group, most)) = values_above(&groups, &step.address.path).next() else {
+        let Some((group, max_rank)) = values_above(&groups, &step.address.path).next() else {
             continue;
         };
-        if rank > *most {
+        if rank > *max_rank {
             let words = words![
                 visibility = VISIBILITIES[rank],
                 group = group.address.path,
-                most = VISIBILITIES[*most]
+                most = VISIBILITIES[*max_rank]
             ];
             let change = step.change("visibility");
             let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
@@ -44,7 +44,7 @@ pub(super) fn refuse_too_visible(steps: &[Step]) -> StepRelations {
 
 /// The visibility that a step gives its container, as a rank.
 fn visibility_after(step: &Step) -> Option<usize> {
-    // A group that is restored has the visibility that it had.
+    // A restored group keeps its former visibility, so it does not count as new.
     let is_new_group = step.scope == Scope::Group
         && step.action == Action::Create
         && step.provides(Capability::Exists);
@@ -76,15 +76,16 @@ fn widens_visibility(step: &Step) -> bool {
         .is_some_and(|(before, after)| before.is_none_or(|before| before < after))
 }
 
-/// Refuses to narrow a group while it contains something more visible that this run does not narrow.
-/// Containers that move out of the group move first.
-pub(super) fn order_visible_contents(steps: &[Step]) -> StepRelations {
+/// Refuses to narrow a group if its contents stay more visible. Contents that move out of the group must
+/// move before the group is narrowed.
+pub(super) fn order_group_contents(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    if !steps.iter().any(|step| !visible_contents(step).is_empty()) {
+    if !steps.iter().any(|step| !more_visible_contents(step).is_empty()) {
         return relations;
     }
-    let movers = map_by_path(steps, |_, step| {
-        step.provides(Capability::InPlace).then(|| Address::container(step.address.path.clone()))
+    let moves_by_path = map_by_path(steps, |_, step| {
+        step.provides(Capability::AtDeclaredPath)
+            .then(|| Address::container(step.address.path.clone()))
     });
     let narrowed_ranks = map_by_path(steps, |_, step| {
         Some(visibility_change(step).filter(|_| narrows_visibility(step))?.1)
@@ -92,11 +93,12 @@ pub(super) fn order_visible_contents(steps: &[Step]) -> StepRelations {
     for (at, step) in steps.iter().enumerate() {
         let Some((_, max_rank)) = visibility_change(step) else { continue };
         let group = step.address.path.to_lowercase();
-        for (path, rank) in visible_contents(step) {
+        for (path, rank) in more_visible_contents(step) {
             let key = path.to_lowercase();
             let leaves_group = !groups_above(&key).any(|above| above == group);
             let mut paths = std::iter::once(&*key).chain(groups_above(&key));
-            if let Some(mover) = paths.find_map(|place| movers.get(place)).filter(|_| leaves_group)
+            if let Some(mover) =
+                paths.find_map(|ancestor| moves_by_path.get(ancestor)).filter(|_| leaves_group)
             {
                 relations.add_edge(at, mover, "it has to leave the group first");
             } else if narrowed_ranks.get(&key).is_none_or(|after| *after > max_rank) {
@@ -116,7 +118,7 @@ pub(super) fn order_visible_contents(steps: &[Step]) -> StepRelations {
 }
 
 /// The groups and projects in a group that are more visible than a step makes the group.
-fn visible_contents(step: &Step) -> &[(Arc<str>, usize)] {
+fn more_visible_contents(step: &Step) -> &[(Arc<str>, usize)] {
     let contents = step.effects.iter().find_map(|effect| match effect {
         Effect::Visibility { more_visible, .. } => Some(&**more_visible),
         _ => None,

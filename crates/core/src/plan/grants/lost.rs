@@ -47,7 +47,7 @@ impl ContainerPlanner<'_> {
 
     /// The group or user that may lose grants with `step` without losing access.
     fn grant_loser(&self, step: &Step) -> Option<(NamedObject, u64)> {
-        let keeps_access = step.provides(Capability::People);
+        let keeps_access = step.provides(Capability::NamedAccess);
         match step.action {
             Action::Delete if keeps_access => Some((NamedObject::User, step.live_id()?)),
             _ if step.replaces && self.is_of_group(step) => {

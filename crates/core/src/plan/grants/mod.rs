@@ -204,7 +204,8 @@ impl ContainerPlanner<'_> {
                     })
                 {
                     let is_other = user != Some(self.context.caller.id);
-                    step.effects.extend(is_other.then_some(Effect::provides(Capability::People)));
+                    step.effects
+                        .extend(is_other.then_some(Effect::provides(Capability::NamedAccess)));
                     continue;
                 }
                 needs_fact |= levels_above.is_none() && path.contains('/');

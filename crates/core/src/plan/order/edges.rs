@@ -5,7 +5,9 @@ use std::{
     collections::{BTreeMap, HashMap},
 };
 
-use super::{DELETION_RANK, END_ACCESS_RANK, MOVE_RANK, NARROWING_RANK, StepRank, step_positions};
+use super::{
+    DELETION_RANK, END_ACCESS_RANK, MOVE_RANK, NARROW_VISIBILITY_RANK, StepFacts, step_positions,
+};
 use crate::{
     diff::{Edge, Step},
     field::Scope,
@@ -16,7 +18,7 @@ use crate::{
 /// Computes the edges of all steps of a container.
 pub(super) struct EdgeBuilder<'p> {
     scope: Scope,
-    ranks: &'p [StepRank],
+    ranks: &'p [StepFacts],
     steps: &'p [Step],
     /// The steps that provide each capability, by section.
     providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
@@ -30,7 +32,7 @@ impl<'p> EdgeBuilder<'p> {
     /// The edges of each of `steps`.
     pub(super) fn compute(
         scope: Scope,
-        ranks: &'p [StepRank],
+        ranks: &'p [StepFacts],
         steps: &'p [Step],
     ) -> impl Iterator<Item = Vec<Edge>> {
         let mut builder = Self {
@@ -61,7 +63,7 @@ impl<'p> EdgeBuilder<'p> {
         }
         if step_rank.rank == MOVE_RANK {
             let earlier: Vec<_> =
-                (0..at).filter(|at| self.ranks[*at].rank == NARROWING_RANK).collect();
+                (0..at).filter(|at| self.ranks[*at].rank == NARROW_VISIBILITY_RANK).collect();
             let reason = "it must not be too visible for the group it moves to";
             self.add_edge(&earlier, reason, &mut edges);
         }
@@ -72,9 +74,9 @@ impl<'p> EdgeBuilder<'p> {
             let is_always_needed = matches!(
                 removed,
                 Capability::Writable
-                    | Capability::OwnAccess
+                    | Capability::CallerAccess
                     | Capability::Exists
-                    | Capability::InPlace
+                    | Capability::AtDeclaredPath
             );
             for steps in self.sections.values() {
                 // All steps of a section need the same.

@@ -4,8 +4,9 @@
 //! A step that provides a capability comes before the steps that need it, and a step that removes
 //! it comes after them. Every step needs the container to exist, at its place and writable, and the
 //! caller's access. A section may need more ([`ScopedKind::needed_capabilities`]), and an entry
-//! needs the objects that it names. An edge leads to a step if only one matches, and otherwise to the
-//! section: so the number of edges does not grow with the square of the number of steps.
+//! needs the objects that it names. If several steps of a section provide a capability, one edge
+//! leads to the section instead of an edge to each step: so the number of edges does not grow with
+//! the square of the number of steps.
 
 mod edges;
 
@@ -27,21 +28,21 @@ use crate::{
 // The ranks of steps. A step may only depend on steps of a lower rank.
 const CONTAINER_RANK: u8 = 0;
 const UNARCHIVE_RANK: u8 = 1;
-const NARROWING_RANK: u8 = 2;
+const NARROW_VISIBILITY_RANK: u8 = 2;
 const MOVE_RANK: u8 = 3;
-const ROOM_RANK: u8 = 4;
-const NAMED_RANK: u8 = 5;
-const PROVIDING_RANK: u8 = 6;
+const FREE_SLOT_RANK: u8 = 4;
+const NAMED_ENTRY_RANK: u8 = 5;
+const PROVIDE_CAPABILITY_RANK: u8 = 6;
 const END_ACCESS_RANK: u8 = 7;
 const ENTRIES_RANK: u8 = 8;
-const REMOVING_RANK: u8 = 9;
+const REMOVE_CAPABILITY_RANK: u8 = 9;
 const DELETION_RANK: u8 = 10;
-const CLOSING_RANK: u8 = 11;
-const OWN_ACCESS_RANK: u8 = 12;
+const DISABLE_FEATURE_RANK: u8 = 11;
+const CALLER_ACCESS_RANK: u8 = 12;
 const ARCHIVE_RANK: u8 = 13;
 
 /// The facts that decide the position of a step.
-struct StepRank {
+struct StepFacts {
     rank: u8,
     provides: Vec<Capability>,
     removes: Vec<Capability>,
@@ -52,19 +53,19 @@ struct StepRank {
 
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
-    add_names(scope, steps);
+    add_naming_effects(scope, steps);
     let ranks = rank_steps(scope, caller, steps);
-    let depths = chain_depths(steps);
+    let depths = predecessor_chain_lengths(steps);
     let mut ranked: Vec<_> = ranks.into_iter().zip(std::mem::take(steps)).collect();
     ranked.sort_by_key(|(rank, step)| (rank.rank, depths.get(&step.address).copied()));
     let (ranks, mut sorted): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
-    let after: Vec<_> = EdgeBuilder::compute(scope, &ranks, &sorted).collect();
-    sorted.iter_mut().zip(after).for_each(|(step, after)| step.after = after);
+    let edge_lists: Vec<_> = EdgeBuilder::compute(scope, &ranks, &sorted).collect();
+    sorted.iter_mut().zip(edge_lists).for_each(|(step, after)| step.after = after);
     *steps = sorted;
 }
 
-/// Adds to each step which entries it names that another one creates.
-fn add_names(scope: Scope, steps: &mut [Step]) {
+/// Adds an effect to each step for every entry that it names and that another step creates.
+fn add_naming_effects(scope: Scope, steps: &mut [Step]) {
     let names: Vec<_> = steps.iter().map(|step| followed_names(scope, step)).collect();
     let sections: BTreeSet<_> = names.iter().flatten().map(|(section, _)| *section).collect();
     let created = steps.iter().filter(|step| step.action == Action::Create);
@@ -103,21 +104,21 @@ fn followed_names(scope: Scope, step: &Step) -> Vec<(&'static str, String)> {
     names.collect()
 }
 
-/// For each step that takes the name of a renamed entry, or names a created one: the number of such
-/// steps, one after the other, that come first.
-fn chain_depths(container_steps: &[Step]) -> HashMap<Address, usize> {
-    let freeing_entries = container_steps.iter().filter_map(|step| {
+/// The length of the chain of predecessors of each step that must follow another one, because it takes
+/// the name of a renamed entry or names a created entry.
+fn predecessor_chain_lengths(container_steps: &[Step]) -> HashMap<Address, usize> {
+    let predecessor_pairs = container_steps.iter().filter_map(|step| {
         let mut entries = step.followed_entries().chain(step.named_entries());
         Some((&step.address, entries.next()?))
     });
-    let freeing_entries: HashMap<_, _> = freeing_entries.collect();
+    let predecessors: HashMap<_, _> = predecessor_pairs.collect();
     let mut depths = HashMap::new();
-    for mut address in freeing_entries.keys().copied() {
+    for mut address in predecessors.keys().copied() {
         let mut chain = Vec::new();
-        // Branches that are created from each other are a circle: it ends when it has every step.
-        while let Some(next) = freeing_entries.get(address)
+        // Branches that are created from each other form a cycle, so the length of the chain is limited.
+        while let Some(next) = predecessors.get(address)
             && !depths.contains_key(address)
-            && chain.len() < freeing_entries.len()
+            && chain.len() < predecessors.len()
         {
             steps::step();
             chain.push(address);
@@ -130,8 +131,8 @@ fn chain_depths(container_steps: &[Step]) -> HashMap<Address, usize> {
 }
 
 /// For each of the ordered `steps`: the positions of the earlier steps that it needs, each with the
-/// needed capability, or `None` if it names that step's object or must move after it. Without these
-/// steps it would fail; other edges only decide which of two steps comes first.
+/// needed capability. The capability is `None` if the step names the object of the earlier step, or is a
+/// move that must follow it. The step would fail without these steps; other edges only decide the order.
 pub(super) fn needed_steps(
     scope: Scope,
     caller: &Caller,
@@ -162,39 +163,41 @@ fn step_positions(steps: &[Step]) -> HashMap<String, usize> {
     steps.iter().enumerate().rev().map(|(at, step)| (step.address.to_string(), at)).collect()
 }
 
-fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepRank> {
-    let mut ranks: Vec<_> = steps.iter().map(|step| StepRank::new(scope, step, caller)).collect();
-    // If one request opens a feature and closes another, entries of the opened feature need it first.
-    if ranks.iter().any(|rank| rank.rank == CLOSING_RANK) {
-        let needed: BTreeSet<_> = ranks.iter().flat_map(StepRank::needed_capabilities).collect();
-        for closer in ranks.iter_mut().filter(|rank| rank.rank == CLOSING_RANK) {
+fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts> {
+    let mut ranks: Vec<_> = steps.iter().map(|step| StepFacts::new(scope, step, caller)).collect();
+    // If one request turns one feature on and another off, it comes before entries of the first feature.
+    if ranks.iter().any(|rank| rank.rank == DISABLE_FEATURE_RANK) {
+        let needed: BTreeSet<_> = ranks.iter().flat_map(StepFacts::needed_capabilities).collect();
+        for closer in ranks.iter_mut().filter(|rank| rank.rank == DISABLE_FEATURE_RANK) {
             if closer.provides.iter().any(|capability| needed.contains(capability)) {
-                closer.rank = PROVIDING_RANK;
+                closer.rank = PROVIDE_CAPABILITY_RANK;
             }
         }
     }
-    // What a step names comes before all such steps, unless a feature must be opened first.
+    // A named entry comes before all steps that name one, unless it needs a feature that is turned on first.
     let named: BTreeSet<_> = steps.iter().flat_map(Step::named_entries).collect();
-    let opens = ranks.iter().flat_map(|rank| &rank.provides).copied();
-    let opened: BTreeSet<_> = opens.filter(|what| matches!(what, Capability::Feature(_))).collect();
+    let provided = ranks.iter().flat_map(|rank| &rank.provides).copied();
+    let opened_features: BTreeSet<_> =
+        provided.filter(|what| matches!(what, Capability::Feature(_))).collect();
     for (rank, step) in ranks.iter_mut().zip(steps) {
-        let is_closed = || rank.needed_capabilities().any(|needed| opened.contains(&needed));
-        if named.contains(&step.address) && !is_closed() {
-            rank.rank = NAMED_RANK;
+        let needs_opened_feature =
+            || rank.needed_capabilities().any(|needed| opened_features.contains(&needed));
+        if named.contains(&step.address) && !needs_opened_feature() {
+            rank.rank = NAMED_ENTRY_RANK;
         }
     }
     // A container that moves must not be more visible than its new group.
     if ranks.iter().any(|rank| rank.rank == MOVE_RANK) {
         for (rank, _) in ranks.iter_mut().zip(steps).filter(|(_, step)| narrows_visibility(step)) {
-            rank.rank = rank.rank.min(NARROWING_RANK);
+            rank.rank = rank.rank.min(NARROW_VISIBILITY_RANK);
         }
     }
     ranks
 }
 
-/// Removes the steps in sections that an earlier step closes, and returns these sections, each with a
-/// feature that it lacks. The earlier step cannot wait: it also opens a feature, or comes before a move.
-/// `is_off` returns true for settings that are off already.
+/// Removes the steps in sections whose feature an earlier step turns off. Returns these sections, each
+/// with the missing feature. The earlier step cannot come last: it also turns a feature on, or must come
+/// before a move. `is_off` returns true for settings that are already off.
 pub(super) fn drop_closed_sections(
     scope: Scope,
     caller: &Caller,
@@ -209,14 +212,15 @@ pub(super) fn drop_closed_sections(
         provided_early.extend(early.provides.iter().copied());
     }
     let is_removed = |name: &&'static str| removed_early.contains(&Capability::Feature(name));
-    let is_off_by_then = |name: &&'static str| {
+    let will_be_off = |name: &&'static str| {
         is_removed(name) || (is_off(name) && !provided_early.contains(&Capability::Feature(name)))
     };
     let mut scoped_kinds = ranks.iter().map(|rank| rank.kind);
     steps.retain(|step| {
-        let mut sets = scoped_kinds.next().flatten().into_iter().flat_map(|kind| &kind.closed_by);
-        let set = sets.find(|set| set.iter().all(&is_off_by_then));
-        let feature = set.and_then(|set| set.iter().find(|name| is_removed(name)));
+        let mut feature_sets =
+            scoped_kinds.next().flatten().into_iter().flat_map(|kind| &kind.closed_by);
+        let closing_set = feature_sets.find(|set| set.iter().all(&will_be_off));
+        let feature = closing_set.and_then(|set| set.iter().find(|name| is_removed(name)));
         let feature = feature.map(|name| Capability::Feature(name));
         closed.extend(step.address.section.zip(feature));
         feature.is_none()
@@ -244,7 +248,7 @@ pub(super) fn visibility_change(step: &Step) -> Option<(Option<usize>, usize)> {
     })
 }
 
-impl StepRank {
+impl StepFacts {
     fn new(scope: Scope, step: &Step, caller: &Caller) -> Self {
         let (mut provides, mut removes) = (Vec::new(), Vec::new());
         let mut record = |capability, was: bool, is: bool| {
@@ -262,11 +266,19 @@ impl StepRank {
                     // member may keep access through a group above.
                     let min_level = scope.choose(MAINTAINER, 1);
                     let was_inside = *before >= min_level;
-                    let keeps_access = was_inside && step.provides(Capability::People);
+                    let keeps_access = was_inside && step.provides(Capability::NamedAccess);
                     let loses_access = level_after < *before || lost_role.is_some();
-                    record(Capability::People, was_inside, *after >= min_level || keeps_access);
+                    record(
+                        Capability::NamedAccess,
+                        was_inside,
+                        *after >= min_level || keeps_access,
+                    );
                     record(Capability::Owner, *before >= OWNER, level_after >= OWNER);
-                    record(Capability::OwnAccess, *user == Some(caller.id) && loses_access, false);
+                    record(
+                        Capability::CallerAccess,
+                        *user == Some(caller.id) && loses_access,
+                        false,
+                    );
                 }
                 Effect::Share { .. }
                 | Effect::Visibility { .. }
@@ -287,7 +299,7 @@ impl StepRank {
         // Only one entry may exist: delete the old one before creating the new one.
         let is_exclusive = exclusive_group.is_some();
         if is_exclusive && step.action == Action::Delete {
-            provides.push(Capability::Room);
+            provides.push(Capability::FreeSlot);
         }
         let rank = compute_rank(step, &provides, &removes);
         Self { rank, provides, removes, kind: scoped_kind, is_exclusive }
@@ -295,10 +307,10 @@ impl StepRank {
 
     /// The capabilities that it needs.
     fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
-        let always = [Capability::Exists, Capability::Writable, Capability::InPlace];
-        let room = self.is_exclusive.then_some(Capability::Room);
-        let of_section = self.kind.into_iter().flat_map(ScopedKind::needed_capabilities);
-        always.into_iter().chain(of_section).chain(room)
+        let always = [Capability::Exists, Capability::Writable, Capability::AtDeclaredPath];
+        let free_slot = self.is_exclusive.then_some(Capability::FreeSlot);
+        let section_capabilities = self.kind.into_iter().flat_map(ScopedKind::needed_capabilities);
+        always.into_iter().chain(section_capabilities).chain(free_slot)
     }
 }
 
@@ -307,24 +319,24 @@ fn compute_rank(step: &Step, provides: &[Capability], removes: &[Capability]) ->
         CONTAINER_RANK
     } else if provides.contains(&Capability::Writable) {
         UNARCHIVE_RANK
-    } else if provides.contains(&Capability::InPlace) {
+    } else if provides.contains(&Capability::AtDeclaredPath) {
         MOVE_RANK
-    } else if provides.contains(&Capability::Room) {
-        ROOM_RANK
+    } else if provides.contains(&Capability::FreeSlot) {
+        FREE_SLOT_RANK
     } else if removes.contains(&Capability::Writable) {
         ARCHIVE_RANK
-    } else if removes.contains(&Capability::OwnAccess) {
-        OWN_ACCESS_RANK
-    } else if step.action == Action::Delete && provides.contains(&Capability::People) {
+    } else if removes.contains(&Capability::CallerAccess) {
+        CALLER_ACCESS_RANK
+    } else if step.action == Action::Delete && provides.contains(&Capability::NamedAccess) {
         END_ACCESS_RANK
     } else if step.action == Action::Delete {
         DELETION_RANK
     } else if removes.iter().any(|taken| matches!(taken, Capability::Feature(_))) {
-        CLOSING_RANK
+        DISABLE_FEATURE_RANK
     } else if !removes.is_empty() {
-        REMOVING_RANK
+        REMOVE_CAPABILITY_RANK
     } else if !provides.is_empty() {
-        PROVIDING_RANK
+        PROVIDE_CAPABILITY_RANK
     } else {
         ENTRIES_RANK
     }

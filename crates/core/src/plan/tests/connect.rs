@@ -407,7 +407,7 @@ fn container_step(scope: Scope, path: &str, effects: Vec<Effect>) -> Step {
 
 #[test]
 fn steps_below_a_moved_group_follow_the_move_unless_they_narrow_visibility() {
-    let moves = || vec![Effect::provides(Capability::InPlace)];
+    let moves = || vec![Effect::provides(Capability::AtDeclaredPath)];
     let mut steps = vec![
         container_step(Scope::Group, "a", moves()),
         container_step(Scope::Group, "a/b", moves()),
@@ -538,7 +538,7 @@ fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
 #[test]
 fn requests_that_name_a_moving_project_wait_for_the_move() {
     let moves = |scope, path: &str| {
-        container_step(scope, path, vec![Effect::provides(Capability::InPlace)])
+        container_step(scope, path, vec![Effect::provides(Capability::AtDeclaredPath)])
     };
     for (first, upstream, waits) in [
         (moves(Scope::Project, "acme/up"), "Acme/Up", true),

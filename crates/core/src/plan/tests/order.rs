@@ -213,7 +213,8 @@ fn sections_share_edges() {
 /// and widened after it.
 #[test]
 fn narrower_visibility_precedes_a_move() {
-    let moves = step("acme/shop", Action::Update, vec![Effect::provides(Capability::InPlace)]);
+    let moves =
+        step("acme/shop", Action::Update, vec![Effect::provides(Capability::AtDeclaredPath)]);
     let seen = |before: Option<&str>, after: &str| {
         let before = before.map(str::to_owned);
         let effect = Effect::visibility(before, after);

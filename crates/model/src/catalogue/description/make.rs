@@ -53,7 +53,7 @@ pub(super) fn make_kind(
         kind.removal = Removal::ByKind;
     }
     kind.rules_in_rust =
-        kind.hooks.map(|name| catalogue::rules(name).expect("a test reads every file"));
+        kind.hooks.map(|name| catalogue::find_rules(name).expect("a test reads every file"));
     kind.homes = scoped_kinds;
     Ok(DescribedKind { kind: Box::leak(Box::new(kind)), operations })
 }
@@ -110,7 +110,7 @@ pub(super) fn find_parents(
         return Err("has a parent entry, so `identity` must name it first, and another field");
     };
     let get_parent = registry
-        .find_get(&format!("{parent_path}/:{argument}"))
+        .find_read_operation(&format!("{parent_path}/:{argument}"))
         .filter(|_| scoped_kind.within.is_some());
     if get_parent.is_none() && scoped_kind.within.is_some() {
         return Err("must be below entries that are read one by one");

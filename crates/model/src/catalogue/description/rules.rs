@@ -83,7 +83,7 @@ impl KindRules for Kind {
         // Rules name these entries. A rule can only name an entry that grants something.
         let people_effect =
             (self.called_by.is_some() && had_grants != has_grants).then_some(Effect::Capability {
-                capability: Capability::People,
+                capability: Capability::NamedAccess,
                 before: had_grants,
                 after: has_grants,
             });

@@ -34,13 +34,13 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
             Some(_) => text.to_lowercase(),
             None => normal_form(field.compare, &text).into_owned(),
         };
-        let readable = match field.compare {
+        let display_text = match field.compare {
             _ if field.names.is_some() => key.clone(),
             Compare::Location => key.clone(),
             Compare::PublicKey => fingerprint(&key),
             _ => text,
         };
-        Some((judge::mask_text(&readable, field.secrecy()).into_owned(), key))
+        Some((judge::mask_text(&display_text, field.secrecy()).into_owned(), key))
     });
     let (readable_parts, keys): (Vec<_>, Vec<_>) = identity_values.unzip();
     let stored_name = section.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
@@ -91,9 +91,9 @@ pub fn are_equal(compare: Compare, declared: &Json, live: &Json) -> bool {
             normalized_topics(declared) == normalized_topics(live)
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
-            let counts = |rows: &[Json], row: &Json| rows.len() == 1 || !is_nobody_row(row);
-            declared.iter().all(|row| !counts(declared, row) || has_row(live, row))
-                && live.iter().all(|row| !counts(live, row) || has_row(declared, row))
+            let is_effective = |rows: &[Json], row: &Json| rows.len() == 1 || !is_nobody_row(row);
+            declared.iter().all(|row| !is_effective(declared, row) || has_row(live, row))
+                && live.iter().all(|row| !is_effective(live, row) || has_row(declared, row))
         }
         (Json::Array(declared), Json::Array(live)) => {
             declared.len() == live.len()

@@ -172,7 +172,7 @@ fn container_path(scope: Scope) -> String {
 
 /// A list of parameters with a static lifetime, like the lists of the table.
 pub fn leak_parameters(parameters: impl IntoIterator<Item = Parameter>) -> List {
-    List::Leaked(Vec::leak(parameters.into_iter().collect()))
+    List::Custom(Vec::leak(parameters.into_iter().collect()))
 }
 
 /// The operation in `row` as a GET that is safe to retry.

@@ -188,7 +188,7 @@ impl<'a> ContainerRun<'a> {
                     tasks.extend(served_tasks.map(|(_, task, reason)| (task, reason)));
                 }
                 for (task, reason) in tasks {
-                    match self.after_reading(task, reason, &reading) {
+                    match self.action_after_reading(task, reason, &reading) {
                         (task, None) => schedule.spawn(self.send_and_complete(task)),
                         (task, Some(next)) => {
                             self.handle_finished_work(
@@ -311,7 +311,7 @@ impl<'a> ContainerRun<'a> {
                 Ok(answer) => answer.body,
                 Err(error) => {
                     self.cache.borrow_mut().mark_stale(&task.step, &self.container);
-                    return self.after_error(task, &request, error);
+                    return self.action_after_error(task, &request, error);
                 }
             };
             self.record_response(task, &request, &answer);

@@ -175,7 +175,7 @@ fn the_live_state_decides_after_a_lost_answer() {
                         &case.container,
                         vec![planned_task.step.clone()],
                         &before,
-                        |run| run.after_reading(task, wait_reason, &reading),
+                        |run| run.action_after_reading(task, wait_reason, &reading),
                     );
                     let is_last = rereads == REREAD_DELAYS.len();
                     let may_resend = reread == NotApplied
@@ -289,7 +289,7 @@ impl Case {
     ) -> (StepTask, Option<NextAction>) {
         let reading = self.reading(reread);
         with_run(&self.container, vec![task.step.clone()], &self.live(), |run| {
-            run.after_reading(task, wait, &reading)
+            run.action_after_reading(task, wait, &reading)
         })
     }
 }
@@ -400,7 +400,11 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
                         NOW,
                     );
                 }
-                run.after_reading(case.first_task(), WaitReason::Refused(error(400)), &reading)
+                run.action_after_reading(
+                    case.first_task(),
+                    WaitReason::Refused(error(400)),
+                    &reading,
+                )
             });
         assert_eq!(next.is_none(), is_updated, "{is_new} {found:?}");
         assert_eq!(task.step.action == Action::Update, is_updated, "{is_new} {found:?}");
@@ -487,7 +491,7 @@ fn a_step_partly_done_by_this_run_is_rebuilt() {
             ..first_task(reading.as_ref().unwrap())
         };
         let (task, next) = with_run(&container, vec![first.step.clone()], &live("old"), |run| {
-            run.after_reading(task, WaitReason::Rebuild, &reading)
+            run.action_after_reading(task, WaitReason::Rebuild, &reading)
         });
         assert_eq!(next.is_none(), is_affected);
         let fields: Vec<_> = task.step.planned_calls[0].request.body_names().collect();
@@ -566,7 +570,7 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
         assert_eq!(task.step.planned_calls.len(), 3);
         let (task, next) =
             with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
-                run.after_reading(task, lost(rereads), &reading)
+                run.action_after_reading(task, lost(rereads), &reading)
             });
         let actual = match next {
             None if task.next_call == next_call => "again",
@@ -723,7 +727,7 @@ fn the_error_decides_after_a_failed_call() {
         let about = format!("{error} {next_call} {resent}");
         let is_fatal_error = is_fatal(&error);
         let next = with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
-            run.after_error(&mut task, &call.0, error.clone())
+            run.action_after_error(&mut task, &call.0, error.clone())
         });
         assert_eq!(task.attempt, 1 + u32::from(expected == "rebuild" && due == 110), "{about}");
         match next {
@@ -771,7 +775,7 @@ fn imported_contents_are_awaited_while_they_can_be_read() {
         let task = StepTask { next_call, ..case.first_task() };
         let wait = WaitReason::Arrival { since: Duration::from_secs(100) };
         let (_, next) = with_run(&case.container, vec![first.step.clone()], &live, |run| {
-            run.after_reading(task, wait, &reading)
+            run.action_after_reading(task, wait, &reading)
         });
         match next {
             None => assert_eq!("next", expected, "{about}"),

@@ -46,7 +46,7 @@ type Reread<'r> = Result<&'r Reading, &'r ApiError>;
 
 impl ContainerRun<'_> {
     /// The next action of a waiting step; `None` if its next call is to be sent.
-    pub(super) fn after_reading(
+    pub(super) fn action_after_reading(
         &self,
         mut task: StepTask,
         reason: WaitReason,
@@ -54,13 +54,15 @@ impl ContainerRun<'_> {
     ) -> (StepTask, Option<NextAction>) {
         let next = match (reason, reading.as_ref()) {
             (WaitReason::Lost { error, since, rereads }, reading) => {
-                self.after_loss(&mut task, error, since, rereads, reading)
+                self.action_after_loss(&mut task, error, since, rereads, reading)
             }
             (WaitReason::Refused(error), reading) => {
-                self.after_refusal(&mut task, &error, reading.ok())
+                self.action_after_refusal(&mut task, &error, reading.ok())
             }
-            (WaitReason::Arrival { since }, reading) => self.after_arrival(&task, since, reading),
-            (WaitReason::NullAnswer, reading) => self.after_null_answer(&mut task, reading),
+            (WaitReason::Arrival { since }, reading) => {
+                self.action_after_arrival(&task, since, reading)
+            }
+            (WaitReason::NullAnswer, reading) => self.action_after_null_answer(&mut task, reading),
             (WaitReason::Rebuild, Ok(reading)) => self.rebuild(&mut task, reading),
             (WaitReason::Rebuild, Err(error)) => finish(unreadable_outcome(error)),
         };
@@ -74,7 +76,7 @@ impl ContainerRun<'_> {
     }
 
     /// The next action after a failed call.
-    pub(super) fn after_error(
+    pub(super) fn action_after_error(
         &self,
         task: &mut StepTask,
         request: &Request<Write>,
@@ -148,7 +150,11 @@ impl ContainerRun<'_> {
     }
 
     /// The next action after the answer `null`: usually nothing was saved, but sometimes it was.
-    fn after_null_answer(&self, task: &mut StepTask, reading: Reread<'_>) -> Option<NextAction> {
+    fn action_after_null_answer(
+        &self,
+        task: &mut StepTask,
+        reading: Reread<'_>,
+    ) -> Option<NextAction> {
         let null_cause = Cause::new(NULL_ANSWER);
         Some(finish_failed(match reading.map(|reading| self.call_state(task, reading)) {
             Ok(CallState::Applied) => return self.continue_with_next(task),
@@ -163,7 +169,7 @@ impl ContainerRun<'_> {
     }
 
     /// The next action after a refused create: the object may exist anyway.
-    fn after_refusal(
+    fn action_after_refusal(
         &self,
         task: &mut StepTask,
         error: &ApiError,
@@ -187,7 +193,7 @@ impl ContainerRun<'_> {
                 Some(finish_failed(Cause::from(error).context("the old entry was not removed")))
             }
             // The service itself may have added the entry to the new container: update it.
-            _ => match self.update_of_new_entry(task, reading) {
+            _ => match self.find_update_of_new_entry(task, reading) {
                 Some(step) => {
                     task.step = step;
                     None
@@ -197,8 +203,9 @@ impl ContainerRun<'_> {
         }
     }
 
-    /// The step that updates an entry, which the service added to a new container, to the planned one.
-    fn update_of_new_entry(&self, task: &StepTask, reading: &Reading) -> Option<Step> {
+    /// The step that changes an entry to its planned form, if the service itself added the entry to a new
+    /// container.
+    fn find_update_of_new_entry(&self, task: &StepTask, reading: &Reading) -> Option<Step> {
         self.cache.borrow().created_at?;
         let new_step = step_at(&reading.plan, &task.step.address)?;
         let is_edit = new_step.action == Action::Update && task.step.action == Action::Create;
@@ -206,7 +213,7 @@ impl ContainerRun<'_> {
     }
 
     /// The next action of a step that waits for contents.
-    fn after_arrival(
+    fn action_after_arrival(
         &self,
         task: &StepTask,
         since: Duration,
@@ -256,7 +263,7 @@ impl ContainerRun<'_> {
     }
 
     /// The next action after a lost answer.
-    fn after_loss(
+    fn action_after_loss(
         &self,
         task: &mut StepTask,
         error: ApiError,

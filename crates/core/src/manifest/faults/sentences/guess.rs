@@ -181,8 +181,8 @@ impl<'d> SchemaPosition<'d> {
         if !is_section {
             return Vec::new();
         }
-        // A field of an entry that is none there never means a field elsewhere, but it may be a section
-        // that is indented too much.
+        // An unknown field of an entry is never a field of something else, but it may be a section that is
+        // indented too much.
         let section = &self.root["properties"][self.subject];
         let is_whole_section = is_list(section) || section["properties"].is_object();
         let is_written_whole = matches!(
