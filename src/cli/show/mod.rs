@@ -77,14 +77,14 @@ fn show_saved_plan(path: &Path, style: TextStyle, cx: &RunContext) -> CommandRes
         let failure = CommandError::usage(format!("the file `{}` does not exist", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`"));
     }
-    if !path.is_file() {
+    let is_manifest = path.is_file() && saved::is_yaml(path);
+    if is_manifest || !path.is_file() {
         let failure = CommandError::usage(format!("`{}` is not a saved plan", path.display()));
-        return Err(failure.help("name the file of `undrift plan -o FILE`, or pass `--effective`"));
-    }
-    if saved::is_yaml(path) {
-        let failure = CommandError::usage(format!("`{}` is no saved plan", path.display()));
-        return Err(failure
-            .help("pass `--effective PATH` to show the merged manifest of a group or project"));
+        return Err(failure.help(if is_manifest {
+            "pass `--effective PATH` to show the merged manifest of a group or project"
+        } else {
+            "name the file of `undrift plan -o FILE`, or pass `--effective`"
+        }));
     }
     let sealed = saved::read_saved_plan(path)?;
     sealed.plan.check().map_err(saved::unusable_failure)?;

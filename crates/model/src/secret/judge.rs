@@ -281,9 +281,8 @@ fn is_placeholder(text: &str) -> bool {
     let first = text.chars().next();
     ["@env:", "@file:"].iter().any(|from| text.starts_with(from))
         || text.strip_prefix('$').is_some_and(|name| {
-            !name.contains(|c: char| {
-                !c.is_ascii_uppercase() && !c.is_ascii_digit() && !"_{}".contains(c)
-            })
+            let mut chars = name.chars();
+            chars.all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || "_{}".contains(c))
         })
         || (text.starts_with(['{', '<', '[']) || text.starts_with("%{"))
             && text.ends_with(['}', '>', ']'])

@@ -51,6 +51,11 @@ stored!(Member: members m,
     created_by; user);
 
 impl Member {
+    /// True if it lets a person act as an owner.
+    pub(super) fn is_acting_owner(&self) -> bool {
+        self.access_level == OWNER && self.user.state == "active" && !self.user.bot
+    }
+
     /// The memberships that satisfy a condition on `m`.
     pub(super) fn list_where(
         call: &Call<'_>,
@@ -414,12 +419,9 @@ fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Re
     match scope {
         GroupOrProject::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
         GroupOrProject::Group(_) => {
-            let other_owners = Member::list_in(call, scope, false)?.into_iter().filter(|other| {
-                other.user.id != member.user.id
-                    && other.access_level == OWNER
-                    && other.user.state == "active"
-                    && !other.user.bot
-            });
+            let other_owners = Member::list_in(call, scope, false)?
+                .into_iter()
+                .filter(|other| other.user.id != member.user.id && other.is_acting_owner());
             Ok(member.access_level == OWNER && other_owners.count() == 0)
         }
     }

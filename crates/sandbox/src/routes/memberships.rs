@@ -239,12 +239,9 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let memberships = list_memberships(call, &group)?;
     let is_member = memberships.iter().any(|membership| membership.user.id == user);
     refuse_if(!is_observed && !is_member, || ErrorResponse::not_found("User"))?;
-    let mut owners = memberships.iter().filter(|membership| {
-        membership.group_id == Some(group.id)
-            && membership.access_level == OWNER
-            && membership.user.state == "active"
-            && !membership.user.bot
-    });
+    let mut owners = memberships
+        .iter()
+        .filter(|membership| membership.group_id == Some(group.id) && membership.is_acting_owner());
     let is_last_owner = owners.next().is_some_and(|owner| owner.user.id == user)
         && owners.all(|owner| owner.user.id == user);
     refuse_if(is_last_owner, || call.last_owner_error())?;

@@ -28,14 +28,20 @@ use crate::{
 impl Observer {
     /// The access levels in the group above the container at `path`.
     pub(super) async fn inherited_levels(&self, path: &str) -> Result<InheritedLevels> {
+        let levels = split_fatal(self.nearest_levels(path).await)?;
+        Ok(levels.unwrap_or_default().unwrap_or_default())
+    }
+
+    /// The access levels in the nearest group above `path` that exists: one that does not exist yet starts
+    /// with the members of the group above it.
+    async fn nearest_levels(&self, path: &str) -> Result<Option<InheritedLevels>> {
         for group in groups_above(path) {
             match self.levels_in_group(group).await {
-                // A group that does not exist yet starts with the members of the group above.
                 Err(error) if error.is_absent() => {}
-                levels => return Ok(split_fatal(levels)?.unwrap_or_default()),
+                levels => return levels.map(Some),
             }
         }
-        Ok(Arc::default())
+        Ok(None)
     }
 
     /// Reads the users who will have access to a project, or be maintainers of a group, at its
@@ -105,13 +111,10 @@ impl Observer {
     /// The access levels that a new project at `path` inherits, also if its group does not exist
     /// yet. The creator of a top-level group becomes its owner.
     async fn initial_levels(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
-        for group in groups_above(path) {
-            match self.levels_in_group(group).await {
-                Err(error) if error.is_absent() => {}
-                levels => return Ok(BTreeMap::clone(&*levels?)),
-            }
-        }
-        Ok(BTreeMap::from([(self.caller.id, OWNER)]))
+        Ok(match self.nearest_levels(path).await? {
+            Some(levels) => BTreeMap::clone(&levels),
+            None => BTreeMap::from([(self.caller.id, OWNER)]),
+        })
     }
 
     /// The access levels in a group, with inherited ones, read once for each group.

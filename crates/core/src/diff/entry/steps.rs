@@ -331,9 +331,9 @@ impl EntryDiff<'_> {
         self.section.check(&fields.collect(), false, &mut |fault| {
             let Some(other_field) = fault.other_field else { return };
             let names = [fault.field, other_field];
-            // Whether a live flag allows the value depends on a value that may be secret.
+            // A value that may be secret is not judged beside live flags.
             if fault.severity == Severity::Error
-                && fault.code != "masked-value"
+                && names.iter().all(|name| !self.field(name).sensitive)
                 && names.iter().any(|name| !self.values.contains_key(name))
                 && let Some(name) = names.iter().find(|name| changed.contains(name))
             {
