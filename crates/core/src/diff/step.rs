@@ -241,7 +241,7 @@ impl Step {
     }
 
     /// The former name of the entry that it renames.
-    fn former_name(&self) -> Option<&str> {
+    pub fn former_name(&self) -> Option<&str> {
         let section = catalogue::section(self.scope, self.address.section?)?;
         let [name] = section.identity else { return None };
         let change = self.change(name).filter(|_| self.action == Action::Update)?;

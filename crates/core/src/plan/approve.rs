@@ -19,10 +19,9 @@ use serde::{Deserialize, Serialize};
 use super::{Plan, connect::StepGraph, extend_to_closure, saved::PlanComparison};
 use crate::{
     address::{Address, Selector, is_literal},
-    catalogue,
     desired::{Acknowledgement, Guard, Moves},
     diagnostic::{Diagnostic, SourceLocation},
-    diff::{Action, GuardRefusal, Step},
+    diff::{GuardRefusal, Step},
     live::LiveContainer,
     origin::Origin,
     text::{count, escape},
@@ -188,12 +187,9 @@ impl Plan {
     /// that another entry takes, and that one of `refusals` is about, is no longer that of the renamed entry.
     fn new_addresses(&self, refusals: &[GuardRefusal]) -> BTreeMap<String, String> {
         let refused: BTreeSet<_> = refusals.iter().map(|refusal| &refusal.address).collect();
-        let renames = self.steps.iter().filter(|step| step.action == Action::Update);
-        let renames = renames.filter_map(|step| {
-            let section = catalogue::section(step.scope, step.address.section?)?;
-            let [name] = section.identity else { return None };
-            let old_name = step.change(name)?.before.value()?.as_str()?;
-            let old_address = step.address.section(section.section).entry(old_name);
+        let renames = self.steps.iter().filter_map(|step| {
+            let old_address =
+                step.address.section(step.address.section?).entry(step.former_name()?);
             let is_taken = refused.contains(&old_address);
             let key = old_address.to_string().to_lowercase();
             (!is_taken).then(|| (key, step.address.to_string()))
