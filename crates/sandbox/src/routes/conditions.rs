@@ -8,17 +8,15 @@ use rusqlite::ToSql;
 #[derive(Default)]
 pub(crate) struct SqlConditions {
     texts: Vec<Cow<'static, str>>,
-    bound_values: Vec<(&'static str, Box<dyn ToSql>)>,
+    bound_values: Vec<(String, Box<dyn ToSql>)>,
 }
 
 impl SqlConditions {
-    /// A condition on one value.
-    pub(super) fn with_value(
-        text: &'static str,
-        name: &'static str,
-        value: impl ToSql + 'static,
-    ) -> Self {
-        Self { texts: vec![text.into()], bound_values: vec![(name, Box::new(value))] }
+    /// One condition on a value.
+    pub(super) fn with_value(text: &'static str, value: impl ToSql + 'static) -> Self {
+        let mut conditions = Self::default();
+        conditions.add_with_value(text, Some(value));
+        conditions
     }
 
     /// Adds a condition if `is_added`.
@@ -26,19 +24,22 @@ impl SqlConditions {
         self.texts.extend(is_added.then(|| text.into()));
     }
 
-    /// Adds a condition on a value if it is `Some`.
-    pub(super) fn add_with_value(
+    /// Adds a condition if its value is `Some`. The value is that of the first parameter, such as `:name`.
+    pub(super) fn add_with_value<T: ToSql + 'static>(
         &mut self,
         text: impl Into<Cow<'static, str>>,
-        name: &'static str,
-        value: Option<impl ToSql + 'static>,
+        value: Option<T>,
     ) {
-        self.add_if(value.is_some(), text);
-        value.into_iter().for_each(|value| self.bind(name, value));
+        let Some(value) = value else { return };
+        let text = text.into();
+        let name = text.split(':').nth(1).unwrap_or_default();
+        let end = name.find(|c: char| !c.is_ascii_alphabetic() && c != '_').unwrap_or(name.len());
+        self.bind(&format!(":{}", &name[..end]), value);
+        self.texts.push(text);
     }
 
-    pub(super) fn bind(&mut self, name: &'static str, value: impl ToSql + 'static) {
-        self.bound_values.push((name, Box::new(value)));
+    pub(super) fn bind(&mut self, name: &str, value: impl ToSql + 'static) {
+        self.bound_values.push((name.to_owned(), Box::new(value)));
     }
 
     /// The clause of a query; empty without conditions.
@@ -50,6 +51,6 @@ impl SqlConditions {
     }
 
     pub(super) fn bound_params(&self) -> Vec<(&str, &dyn ToSql)> {
-        self.bound_values.iter().map(|(name, value)| (*name, value.as_ref())).collect()
+        self.bound_values.iter().map(|(name, value)| (name.as_str(), value.as_ref())).collect()
     }
 }

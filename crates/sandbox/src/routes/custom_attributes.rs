@@ -42,7 +42,6 @@ pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder
     );
     conditions.add_with_value(
         condition_sql,
-        ":custom",
         requested_attributes.filter(|attributes| attributes.is_object()).map(Value::to_string),
     );
 }

@@ -154,34 +154,25 @@ const IN_MARKED_GROUP_SQL: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id
 /// The filters in a call for groups, each from a release on.
 fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     let params = &call.params;
-    let mut conditions = SqlConditions::with_value("n.kind = :kind", ":kind", "group");
+    let mut conditions = SqlConditions::with_value("n.kind = :kind", "group");
     let skipped_ids = params.integers("skip_groups")?.map(|ids| Value::from(ids).to_string());
-    conditions.add_with_value(
-        "n.id NOT IN (SELECT value FROM json_each(:skipped))",
-        ":skipped",
-        skipped_ids,
-    );
+    conditions.add_with_value("n.id NOT IN (SELECT value FROM json_each(:skipped))", skipped_ids);
     if call.is_at_least(16, 10) {
         let visibility = params.allowed_text("visibility", VISIBILITIES)?;
-        conditions.add_with_value("n.visibility = :visibility", ":visibility", visibility);
+        conditions.add_with_value("n.visibility = :visibility", visibility);
     }
     let marked_on = params.date_text("marked_for_deletion_on")?.filter(|_| call.is_at_least(17, 1));
-    conditions.add_with_value("n.marked_for_deletion_on = :marked", ":marked", marked_on);
+    conditions.add_with_value("n.marked_for_deletion_on = :marked", marked_on);
     let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
     // Groups have no repositories here.
     conditions.add_if(storage.is_some() && call.is_at_least(16, 3), "0");
     let active = params.flag("active")?.filter(|_| call.is_at_least(18, 0));
     conditions.add_with_value(
         format!("({IN_ARCHIVED_GROUP_SQL} OR {IN_MARKED_GROUP_SQL}) <> :active"),
-        ":active",
         active,
     );
     let archived = params.flag("archived")?.filter(|_| call.is_at_least(18, 2));
-    conditions.add_with_value(
-        format!("{IN_ARCHIVED_GROUP_SQL} = :archived"),
-        ":archived",
-        archived,
-    );
+    conditions.add_with_value(format!("{IN_ARCHIVED_GROUP_SQL} = :archived"), archived);
     custom_attributes::add_filter(call, &mut conditions, "c.group_id = n.id");
     Ok(conditions)
 }

@@ -125,7 +125,7 @@ impl ProjectQuery {
 }
 
 fn list_forks(call: &Call<'_>) -> Result<Answer> {
-    let conditions = SqlConditions::with_value("p.forked_from_id = :of", ":of", call.project()?.id);
+    let conditions = SqlConditions::with_value("p.forked_from_id = :of", call.project()?.id);
     answer_list(call, ProjectQuery::with_parameters(ListParameters::Common, conditions))
 }
 
@@ -136,7 +136,7 @@ fn list_user_projects(
     condition: &'static str,
 ) -> Result<Answer> {
     let user = call.segment_user()?;
-    let mut conditions = SqlConditions::with_value(condition, ":of", user.id);
+    let mut conditions = SqlConditions::with_value(condition, user.id);
     let is_self_or_admin =
         call.caller.as_ref().is_some_and(|caller| caller.admin || caller.id == user.id);
     let public_profile_sql = "NOT EXISTS (SELECT 1 FROM users WHERE id = :of AND private_profile)";
@@ -155,7 +155,7 @@ fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
     let group_list = Value::from(group_ids).to_string();
     let includes_shared = call.params.flag("with_shared")?.unwrap_or(true);
     let condition = if includes_shared { WITHIN_OR_SHARED_SQL } else { WITHIN_SQL };
-    let mut conditions = SqlConditions::with_value(condition, ":within", group_list);
+    let mut conditions = SqlConditions::with_value(condition, group_list);
     if includes_shared {
         conditions.bind(":of", group.id);
     }
@@ -169,7 +169,7 @@ fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list_shared_projects(call: &Call<'_>) -> Result<Answer> {
-    let conditions = SqlConditions::with_value(SHARED_SQL, ":of", call.group()?.id);
+    let conditions = SqlConditions::with_value(SHARED_SQL, call.group()?.id);
     answer_list(
         call,
         ProjectQuery { is_full_for_anonymous: true, ..ProjectQuery::for_group(conditions) },
@@ -180,7 +180,7 @@ fn list_shared_projects(call: &Call<'_>) -> Result<Answer> {
 /// filters of the call do not apply to them, but they too show custom attributes on request.
 pub(crate) fn group_projects_json(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2]> {
     let find = |condition| {
-        let mut conditions = SqlConditions::with_value(condition, ":of", group);
+        let mut conditions = SqlConditions::with_value(condition, group);
         filter_for_caller(call, &mut conditions, GUEST, false)?;
         ProjectQuery::with_parameters(ListParameters::All, conditions).fetch(
             call,
@@ -209,10 +209,7 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["scope", "search"])?;
     call.params.allowed_text("scope", &["projects"])?;
     let group_list = Value::from(group.subtree_ids(call.db)?).to_string();
-    answer_list(
-        call,
-        ProjectQuery::for_group(SqlConditions::with_value(WITHIN_SQL, ":within", group_list)),
-    )
+    answer_list(call, ProjectQuery::for_group(SqlConditions::with_value(WITHIN_SQL, group_list)))
 }
 
 /// Answers a page of the projects that match `query` and the call's filters, and that the caller
@@ -223,16 +220,8 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     let is_keyset = !query.is_group_list && page::is_keyset(call)?;
     // The links of keyset pages use these parameters.
     if query.parameters >= ListParameters::OfUser || is_keyset {
-        query.conditions.add_with_value(
-            "p.id > :after",
-            ":after",
-            call.params.integer("id_after")?,
-        );
-        query.conditions.add_with_value(
-            "p.id < :before",
-            ":before",
-            call.params.integer("id_before")?,
-        );
+        query.conditions.add_with_value("p.id > :after", call.params.integer("id_after")?);
+        query.conditions.add_with_value("p.id < :before", call.params.integer("id_before")?);
     }
     if query.has_all_filters(call) {
         apply_usage_filters(call, &mut query)?;
@@ -345,23 +334,20 @@ fn filter_for_caller(
     conditions.bind(":least", min_level);
     conditions.bind(":today", call.today().to_owned());
     conditions.bind(":namespaces", call.memberships()?.namespaces_json(call.db, min_level)?);
-    conditions.add_with_value(view::MEMBER_OF_SQL, ":everybody", Some(!needs_membership));
+    conditions.add_with_value(view::MEMBER_OF_SQL, Some(!needs_membership));
     Ok(())
 }
 
 /// The filters of every list.
 fn apply_common_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, conditions) = (&call.params, &mut query.conditions);
-    conditions.add_with_value("p.archived = :archived", ":archived", params.flag("archived")?);
-    conditions.add_with_value(
-        ACTIVE_SQL,
-        ":active",
-        params.flag("active")?.filter(|_| call.is_at_least(18, 0)),
-    );
+    conditions.add_with_value("p.archived = :archived", params.flag("archived")?);
+    conditions
+        .add_with_value(ACTIVE_SQL, params.flag("active")?.filter(|_| call.is_at_least(18, 0)));
     let marked_on = params.date_text("marked_for_deletion_on")?.filter(|_| call.is_at_least(17, 1));
-    conditions.add_with_value("p.marked_for_deletion_on = :marked", ":marked", marked_on);
+    conditions.add_with_value("p.marked_for_deletion_on = :marked", marked_on);
     let visibility = params.allowed_text("visibility", VISIBILITIES)?;
-    conditions.add_with_value("p.visibility = :visibility", ":visibility", visibility);
+    conditions.add_with_value("p.visibility = :visibility", visibility);
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
         let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         let searches_full_path =
@@ -369,11 +355,11 @@ fn apply_common_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
         let path_column = if searches_full_path { "full_path" } else { "path" };
         let like_clause = "LIKE :search ESCAPE '\\'";
         let search_sql = format!("(p.{path_column} {like_clause} OR p.name {like_clause})");
-        conditions.add_with_value(search_sql, ":search", Some(format!("%{pattern}%")));
+        conditions.add_with_value(search_sql, Some(format!("%{pattern}%")));
     }
     let caller_id = call.caller.as_ref().map(|user| user.id);
     let starred_sql = "p.id IN (SELECT project_id FROM stars WHERE user_id = :me)";
-    conditions.add_with_value(starred_sql, ":me", params.is_true("starred")?.then_some(caller_id));
+    conditions.add_with_value(starred_sql, params.is_true("starred")?.then_some(caller_id));
     let issues_sql = "json_extract(p.attributes, '$.issues_access_level') <> 'disabled'";
     conditions.add_if(params.is_true("with_issues_enabled")?, issues_sql);
     let merge_requests_sql =
@@ -397,24 +383,21 @@ fn apply_usage_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> 
                       (SELECT value FROM json_each(p.attributes, '$.topics')))";
     conditions.add_with_value(
         topics_sql,
-        ":topics",
         params.texts("topic")?.map(|names| Value::from(names).to_string()),
     );
     let caller_id = call.caller.as_ref().map(|user| user.id);
     let imported_sql =
         "p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer";
     let is_imported = params.is_true("imported")? && !query.is_group_list;
-    conditions.add_with_value(imported_sql, ":importer", is_imported.then_some(caller_id));
+    conditions.add_with_value(imported_sql, is_imported.then_some(caller_id));
     // Topics have no ids here.
     conditions.add_if(params.integer("topic_id")?.is_some(), "0");
     conditions.add_with_value(
         "p.last_activity_at > :since",
-        ":since",
         read_time_text(call, "last_activity_after")?,
     );
     conditions.add_with_value(
         "p.last_activity_at < :until",
-        ":until",
         read_time_text(call, "last_activity_before")?,
     );
     Ok(())
@@ -447,12 +430,12 @@ fn apply_global_list_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Resul
             )
         })?;
         let [after, before] = updated_range;
-        conditions.add_with_value("p.updated_at > :updated_after", ":updated_after", after);
-        conditions.add_with_value("p.updated_at < :updated_before", ":updated_before", before);
+        conditions.add_with_value("p.updated_at > :updated_after", after);
+        conditions.add_with_value("p.updated_at < :updated_before", before);
     }
     let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
     let storage_sql = "json_extract(p.attributes, '$.repository_storage') = :storage";
-    conditions.add_with_value(storage_sql, ":storage", storage);
+    conditions.add_with_value(storage_sql, storage);
     Ok(())
 }
 

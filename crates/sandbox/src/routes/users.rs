@@ -225,12 +225,12 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     if call.caller.is_none() && username.as_deref().is_none_or(str::is_empty) {
         return Err(ErrorResponse::forbidden_because("Not authorized to access /api/v4/users"));
     }
-    conditions.add_with_value("u.username = :username", ":username", username);
+    conditions.add_with_value("u.username = :username", username);
     if let Some([provider, name]) = identities::read_identity(call)? {
         refuse_if(!sees_all, ErrorResponse::forbidden)?;
         let identity_sql = "EXISTS (SELECT 1 FROM json_each(u.settings, '$.identities') i
                        WHERE i.value ->> 'provider' = :provider AND i.value ->> 'extern_uid' = :name)";
-        conditions.add_with_value(identity_sql, ":provider", Some(provider));
+        conditions.add_with_value(identity_sql, Some(provider));
         conditions.bind(":name", name);
     }
     let external = if params.is_true("external")? {
@@ -239,7 +239,7 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
         params.is_true("exclude_external")?.then_some(false)
     };
     let external_sql = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
-    conditions.add_with_value(external_sql, ":external", external);
+    conditions.add_with_value(external_sql, external);
     let excludes_active = params.is_true("exclude_active")? && call.release() >= OBSERVED_RELEASE;
     conditions.add_if(excludes_active, "u.state <> 'active'");
     conditions.add_if(params.is_true("admins")? && sees_all, "u.admin");
@@ -250,8 +250,8 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     let read_time = |name| {
         Ok::<_, ErrorResponse>(params.time(name)?.filter(|_| sees_all).map(clock::format_time))
     };
-    conditions.add_with_value("u.created_at > :after", ":after", read_time("created_after")?);
-    conditions.add_with_value("u.created_at < :before", ":before", read_time("created_before")?);
+    conditions.add_with_value("u.created_at > :after", read_time("created_after")?);
+    conditions.add_with_value("u.created_at < :before", read_time("created_before")?);
     custom_attributes::add_filter(call, &mut conditions, "c.user_id = u.id");
     Ok(conditions)
 }
