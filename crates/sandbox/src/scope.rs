@@ -14,28 +14,26 @@ pub(crate) enum GroupOrProject {
     Project(Box<Project>),
 }
 
-impl GroupOrProject {
-    /// The project of the call, for callers with this level. Level 0 is for reads by every user who sees the
-    /// project.
-    pub(crate) fn project(call: &Call<'_>, level: i64) -> Result<Self> {
-        let project = match level {
-            0 => call.project_as(0)?,
-            level => call.writable_project_as(level)?,
-        };
-        Ok(Self::Project(Box::new(project)))
+impl From<Project> for GroupOrProject {
+    fn from(project: Project) -> Self {
+        Self::Project(Box::new(project))
     }
+}
 
+impl From<Namespace> for GroupOrProject {
+    fn from(group: Namespace) -> Self {
+        Self::Group(Box::new(group))
+    }
+}
+
+impl GroupOrProject {
     /// The project or group of the call, for callers with a level in it; the first level is for projects,
-    /// the second for groups.
-    pub(crate) fn from_call(
-        call: &Call<'_>,
-        [project_level, group_level]: [i64; 2],
-    ) -> Result<Self> {
-        if call.is_group_operation() {
-            Self::group(call, group_level)
-        } else {
-            Self::project(call, project_level)
+    /// the second for groups. Level 0 is for reads by every user who sees the project.
+    pub(crate) fn from_call(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+        if call.is_group_operation() || levels[0] == 0 {
+            return Self::from_call_allowing_archived(call, levels);
         }
+        Ok(call.writable_project_as(levels[0])?.into())
     }
 
     /// As [`Self::from_call`], but reads also accept archived projects.
@@ -43,35 +41,22 @@ impl GroupOrProject {
         call: &Call<'_>,
         levels: [i64; 2],
     ) -> Result<Self> {
-        if call.is_write {
-            Self::from_call(call, levels)
-        } else {
-            Self::from_call_allowing_archived(call, levels)
-        }
+        let from_call =
+            if call.is_write { Self::from_call } else { Self::from_call_allowing_archived };
+        from_call(call, levels)
     }
 
     /// As [`Self::from_call`], for operations that archived projects accept.
-    pub(crate) fn from_call_allowing_archived(
-        call: &Call<'_>,
-        [project_level, group_level]: [i64; 2],
-    ) -> Result<Self> {
+    pub(crate) fn from_call_allowing_archived(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
         if call.is_group_operation() {
-            return Self::group(call, group_level);
+            return Ok(call.group_as(levels[1])?.into());
         }
-        Ok(Self::Project(Box::new(call.project_as(project_level)?)))
+        Ok(call.project_as(levels[0])?.into())
     }
 
     /// The project or group of the call, if the caller sees it; also for callers without a token.
     pub(crate) fn from_call_if_visible(call: &Call<'_>) -> Result<Self> {
-        if call.is_group_operation() {
-            return Ok(Self::Group(Box::new(call.group()?)));
-        }
-        Ok(Self::Project(Box::new(call.project()?)))
-    }
-
-    /// The group of the call, for callers with this level in it.
-    pub(crate) fn group(call: &Call<'_>, level: i64) -> Result<Self> {
-        Ok(Self::Group(Box::new(call.group_as(level)?)))
+        Ok(if call.is_group_operation() { call.group()?.into() } else { call.project()?.into() })
     }
 
     /// The value for a project or the one for a group.

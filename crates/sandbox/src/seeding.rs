@@ -153,7 +153,7 @@ fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
 fn add_group(call: &Call<'_>, group: &SeedGroup) -> Result<(), SeedError> {
     let namespace =
         find_or_create_namespace(call, &group.path, group.name.as_deref(), group.visibility)?;
-    let scope = GroupOrProject::Group(Box::new(namespace));
+    let scope = GroupOrProject::from(namespace);
     add_members(call, &scope, &format!("group {}", group.path), &group.members)
 }
 
@@ -234,7 +234,7 @@ fn add_project_contents(
     project: &Project,
     seed: &SeedProject,
 ) -> Result<(), SeedError> {
-    let scope = GroupOrProject::Project(Box::new(project.clone()));
+    let scope = GroupOrProject::from(project.clone());
     add_members(call, &scope, place, &seed.members)?;
     for (name, entries) in &seed.collections {
         let Some(collection) = registry::find_seedable(name) else { continue };

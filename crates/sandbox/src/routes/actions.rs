@@ -27,7 +27,7 @@ fn list_users(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped_ids = call.params.integers("skip_users")?.unwrap_or_default();
-    let mut users = members::list_users(call, &GroupOrProject::Project(Box::new(project)))?;
+    let mut users = members::list_users(call, &GroupOrProject::from(project))?;
     users.retain(|user| user.is_named(&search) && !skipped_ids.contains(&user.id));
     page::list(call, users.iter().map(|user| user.brief(call)))
 }

@@ -34,7 +34,7 @@ const APPROVAL_RULES: Collection = Collection {
         // The service may allow only administrators to change rules.
         let is_locked = call.is_write && !call.is_administrator() && is_locked(call, RULES_LOCK)?;
         refuse_if(is_locked, ErrorResponse::forbidden)?;
-        Ok(GroupOrProject::Project(Box::new(project)))
+        Ok(project.into())
     },
     complete,
     // The rule for any approver comes first, the rules for reports last.

@@ -19,7 +19,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[
             let group = call.group_as(OWNER)?;
             let has_no_settings = call.tier() < AttributeTier::Premium || group.parent_id.is_some();
             refuse_if(has_no_settings, ErrorResponse::forbidden)?;
-            Ok(GroupOrProject::Group(Box::new(group)))
+            Ok(group.into())
         },
         ..APPROVAL_SETTINGS
     },
@@ -253,7 +253,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let project = writable_project(call)?;
     refuse_if(project.archived && call.release() >= OBSERVED_RELEASE, ErrorResponse::forbidden)?;
     require_any_flag(call)?;
-    let scope = &GroupOrProject::Project(Box::new(project.clone()));
+    let scope = &GroupOrProject::from(project.clone());
     let call = &CollectionCall { collection: &APPROVAL_SETTINGS, scope, call };
     let mut row = call.find()?;
     let mut state = EffectiveSettings::read(call, &row)?;

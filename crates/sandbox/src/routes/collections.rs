@@ -19,16 +19,6 @@ pub(super) const COLLECTIONS: &[Collection] = &[
 
 pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", list_all_deploy_tokens)];
 
-/// The project of the call, for maintainers; other callers get 403.
-pub(super) fn project_for_maintainers(call: &Call<'_>) -> Result<GroupOrProject> {
-    Ok(GroupOrProject::Project(Box::new(call.project_with(MAINTAINER)?)))
-}
-
-/// The group of the call, for callers with this level; other callers get 403.
-pub(super) fn group_for_level(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
-    Ok(GroupOrProject::Group(Box::new(call.group_with(level)?)))
-}
-
 const MILESTONES: Collection = Collection {
     required_features: &[&["issues_access_level", "merge_requests_access_level"]],
     read_level: 0,
@@ -144,7 +134,7 @@ const DEPLOY_TOKENS: Collection = Collection {
         ),
     ],
     has_update: false,
-    scope: |_, call| project_for_maintainers(call),
+    scope: |_, call| Ok(call.project_with(MAINTAINER)?.into()),
     complete: |_, row| {
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
             ErrorResponse::bad_request_message("Scopes can't be blank")
@@ -180,7 +170,10 @@ fn list_all_deploy_tokens(call: &Call<'_>) -> Result<Answer> {
 /// Maintainers of a group see its tokens, owners create and remove them.
 const GROUP_DEPLOY_TOKENS: Collection = Collection {
     path: "/groups/{id}/deploy_tokens",
-    scope: |_, call| group_for_level(call, if call.is_write { OWNER } else { MAINTAINER }),
+    scope: |_, call| {
+        let level = if call.is_write { OWNER } else { MAINTAINER };
+        Ok(call.group_with(level)?.into())
+    },
     ..DEPLOY_TOKENS
 };
 
@@ -195,7 +188,8 @@ const STATUS_CHECKS: Collection = Collection {
     ],
     has_show: false,
     scope: |_, call| {
-        GroupOrProject::project(call, MAINTAINER).map_err(ErrorResponse::forbidden_as_unauthorized)
+        let project = call.writable_project_as(MAINTAINER);
+        Ok(project.map_err(ErrorResponse::forbidden_as_unauthorized)?.into())
     },
     complete: |call, row| {
         let stored = call.stored_rows()?;

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::collections::{CLUSTER_AGENTS, group_for_level, project_for_maintainers};
+use super::collections::CLUSTER_AGENTS;
 use super::fields::{change_rows, row_id};
 use super::grants;
 use super::names::convert_to_sentences;
@@ -267,7 +267,7 @@ const PROTECTED_ENVIRONMENTS: Collection = Collection {
     tier: AttributeTier::Premium,
     required_params: &["name", DEPLOY_LEVELS],
     fields: &[RowField::new("name", FieldType::Text)],
-    scope: |_, call| project_for_maintainers(call),
+    scope: |_, call| Ok(call.project_with(MAINTAINER)?.into()),
     filter: |_, rows| {
         rows.sort_by_cached_key(|row| row.text("name").to_owned());
         Ok(())
@@ -282,7 +282,7 @@ const PROTECTED_ENVIRONMENTS: Collection = Collection {
 /// Groups protect the environments of a tier.
 const PROTECTED_TIERS: Collection = Collection {
     path: "/groups/{id}/protected_environments",
-    scope: |_, call| group_for_level(call, OWNER),
+    scope: |_, call| Ok(call.group_with(OWNER)?.into()),
     ..PROTECTED_ENVIRONMENTS
 };
 

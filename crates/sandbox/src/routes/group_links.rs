@@ -23,7 +23,7 @@ const SAML_LINKS: Collection = Collection {
         let is_off_sql =
             "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'saml' AND value = 'false')";
         refuse_if(call.query_value(is_off_sql, [])?, ErrorResponse::unauthorized)?;
-        GroupOrProject::group(call, OWNER).map_err(|_| ErrorResponse::unauthorized())
+        Ok(call.group_as(OWNER).map_err(|_| ErrorResponse::unauthorized())?.into())
     },
     complete: |call, row| {
         let level = read_level(call, SAML_LEVEL, Release::new(18, 5))?;
@@ -55,7 +55,7 @@ const LDAP_LINKS: Collection = Collection {
     has_show: false,
     has_update: false,
     is_unpaged: true,
-    scope: |_, call| GroupOrProject::group(call, OWNER).map_err(|_| ErrorResponse::forbidden()),
+    scope: |_, call| Ok(call.group_as(OWNER).map_err(|_| ErrorResponse::forbidden())?.into()),
     filter: |_, links| refuse_if(links.is_empty(), || not_found("No linked LDAP groups found")),
     find: find_ldap_link,
     complete: |call, row| {

@@ -112,7 +112,7 @@ fn ensure_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     }
     let user = call.user()?.id;
     call.execute("DELETE FROM members WHERE group_id = ?1 AND user_id = ?2", [group.id, user])?;
-    let scope = GroupOrProject::Group(Box::new(group.clone()));
+    let scope = GroupOrProject::from(group.clone());
     members::insert(call, &scope, user, &MembershipTerms::with_level(OWNER), None).map(drop)
 }
 

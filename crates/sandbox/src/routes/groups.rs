@@ -248,7 +248,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         visibility: visibility.as_deref().or(default_visibility.as_str()).unwrap_or("private"),
     };
     let group = insert(call, new_group, MIN_PATH_LENGTH).map_err(join_errors)?;
-    let scope = GroupOrProject::Group(Box::new(group.clone()));
+    let scope = GroupOrProject::from(group.clone());
     members::insert(call, &scope, user.id, &MembershipTerms::with_level(OWNER), None)?;
     group_settings::inherit_settings(call, &group, parent.as_ref())?;
     group_settings::store_settings(call, &group, Accepts::Create).map_err(join_errors)?;

@@ -303,7 +303,7 @@ fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
 /// projects of the group. If the group already has such a label, that one is kept.
 fn promote_label(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
-    let scope = &GroupOrProject::Project(Box::new(project.clone()));
+    let scope = &GroupOrProject::from(project.clone());
     let call = &CollectionCall { collection: &LABELS, scope, call };
     let group = project.namespace.as_ref().clone();
     let project_label =
@@ -324,7 +324,7 @@ fn promote_label(call: &Call<'_>) -> Result<Answer> {
     }
     let mut label = group_label.unwrap_or_else(|| project_label.clone());
     label.set(GROUP_ID, group.id);
-    let call = &CollectionCall { scope: &GroupOrProject::Group(Box::new(group)), ..*call };
+    let call = &CollectionCall { scope: &GroupOrProject::from(group), ..*call };
     call.store(&mut label)?;
     Answer::ok(&json(call, &label)?)
 }

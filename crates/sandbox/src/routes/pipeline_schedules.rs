@@ -113,7 +113,7 @@ fn can_see_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<boo
 fn schedule_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     let project = call.project_as(level)?;
     refuse_if(call.are_features_off(&project, PIPELINE_FEATURES)?, ErrorResponse::forbidden)?;
-    Ok(GroupOrProject::Project(Box::new(project)))
+    Ok(project.into())
 }
 
 /// Refuses changes by others than the owner and administrators.

@@ -254,7 +254,7 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
             new_project.has_readme,
         )?;
     }
-    let scope = GroupOrProject::Project(Box::new(project));
+    let scope = GroupOrProject::from(project);
     if let Some(owner) = new_project.namespace.owner_id {
         members::insert(
             call,

@@ -25,11 +25,11 @@ const CODE_OWNER_APPROVAL: &str = "code_owner_approval_required";
 /// The project, or the group from 17.6 on, for its owners.
 fn protection_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     if !call.is_group_operation() {
-        return Ok(GroupOrProject::Project(Box::new(readable_project(call)?)));
+        return Ok(readable_project(call)?.into());
     }
     refuse_if(!call.is_at_least(17, 6), ErrorResponse::no_route)?;
-    let scope = GroupOrProject::group(call, OWNER)?;
-    call.require_tier(AttributeTier::Premium).map(|()| scope)
+    let group = call.group_as(OWNER)?;
+    call.require_tier(AttributeTier::Premium).map(|()| group.into())
 }
 
 /// The project, for callers who may read its protected branches. From 16.0 on they need the right to read

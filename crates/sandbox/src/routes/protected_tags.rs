@@ -18,7 +18,7 @@ const PROTECTED_TAGS: Collection = Collection {
         if call.is_write {
             call.check_writable(&project)?;
         }
-        Ok(GroupOrProject::Project(Box::new(project)))
+        Ok(project.into())
     },
     complete,
     // Answers show no id of a protected tag.

@@ -88,7 +88,7 @@ fn mirror_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     if call.is_write {
         call.check_writable(&project)?;
     }
-    Ok(GroupOrProject::Project(Box::new(project)))
+    Ok(project.into())
 }
 
 fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
