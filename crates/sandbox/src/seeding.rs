@@ -13,8 +13,9 @@ use super::attributes::{AttributeTier, WriteRoute};
 use super::call::{Call, ParsedRequest};
 use super::params::Params;
 use super::routes::runners::Runner;
+use super::routes::terms::MembershipTerms;
 use super::routes::{
-    collections, groups, members, project_rules, projects, protected_branches, registry, repository,
+    collections, groups, project_rules, projects, protected_branches, registry, repository,
 };
 use super::scope::GroupOrProject;
 use super::seed::{
@@ -300,11 +301,12 @@ fn add_members(
     for seed in seeds {
         let place = format!("{place}, member {}", seed.user);
         let user = find_user(call, &place, &seed.user)?;
-        let mut fields = Params::default();
-        let result = fields
-            .add("access_level", seed.access_level.0.into())
-            .and_then(|()| fields.add("expires_at", seed.expires_at.clone().into()))
-            .and_then(|()| members::add_seed_member(call, scope, &user, &fields));
+        let mut terms = MembershipTerms::granted_by_caller(call, seed.access_level.0);
+        let mut params = Params::default();
+        let result = params.add("expires_at", seed.expires_at.clone().into()).and_then(|()| {
+            terms.expires_at = params.date_text("expires_at")?;
+            terms.insert(call, scope, user.id)
+        });
         result.at_place(&place)?;
     }
     Ok(())

@@ -1,7 +1,6 @@
 //! Access requests of groups and projects, by users who want to become members. The reference
 //! leaves them out; all of this is the real service's behaviour.
 
-use super::members::{self, Member};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
@@ -65,7 +64,7 @@ fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
         }
     };
     refuse_if(!accepts_requests, ErrorResponse::forbidden)?;
-    let is_member = call.level()? > 0 || Member::find_direct(call, call.scope, user.id)?.is_some();
+    let is_member = call.level()? > 0 || call.scope.member(call, user.id)?.is_some();
     refuse_if(is_member, ErrorResponse::forbidden)?;
     request.set(REQUESTER, user.id);
     refuse_if(call.stored_rows()?.iter().any(|other| other.value(REQUESTER) == user.id), || {
@@ -95,6 +94,6 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
 
 /// Adds a member, and returns the form of it that everybody sees.
 fn add_requester(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<Value> {
-    members::insert(call, scope, user, &MembershipTerms::with_level(level), call.caller.as_ref())?;
-    Ok(remove_members(Member::require_direct(call, scope, user)?.json(call)?, &["email"]))
+    MembershipTerms::granted_by_caller(call, level).insert(call, scope, user)?;
+    Ok(remove_members(scope.require_member(call, user)?.json(call)?, &["email"]))
 }

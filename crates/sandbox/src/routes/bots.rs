@@ -1,7 +1,6 @@
 //! Access tokens of projects and groups. Each token belongs to a bot user, which is a member of the
 //! project or group. Lists of members include bots; clients that manage members must not change them.
 
-use super::members;
 use super::prelude::*;
 use super::tokens;
 
@@ -32,7 +31,7 @@ pub(super) fn insert_bot(
     let email = format!("{username}@noreply.localhost");
     let new_bot = User { bot: true, ..User::new_active(&username, name, &email) };
     let bot = new_bot.insert(call.db, call.time_text())?;
-    members::insert(call, scope, bot, &MembershipTerms::with_level(level), None)?;
+    MembershipTerms::with_level(level).insert(call, scope, bot)?;
     Ok(bot)
 }
 

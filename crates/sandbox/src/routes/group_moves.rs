@@ -1,7 +1,6 @@
 //! Moves of groups, and changes of their paths, with everything below.
 
 use super::group_rules::{self, visibility_rank};
-use super::members;
 use super::prelude::*;
 use super::{actions, group_settings, groups, projects};
 
@@ -113,7 +112,7 @@ fn ensure_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let user = call.user()?.id;
     call.execute("DELETE FROM members WHERE group_id = ?1 AND user_id = ?2", [group.id, user])?;
     let scope = GroupOrProject::from(group.clone());
-    members::insert(call, &scope, user, &MembershipTerms::with_level(OWNER), None).map(drop)
+    MembershipTerms::with_level(OWNER).insert(call, &scope, user)
 }
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {

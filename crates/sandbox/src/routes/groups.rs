@@ -5,7 +5,6 @@
 
 use super::conditions::SqlConditions;
 use super::group_rules::{self, MIN_PATH_LENGTH, join_errors};
-use super::members;
 use super::prelude::*;
 use super::{
     avatars, custom_attributes, deletion, group_moves, group_settings, instance, project_list,
@@ -249,7 +248,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     };
     let group = insert(call, new_group, MIN_PATH_LENGTH).map_err(join_errors)?;
     let scope = GroupOrProject::from(group.clone());
-    members::insert(call, &scope, user.id, &MembershipTerms::with_level(OWNER), None)?;
+    MembershipTerms::with_level(OWNER).insert(call, &scope, user.id)?;
     group_settings::inherit_settings(call, &group, parent.as_ref())?;
     group_settings::store_settings(call, &group, Accepts::Create).map_err(join_errors)?;
     Answer::created(&plain_json(call, &group)?)

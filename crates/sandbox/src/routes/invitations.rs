@@ -63,13 +63,13 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let mut results = Vec::new();
     for id in ids {
         if let Some(user) = User::by_id(call.db, id)? {
-            let result = members::set_terms(call, scope, &user, &terms);
+            let result = terms.grant(call, scope, &user);
             results.push((user.username, result));
         }
     }
     for email in emails {
         match User::by_email(call.db, &email)? {
-            Some(user) => results.push((email, members::set_terms(call, scope, &user, &terms))),
+            Some(user) => results.push((email, terms.grant(call, scope, &user))),
             None => invite_email(call, scope, &email, &terms)?,
         }
     }

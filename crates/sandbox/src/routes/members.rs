@@ -74,79 +74,9 @@ impl Member {
         Self::list_where(call, &condition, params![key, call.today()])
     }
 
-    /// The direct memberships; with `includes_inherited` also the inherited ones.
-    fn list_in(
-        call: &Call<'_>,
-        scope: &GroupOrProject,
-        includes_inherited: bool,
-    ) -> Result<Vec<Self>> {
-        if includes_inherited {
-            Self::list_effective(call, scope)
-        } else {
-            Self::list_unexpired(call, &format!("m.{} = ?1", scope.id_column()), &scope.id())
-        }
-    }
-
-    pub(super) fn find_direct(
-        call: &Call<'_>,
-        scope: &GroupOrProject,
-        user: i64,
-    ) -> Result<Option<Self>> {
-        let direct_members = Self::list_in(call, scope, false)?;
-        Ok(direct_members.into_iter().find(|member| member.user.id == user))
-    }
-
-    /// As [`Self::find_direct`]; 404 without such a member.
-    pub(super) fn require_direct(
-        call: &Call<'_>,
-        scope: &GroupOrProject,
-        user: i64,
-    ) -> Result<Self> {
-        Self::find_direct(call, scope, user)?.ok_or_else(ErrorResponse::no_record)
-    }
-
     /// True if the membership gives a role: it does not wait for approval.
     fn has_active_state(&self) -> bool {
         self.state == "active"
-    }
-
-    /// Every member, once, with the highest role. A membership that waits for approval is used only if
-    /// the member has no other one.
-    fn list_effective(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<Self>> {
-        let mut best_members: BTreeMap<i64, Self> = BTreeMap::new();
-        let mut collect = |members: Vec<Self>, share: Option<(i64, Option<i64>)>| {
-            let rank = |member: &Self| (member.has_active_state(), member.access_level);
-            for mut member in members {
-                if let Some((cap, role)) = share {
-                    member.cap_level(cap, role);
-                }
-                if best_members.get(&member.user.id).is_none_or(|other| rank(other) < rank(&member))
-                {
-                    best_members.insert(member.user.id, member);
-                }
-            }
-        };
-        collect(Self::list_in(call, scope, false)?, None);
-        let group_ids = scope.group_ids();
-        for group_id in &group_ids {
-            collect(Self::list_unexpired(call, "m.group_id = ?1", group_id)?, None);
-        }
-        for (invited_id, cap, role) in Self::invitations(call, scope, &group_ids)? {
-            let Some(group) = Namespace::by_id(call.db, invited_id)? else { continue };
-            // Members of an invited group are shown if it is public or the caller is a member too.
-            if group.visibility != "public" && call.level_in_group(&group)? == 0 {
-                continue;
-            }
-            for group_id in traversal_ids(&group.traversal) {
-                collect(
-                    Self::list_unexpired(call, "m.group_id = ?1", &group_id)?,
-                    Some((cap, role)),
-                );
-            }
-        }
-        let mut members: Vec<Self> = best_members.into_values().collect();
-        members.sort_unstable_by_key(|member| member.id);
-        Ok(members)
     }
 
     /// Limits a member of an invited group to the level `cap` of the invitation. The custom role is that of
@@ -159,23 +89,8 @@ impl Member {
         }
     }
 
-    /// The groups invited here and above, with the maximum levels and roles of the invitations.
-    fn invitations(
-        call: &Call<'_>,
-        scope: &GroupOrProject,
-        group_ids: &[i64],
-    ) -> Result<Vec<(i64, i64, Option<i64>)>> {
-        let sql = "SELECT invited_id, access_level, member_role_id FROM shares
-             WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
-               AND (expires_at IS NULL OR expires_at >= ?3)";
-        call.query_rows(
-            sql,
-            params![scope.project_id(), Value::from(group_ids).to_string(), call.today()],
-        )
-    }
-
     /// Changes the level, the expiry date and the custom role.
-    fn update_terms(&self, call: &Call<'_>, terms: &MembershipTerms) -> Result<()> {
+    pub(super) fn update_terms(&self, call: &Call<'_>, terms: &MembershipTerms) -> Result<()> {
         terms.check_role_level(self.role == terms.role_id())?;
         let sql = "UPDATE members SET access_level = ?2, expires_at = ?3, member_role_id = ?4 WHERE id = ?1";
         let row = params![self.id, terms.level, terms.expires_at, terms.role_id()];
@@ -201,31 +116,78 @@ impl Member {
     }
 }
 
-/// All users with a role here.
-pub(crate) fn list_users(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<User>> {
-    let members = Member::list_effective(call, scope)?;
-    Ok(members.into_iter().filter(Member::has_active_state).map(|member| member.user).collect())
+impl GroupOrProject {
+    /// The direct memberships; with `includes_inherited` also the inherited ones.
+    fn members(&self, call: &Call<'_>, includes_inherited: bool) -> Result<Vec<Member>> {
+        if includes_inherited {
+            return self.effective_members(call);
+        }
+        Member::list_unexpired(call, &format!("m.{} = ?1", self.id_column()), &self.id())
+    }
+
+    /// The direct membership of a user.
+    pub(super) fn member(&self, call: &Call<'_>, user: i64) -> Result<Option<Member>> {
+        Ok(self.members(call, false)?.into_iter().find(|member| member.user.id == user))
+    }
+
+    /// As [`Self::member`]; 404 without such a member.
+    pub(super) fn require_member(&self, call: &Call<'_>, user: i64) -> Result<Member> {
+        self.member(call, user)?.ok_or_else(ErrorResponse::no_record)
+    }
+
+    /// Every member, once, with the highest role. A membership that waits for approval is used only if
+    /// the member has no other one.
+    fn effective_members(&self, call: &Call<'_>) -> Result<Vec<Member>> {
+        let mut best_members: BTreeMap<i64, Member> = BTreeMap::new();
+        let mut collect = |members: Vec<Member>, share: Option<(i64, Option<i64>)>| {
+            let rank = |member: &Member| (member.has_active_state(), member.access_level);
+            for mut member in members {
+                if let Some((cap, role)) = share {
+                    member.cap_level(cap, role);
+                }
+                if best_members.get(&member.user.id).is_none_or(|other| rank(other) < rank(&member))
+                {
+                    best_members.insert(member.user.id, member);
+                }
+            }
+        };
+        collect(self.members(call, false)?, None);
+        let group_ids = self.group_ids();
+        for group_id in &group_ids {
+            collect(Member::list_unexpired(call, "m.group_id = ?1", group_id)?, None);
+        }
+        for (invited_id, cap, role) in self.invitations(call)? {
+            let Some(group) = Namespace::by_id(call.db, invited_id)? else { continue };
+            // Members of an invited group are shown if it is public or the caller is a member too.
+            if group.visibility != "public" && call.level_in_group(&group)? == 0 {
+                continue;
+            }
+            for group_id in traversal_ids(&group.traversal) {
+                collect(
+                    Member::list_unexpired(call, "m.group_id = ?1", &group_id)?,
+                    Some((cap, role)),
+                );
+            }
+        }
+        let mut members: Vec<Member> = best_members.into_values().collect();
+        members.sort_unstable_by_key(|member| member.id);
+        Ok(members)
+    }
+
+    /// The groups invited here and above, with the maximum levels and roles of the invitations.
+    fn invitations(&self, call: &Call<'_>) -> Result<Vec<(i64, i64, Option<i64>)>> {
+        let sql = "SELECT invited_id, access_level, member_role_id FROM shares
+             WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
+               AND (expires_at IS NULL OR expires_at >= ?3)";
+        let group_ids = Value::from(self.group_ids()).to_string();
+        call.query_rows(sql, params![self.project_id(), group_ids, call.today()])
+    }
 }
 
-/// Inserts a membership without checks. Returns false if it exists already. `creator` is `None` for bots
-/// and for the first owner of a group.
-pub(crate) fn insert(
-    call: &Call<'_>,
-    scope: &GroupOrProject,
-    user: i64,
-    terms: &MembershipTerms,
-    creator: Option<&User>,
-) -> Result<bool> {
-    let sql = format!(
-        "INSERT INTO members ({}, user_id, access_level, expires_at, member_role_id, created_at, created_by)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
-        scope.id_column()
-    );
-    let creator_id = creator.map(|added_by| added_by.id);
-    let MembershipTerms { level, expires_at, .. } = terms;
-    let row =
-        params![scope.id(), user, level, expires_at, terms.role_id(), call.time_text(), creator_id];
-    Ok(call.execute(&sql, row)? > 0)
+/// All users with a role here.
+pub(crate) fn list_users(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<User>> {
+    let members = scope.effective_members(call)?;
+    Ok(members.into_iter().filter(Member::has_active_state).map(|member| member.user).collect())
 }
 
 /// Lists members. `show_seat_info` adds a flag to each that uses a seat.
@@ -236,7 +198,7 @@ fn list(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     } else {
         None
     };
-    let mut members = Member::list_in(call, &scope, includes_inherited)?;
+    let mut members = scope.members(call, includes_inherited)?;
     let query = params.text("query")?.unwrap_or_default().to_lowercase();
     let user_ids = params.integers("user_ids")?;
     let skipped_ids = params.integers("skip_users")?.unwrap_or_default();
@@ -263,14 +225,19 @@ fn list(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
 fn show(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     let scope = GroupOrProject::from_call(call, [0, 0])?;
     let user = call.segment_id("user_id")?;
-    let mut members = Member::list_in(call, &scope, includes_inherited)?.into_iter();
+    let mut members = scope.members(call, includes_inherited)?.into_iter();
     let member =
         members.find(|member| member.user.id == user).ok_or_else(ErrorResponse::no_record)?;
     Answer::ok(&member.json(call)?)
 }
 
 /// Refuses a direct level below an inherited one; the error names the highest.
-fn check_inherited(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<()> {
+pub(super) fn check_inherited(
+    call: &Call<'_>,
+    scope: &GroupOrProject,
+    user: i64,
+    level: i64,
+) -> Result<()> {
     let group_ids = scope.parent_group_ids();
     let condition =
         "m.user_id = ?1 AND m.access_level > ?2 AND (m.expires_at IS NULL OR m.expires_at >= ?3)
@@ -342,17 +309,17 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     };
     if !references.contains(',') {
         let user = find(&references)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
-        refuse_if(Member::find_direct(call, scope, user.id)?.is_some(), || {
+        refuse_if(scope.member(call, user.id)?.is_some(), || {
             ErrorResponse::conflict("Member already exists")
         })?;
-        set_terms(call, scope, &user, &MembershipTerms::from_call_with_role(call, scope)?)?;
-        return Answer::created(&Member::require_direct(call, scope, user.id)?.json(call)?);
+        MembershipTerms::from_call_with_role(call, scope)?.grant(call, scope, &user)?;
+        return Answer::created(&scope.require_member(call, user.id)?.json(call)?);
     }
     let terms = MembershipTerms::from_call_with_role(call, scope)?;
     let mut results = Vec::new();
     for reference in references.split(',').map(str::trim) {
         if let Some(user) = find(reference)? {
-            let result = set_terms(call, scope, &user, &terms);
+            let result = terms.grant(call, scope, &user);
             results.push((user.username, result));
         }
     }
@@ -371,31 +338,10 @@ pub(super) fn answer_results(results: Vec<(String, Result<()>)>) -> Result<Answe
     }
 }
 
-/// Adds or changes a user's membership, with these terms.
-pub(super) fn set_terms(
-    call: &Call<'_>,
-    scope: &GroupOrProject,
-    user: &User,
-    terms: &MembershipTerms,
-) -> Result<()> {
-    refuse_if(user.bot, || {
-        ErrorResponse::field("user", "project bots cannot be added to other groups / projects")
-    })?;
-    check_inherited(call, scope, user.id, terms.level)?;
-    if let Some(member) = Member::find_direct(call, scope, user.id)? {
-        return member.update_terms(call, terms);
-    }
-    terms.check_role_level(false)?;
-    // An expired membership still has its row.
-    let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.id_column());
-    call.execute(&sql, [scope.id(), user.id])?;
-    insert(call, scope, user.id, terms, call.caller.as_ref()).map(drop)
-}
-
 fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     call.params.require(&["access_level"])?;
-    let member = Member::require_direct(call, scope, user)?;
+    let member = scope.require_member(call, user)?;
     let level = terms::requested_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, ErrorResponse::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner_error())?;
@@ -409,8 +355,11 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry)
     });
     check_inherited(call, scope, user, level)?;
-    member.update_terms(call, &MembershipTerms { level, expires_at, role })?;
-    Answer::ok(&Member::require_direct(call, scope, user)?.json(call)?)
+    member.update_terms(
+        call,
+        &MembershipTerms { expires_at, role, ..MembershipTerms::with_level(level) },
+    )?;
+    Answer::ok(&scope.require_member(call, user)?.json(call)?)
 }
 
 /// True if removing this member leaves a group without an owner, or a personal project without its
@@ -419,7 +368,8 @@ fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Re
     match scope {
         GroupOrProject::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
         GroupOrProject::Group(_) => {
-            let other_owners = Member::list_in(call, scope, false)?
+            let other_owners = scope
+                .members(call, false)?
                 .into_iter()
                 .filter(|other| other.user.id != member.user.id && other.is_acting_owner());
             Ok(member.access_level == OWNER && other_owners.count() == 0)
@@ -438,7 +388,7 @@ fn remove_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         call.check_writable(project)?;
     }
     // A missing member is reported before missing rights.
-    let member = Member::require_direct(call, scope, user)?;
+    let member = scope.require_member(call, user)?;
     let is_leaving = caller.id == user;
     let may_remove =
         level >= member.access_level && (is_leaving || level >= scope.level_to_manage_members());
@@ -463,19 +413,4 @@ pub(crate) fn remove_descendant_memberships(
     let (range_start, range_end) = group.traversal_range();
     let sql = format!("DELETE FROM members AS m WHERE {IN_HIERARCHY_SQL} AND m.user_id = ?3");
     call.execute(&sql, params![range_start, range_end, user]).map(drop)
-}
-
-/// Adds a member of a seed; an existing one stays unchanged.
-pub(crate) fn add_seed_member(
-    call: &Call<'_>,
-    scope: &GroupOrProject,
-    user: &User,
-    params: &Params,
-) -> Result<()> {
-    let level = params.integer("access_level")?.unwrap_or(0);
-    let terms = MembershipTerms {
-        expires_at: params.date_text("expires_at")?,
-        ..MembershipTerms::with_level(level)
-    };
-    insert(call, scope, user.id, &terms, call.caller.as_ref()).map(drop)
 }

@@ -346,7 +346,7 @@ fn set_override(call: &Call<'_>, is_overridden: bool) -> Result<Answer> {
         call.execute(sql, params![group.id, user, is_overridden])? == 0,
         ErrorResponse::no_record,
     )?;
-    let mut body = Member::require_direct(call, &GroupOrProject::from(group), user)?.json(call)?;
+    let mut body = GroupOrProject::from(group).require_member(call, user)?.json(call)?;
     body["override"] = is_overridden.into();
     if call.method == Method::POST { Answer::created(&body) } else { Answer::ok(&body) }
 }

@@ -57,7 +57,7 @@ pub(crate) mod rows;
 pub(super) mod runners;
 pub(crate) mod shares;
 pub(crate) mod system;
-mod terms;
+pub(crate) mod terms;
 pub(crate) mod tokens;
 mod user_rules;
 pub(crate) mod users;

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::approvals::APPROVALS_BEFORE_MERGE;
 use super::default_branches::{self, DEFAULT_BRANCH};
 use super::group_runners::{self, PROJECT_RUNNERS_ENABLED as RUNNERS};
-use super::members;
 use super::prelude::*;
 use super::project_contents::{self, InitialContents};
 use super::project_rules::{self, RequestedName};
@@ -256,13 +255,7 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
     }
     let scope = GroupOrProject::from(project);
     if let Some(owner) = new_project.namespace.owner_id {
-        members::insert(
-            call,
-            &scope,
-            owner,
-            &MembershipTerms::with_level(OWNER),
-            call.caller.as_ref(),
-        )?;
+        MembershipTerms::granted_by_caller(call, OWNER).insert(call, &scope, owner)?;
     }
     push_rules::copy_group_rule(call, id, new_project.namespace)?;
     integrations::inherit_integrations(call, id, new_project.namespace)?;

@@ -1,6 +1,7 @@
 //! The terms of a membership: a level, the day of its end, and a custom role.
 
 use super::member_roles::{self, MemberRole};
+use super::members;
 use super::prelude::*;
 use crate::access::SECURITY_MANAGER;
 
@@ -11,25 +12,62 @@ pub(super) const ROLES_SINCE: Release = Release::new(15, 9);
 #[derive(Default)]
 pub(crate) struct MembershipTerms {
     pub(super) level: i64,
-    pub(super) expires_at: Option<String>,
+    pub(crate) expires_at: Option<String>,
     pub(super) role: Option<MemberRole>,
+    /// The user who grants them; `None` for bots and for the first owner of a group.
+    pub(super) granted_by: Option<i64>,
 }
 
 impl MembershipTerms {
-    pub(super) fn with_level(level: i64) -> Self {
+    pub(crate) fn with_level(level: i64) -> Self {
         Self { level, ..Self::default() }
+    }
+
+    pub(crate) fn granted_by_caller(call: &Call<'_>, level: i64) -> Self {
+        let granted_by = call.caller.as_ref().map(|caller| caller.id);
+        Self { granted_by, ..Self::with_level(level) }
     }
 
     /// The level and the expiry in a call, if the caller may grant them.
     pub(super) fn from_call(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
         let level = requested_level(call, scope)?;
-        Ok(Self { expires_at: requested_expiry(call)?.flatten(), ..Self::with_level(level) })
+        let expires_at = requested_expiry(call)?.flatten();
+        Ok(Self { expires_at, ..Self::granted_by_caller(call, level) })
     }
 
     /// As [`Self::from_call`], with the custom role.
     pub(super) fn from_call_with_role(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
         let terms = Self::from_call(call, scope)?;
         Ok(Self { role: member_roles::read_new_role(call, ROLES_SINCE)?, ..terms })
+    }
+
+    /// Inserts a membership without checks, unless it exists already.
+    pub(crate) fn insert(&self, call: &Call<'_>, scope: &GroupOrProject, user: i64) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO members ({}, user_id, access_level, expires_at, member_role_id, created_at, created_by)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+            scope.id_column()
+        );
+        let (role, now) = (self.role_id(), call.time_text());
+        let Self { level, expires_at, granted_by, .. } = self;
+        let row = params![scope.id(), user, level, expires_at, role, now, granted_by];
+        call.execute(&sql, row).map(drop)
+    }
+
+    /// Adds a member, or changes the membership of an existing one.
+    pub(super) fn grant(&self, call: &Call<'_>, scope: &GroupOrProject, user: &User) -> Result<()> {
+        refuse_if(user.bot, || {
+            ErrorResponse::field("user", "project bots cannot be added to other groups / projects")
+        })?;
+        members::check_inherited(call, scope, user.id, self.level)?;
+        if let Some(member) = scope.member(call, user.id)? {
+            return member.update_terms(call, self);
+        }
+        self.check_role_level(false)?;
+        // An expired membership still has its row.
+        let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.id_column());
+        call.execute(&sql, [scope.id(), user.id])?;
+        self.insert(call, scope, user.id)
     }
 
     pub(super) fn role_id(&self) -> Option<i64> {
