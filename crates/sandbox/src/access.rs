@@ -64,26 +64,8 @@ pub(crate) fn token_digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// Stores a token of `user`.
-pub(crate) fn add_token(
-    db: &Connection,
-    user: i64,
-    token: &str,
-    name: &str,
-    scopes: &str,
-    expires_at: Option<&str>,
-    now: &str,
-) -> rusqlite::Result<i64> {
-    let digest = token_digest(token);
-    db.prepare_cached(
-        "INSERT INTO tokens (user_id, prefix, digest, name, scopes, expires_at, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?
-    .insert(params![user, &digest[..8], &digest[..], name, scopes, expires_at, now])
-}
-
 /// A stored token that a call presented.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PresentedToken {
     pub(crate) id: i64,
     pub(crate) user_id: i64,
@@ -92,9 +74,21 @@ pub(crate) struct PresentedToken {
     pub(crate) expires_at: Option<String>,
     pub(crate) created_at: String,
     pub(crate) revoked: bool,
+    /// The first bytes of the digest, by which it is found.
+    pub(crate) prefix: Vec<u8>,
+    pub(crate) digest: Vec<u8>,
 }
 
-stored!(PresentedToken: tokens t, id, user_id, name, scopes, expires_at, created_at, revoked);
+stored!(PresentedToken: tokens t,
+    id, user_id, name, scopes, expires_at, created_at, revoked, prefix, digest);
+
+impl PresentedToken {
+    /// A token with this text, which is not stored yet.
+    pub(crate) fn new(token_text: &str) -> Self {
+        let digest = token_digest(token_text).to_vec();
+        Self { prefix: digest[..8].to_vec(), digest, ..Self::default() }
+    }
+}
 
 /// The caller of a request: `None` without a token. A bad token is 401, a blocked user 403.
 pub(crate) fn authenticate(
@@ -170,18 +164,9 @@ fn token_in_headers(headers: &HeaderMap) -> Result<Option<String>> {
 
 fn find_token(db: &Connection, token_text: &str) -> rusqlite::Result<Option<PresentedToken>> {
     let wanted_digest = token_digest(token_text);
-    let sql = format!("SELECT {}, digest FROM tokens t WHERE prefix = ?1", PresentedToken::COLUMNS);
-    let mut statement = db.prepare_cached(&sql)?;
-    let mut rows = statement.query([&wanted_digest[..8]])?;
-    let mut matching_token = None;
-    while let Some(row) = rows.next()? {
-        let stored_digest: Vec<u8> = row.get("digest")?;
-        // Compare in constant time.
-        if bool::from(stored_digest.ct_eq(&wanted_digest)) {
-            matching_token = Some(PresentedToken::from_row(row)?);
-        }
-    }
-    Ok(matching_token)
+    let tokens = PresentedToken::list(db, "WHERE t.prefix = ?1", [&wanted_digest[..8]])?;
+    // Compare in constant time.
+    Ok(tokens.into_iter().find(|token| token.digest.ct_eq(&wanted_digest).into()))
 }
 
 /// The groups in which a user has a level, directly or because another group is invited. The level also

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value};
 use undrift_release::Release;
 
+use super::access::PresentedToken;
 use super::answer::{ErrorResponse, Result};
 use super::attributes::{AttributeTier, WriteRoute};
 use super::call::{Call, ParsedRequest};
@@ -100,7 +101,9 @@ fn store_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
         [&access::token_digest(token)[..]],
     )? > 0;
     if !is_stored {
-        access::add_token(db, user, token, "sandbox", "api", None, now)?;
+        let [name, scopes, created_at] = ["sandbox", "api", now].map(str::to_owned);
+        let new_token = PresentedToken::new(token);
+        PresentedToken { user_id: user, name, scopes, created_at, ..new_token }.upsert(db)?;
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(super) use super::super::store::stored::{Stored as _, stored};
 pub(super) use super::super::store::user::User;
 pub(super) use super::super::stored_settings::{GROUP_SETTINGS, USER_SETTINGS};
 pub(super) use super::super::urls::UrlTargets;
-pub(super) use super::super::{access, clock, page, params, re2, settings, urls};
+pub(super) use super::super::{clock, page, params, re2, settings, urls};
 pub(super) use super::fields::{FieldType, ReferencedType, RowField};
 pub(super) use super::rows::{Collection, CollectionCall, Verb};
 pub(super) use super::terms::{self, MembershipTerms};

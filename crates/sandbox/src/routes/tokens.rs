@@ -63,18 +63,16 @@ pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
     refuse_if(scopes.is_empty(), || ErrorResponse::invalid_record("Scopes can't be blank"))?;
     let expires_at = call.params.date_text("expires_at")?;
     let secret = format!("sandbox-{}", call.random_hex());
-    let (scope_list, expiry_day) = (scopes.join(","), expires_at.as_deref());
-    let id = access::add_token(
-        call.db,
-        user,
-        &secret,
-        &name,
-        &scope_list,
-        expiry_day,
-        call.time_text(),
-    )?;
-    let mut body =
-        json(call, &PresentedToken::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?);
+    let mut token = PresentedToken {
+        user_id: user,
+        name,
+        scopes: scopes.join(","),
+        expires_at,
+        created_at: call.time_text().to_owned(),
+        ..PresentedToken::new(&secret)
+    };
+    token.id = token.upsert(call.db)?;
+    let mut body = json(call, &token);
     body["token"] = secret.into();
     Ok(body)
 }
