@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::access::OWNER;
 use super::answer::{ErrorResponse, FieldErrors, Result, refuse_if};
 use super::attribute_value::{
     check_claims, is_null, normalize_topics, parse_value, value_for_null,
@@ -16,26 +17,10 @@ use super::attributes::{
     PACKAGES_LEVEL, PUBLIC_LEVELS, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE, ValueKind,
     WriteRoute,
 };
+use super::call::Call;
 use super::cleanup_policy;
 use super::params::{Need, Params, read_flag};
-use super::profile::Profile;
 use undrift_release::Release;
-
-/// The caller's rights to set attributes, with the data that the checks need.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rights<'a> {
-    pub(crate) edition: Edition,
-    pub(crate) is_administrator: bool,
-    /// True if the caller owns the project.
-    pub(crate) is_owner: bool,
-    /// True if the project is a fork.
-    pub(crate) is_fork: bool,
-    /// The project's visibility after the call.
-    pub(crate) visibility: &'a str,
-    /// The profile of the service, which may ignore attributes or refuse values.
-    pub(crate) profile: &'a Profile,
-    pub(crate) time: Timestamp,
-}
 
 /// The attributes of a project created at this time.
 pub(crate) fn new_project_attributes(time: Timestamp) -> Map<String, Value> {
@@ -65,60 +50,62 @@ const fn has_stored_value(attribute: &Attribute) -> bool {
     )
 }
 
-/// Stores the attributes of a call in `stored_values`. As in the real service, attributes above the tier, or
-/// only for administrators, are ignored without an error.
-pub(crate) fn apply(
-    route: WriteRoute,
-    params: &Params,
-    rights: Rights<'_>,
-    stored_values: &mut Map<String, Value>,
-) -> Result<()> {
-    let (former_values, edit) = (stored_values.clone(), ProjectEdit { route, params, rights });
-    let mut accepted_attributes: Vec<_> = attributes::existing_project_attributes(rights.edition)
-        .filter(|attribute| edit.accepts(attribute))
-        .collect();
-    // Deprecated booleans come first, so that an access level in the same call overrides them. New names
-    // come before old ones.
-    accepted_attributes.sort_by_key(|attribute| match attribute.kind {
-        ValueKind::TwinOf(_) => 0,
-        ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => 2,
-        _ => 1,
-    });
-    for attribute in accepted_attributes {
-        let name = match attribute.kind {
-            ValueKind::Topics if !params.has(attribute.name) => "tag_list",
-            _ => attribute.name,
-        };
-        if let Some(value) = params.get(name)
-            && let Some((name, new_value)) =
-                edit.compute_new_value(attribute, (name, value), stored_values)?
-        {
-            stored_values.insert(name.to_owned(), new_value);
-        }
-    }
-    edit.check_owner_attributes(&former_values, stored_values)?;
-    check_feature_levels(stored_values)?;
-    edit.sync_renamed_attributes(&former_values, stored_values)
-}
-
-/// The attributes in one call.
+/// The attributes of a project in one call.
 #[derive(Clone, Copy)]
-struct ProjectEdit<'a> {
-    route: WriteRoute,
-    params: &'a Params,
-    rights: Rights<'a>,
+pub(crate) struct ProjectEdit<'a> {
+    pub(crate) call: &'a Call<'a>,
+    pub(crate) route: WriteRoute,
+    pub(crate) params: &'a Params,
+    /// The caller's level in the project, or in the namespace of a new one.
+    pub(crate) level: i64,
+    pub(crate) is_fork: bool,
+    /// The project's visibility after the call.
+    pub(crate) visibility: &'a str,
 }
 
 impl ProjectEdit<'_> {
+    /// Stores the attributes in `stored_values`. As in the real service, attributes above the tier, or only
+    /// for administrators, are ignored without an error.
+    pub(crate) fn apply(&self, stored_values: &mut Map<String, Value>) -> Result<()> {
+        let (params, former_values) = (self.params, stored_values.clone());
+        let mut accepted_attributes: Vec<_> =
+            attributes::existing_project_attributes(self.call.edition())
+                .filter(|attribute| self.accepts(attribute))
+                .collect();
+        // Deprecated booleans come first, so that an access level in the same call overrides them. New names
+        // come before old ones.
+        accepted_attributes.sort_by_key(|attribute| match attribute.kind {
+            ValueKind::TwinOf(_) => 0,
+            ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => 2,
+            _ => 1,
+        });
+        for attribute in accepted_attributes {
+            let name = match attribute.kind {
+                ValueKind::Topics if !params.has(attribute.name) => "tag_list",
+                _ => attribute.name,
+            };
+            if let Some(value) = params.get(name)
+                && let Some((name, new_value)) =
+                    self.compute_new_value(attribute, (name, value), stored_values)?
+            {
+                stored_values.insert(name.to_owned(), new_value);
+            }
+        }
+        self.check_owner_attributes(&former_values, stored_values)?;
+        check_feature_levels(stored_values)?;
+        self.sync_renamed_attributes(&former_values, stored_values)
+    }
+
     fn accepts(&self, attribute: &Attribute) -> bool {
-        let Self { route, rights, .. } = *self;
+        let Self { call, route, .. } = *self;
+        let profile = &call.service.profile;
         let is_allowed_unlisted = route == WriteRoute::Create && attribute.is_unlisted_on_create();
         (attribute.is_accepted_on(route)
-            || (is_allowed_unlisted && !rights.profile.create_as_the_reference))
-            && (route == WriteRoute::Edit || !attribute.is_edit_only_at(rights.edition.release))
-            && (rights.is_administrator || !attribute.administrators_only)
-            && (rights.is_owner || !attribute.owners_only)
-            && rights.profile.drop_attribute.as_deref() != Some(attribute.name)
+            || (is_allowed_unlisted && !profile.create_as_the_reference))
+            && (route == WriteRoute::Edit || !attribute.is_edit_only_at(call.release()))
+            && (call.is_administrator() || !attribute.administrators_only)
+            && (self.level >= OWNER || !attribute.owners_only)
+            && profile.drop_attribute.as_deref() != Some(attribute.name)
     }
 
     /// The name of the attribute to store and its new value, for a name and value in the call; `None` if
@@ -155,7 +142,7 @@ impl ProjectEdit<'_> {
                 let stored_policy = stored_values.get(attribute.name).cloned();
                 let mut policy = stored_policy.unwrap_or_else(|| attribute.preset.clone());
                 cleanup_policy::set_policy(name, value, &mut policy)?;
-                Some(cleanup_policy::with_next_run(policy, self.rights.time))
+                Some(cleanup_policy::with_next_run(policy, self.call.time))
             }
             _ => {
                 self.check_attribute(attribute, value)?;
@@ -177,10 +164,10 @@ impl ProjectEdit<'_> {
 
     /// The rules for single attributes that do not follow from their type.
     fn check_attribute(&self, attribute: &Attribute, value: &Value) -> Result<()> {
-        let (is_edit, rights) = (self.route == WriteRoute::Edit, self.rights);
+        let is_edit = self.route == WriteRoute::Edit;
         match attribute.name {
             "mr_default_target_self"
-                if !rights.is_fork && read_flag(attribute.name, value)? != Some(false) =>
+                if !self.is_fork && read_flag(attribute.name, value)? != Some(false) =>
             {
                 let text = "This setting is allowed for forked projects only";
                 Err(ErrorResponse::field(attribute.name_in_errors(), text))
@@ -200,7 +187,7 @@ impl ProjectEdit<'_> {
                 Err(ErrorResponse::field(field, "is invalid"))
             }
             "requirements_access_level"
-                if value == "public" && rights.profile.requirements_never_public =>
+                if value == "public" && self.call.service.profile.requirements_never_public =>
             {
                 Err(ErrorResponse::no_valid_value(attribute.name))
             }
@@ -214,15 +201,14 @@ impl ProjectEdit<'_> {
         former_values: &Map<String, Value>,
         stored_values: &Map<String, Value>,
     ) -> Result<()> {
-        let Self { params, rights, .. } = *self;
-        if rights.is_owner {
+        if self.level >= OWNER {
             return Ok(());
         }
-        let mut existing_attributes = attributes::existing_project_attributes(rights.edition);
+        let mut existing_attributes = attributes::existing_project_attributes(self.call.edition());
         let has_pipeline_retention =
             existing_attributes.any(|attribute| attribute.name == DELETE_PIPELINES_AFTER);
         refuse_if(
-            has_pipeline_retention && params.has(DELETE_PIPELINES_AFTER),
+            has_pipeline_retention && self.params.has(DELETE_PIPELINES_AFTER),
             ErrorResponse::forbidden,
         )?;
         let [was_owner_role, is_owner_role] = [former_values, stored_values]
@@ -238,8 +224,8 @@ impl ProjectEdit<'_> {
         former_values: &Map<String, Value>,
         stored_values: &mut Map<String, Value>,
     ) -> Result<()> {
-        let Self { route, params, rights } = *self;
-        if route == WriteRoute::Edit && rights.edition.release >= ROLE_ONLY_SINCE {
+        let Self { call, route, params, .. } = *self;
+        if route == WriteRoute::Edit && call.release() >= ROLE_ONLY_SINCE {
             let is_developer =
                 stored_values.get(VARIABLES_OVERRIDE_ROLE) == Some(&"developer".into());
             let role = match params
@@ -259,12 +245,12 @@ impl ProjectEdit<'_> {
             && former_values.get(PACKAGES_ENABLED) != stored_values.get(PACKAGES_ENABLED);
         if is_packages_change
             && !params.has(PACKAGES_LEVEL)
-            && attributes::existing_project_attributes(rights.edition)
+            && attributes::existing_project_attributes(call.edition())
                 .any(|attribute| attribute.name == PACKAGES_LEVEL)
         {
             let is_enabled = stored_values.get(PACKAGES_ENABLED) == Some(&true.into());
             let level =
-                if is_enabled { default_packages_level(rights.visibility) } else { "disabled" };
+                if is_enabled { default_packages_level(self.visibility) } else { "disabled" };
             stored_values.insert(PACKAGES_LEVEL.to_owned(), level.into());
         }
         Ok(())
@@ -336,60 +322,65 @@ fn not_null_violation(relation: &str, column: &str) -> ErrorResponse {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use serde_json::json;
 
     use super::*;
     use crate::AttributeTier;
-    use crate::access::OWNER;
+    use crate::Profile;
+    use crate::access::MAINTAINER;
     use crate::attributes::{AnswerKey, Audience};
-    use crate::call::{Call, ParsedRequest};
+    use crate::call::ParsedRequest;
     use crate::project_view::ProjectView;
     use crate::routes::view::Extras;
     use crate::store::{Store, project::Project, user::User};
     use crate::{DataLocation, ServiceOptions, ServiceState};
     use undrift_release::REFERENCE;
 
-    fn administrator_rights() -> Rights<'static> {
-        static FAITHFUL: LazyLock<Profile> = LazyLock::new(Profile::default);
-        Rights {
-            edition: Edition { tier: AttributeTier::Ultimate, release: REFERENCE },
-            is_administrator: true,
-            is_owner: true,
-            visibility: "private",
-            is_fork: true,
-            profile: &FAITHFUL,
-            time: Timestamp::UNIX_EPOCH,
-        }
+    /// The rights of a caller in a private fork.
+    #[derive(Clone, Copy)]
+    struct Rights {
+        edition: Edition,
+        is_administrator: bool,
+        is_owner: bool,
+    }
+
+    fn administrator_rights() -> Rights {
+        let edition = Edition { tier: AttributeTier::Ultimate, release: REFERENCE };
+        Rights { edition, is_administrator: true, is_owner: true }
     }
 
     /// As [`administrator_rights`], for release 18.9.
-    fn later_release_rights() -> Rights<'static> {
+    fn later_release_rights() -> Rights {
         let edition = Edition { tier: AttributeTier::Ultimate, release: Release::new(18, 9) };
         Rights { edition, ..administrator_rights() }
     }
 
-    fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>> {
+    fn edited(body: &Value, rights: Rights) -> Result<Map<String, Value>> {
         let mut params = Params::default();
         params.add_json(body.to_string().as_bytes())?;
-        let mut stored = new_project_attributes(rights.time);
-        apply(WriteRoute::Edit, &params, rights, &mut stored)?;
         let store = Store::open(&DataLocation::Memory, false).expect("memory");
         let Edition { tier, release } = rights.edition;
         let profile = Profile { release, ..Profile::default() };
         let service =
             ServiceState::new(store, tier, ServiceOptions { profile, ..ServiceOptions::default() });
+        let visibility = "private";
         let project = &Project {
-            visibility: rights.visibility.to_owned(),
-            forked_from_id: rights.is_fork.then_some(1),
+            visibility: visibility.to_owned(),
+            forked_from_id: Some(1),
             ..Project::default()
         };
         service.store.read(|db| {
-            let root = User { admin: true, ..User::default() };
-            let call =
-                &Call::new(&service, db, (Some(root), None), rights.time, ParsedRequest::default());
-            let (stored, extras) = (&stored, Extras::default());
+            let time = Timestamp::UNIX_EPOCH;
+            let [call, root_call] = [rights.is_administrator, true].map(|admin| {
+                let caller = (Some(User { admin, ..User::default() }), None);
+                Call::new(&service, db, caller, time, ParsedRequest::default())
+            });
+            let level = if rights.is_owner { OWNER } else { MAINTAINER };
+            let (route, params, is_fork) = (WriteRoute::Edit, &params, true);
+            let mut stored = new_project_attributes(time);
+            ProjectEdit { call: &call, route, params, level, is_fork, visibility }
+                .apply(&mut stored)?;
+            let (call, stored, extras) = (&root_call, &stored, Extras::default());
             let view = ProjectView { call, project, attributes: stored, level: OWNER, extras };
             let members = view.simple_attributes().chain(view.full_form_attributes());
             Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())

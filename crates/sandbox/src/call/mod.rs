@@ -13,7 +13,8 @@ use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension as _, Params as Bound, Row, ToSql, params};
 use serde_json::Value;
 
-use crate::access::{Memberships, OWNER, PresentedToken};
+use crate::ServiceState;
+use crate::access::{Memberships, PresentedToken};
 use crate::answer::{Answer, ErrorResponse, Result, refuse_if};
 use crate::attributes::{AttributeTier, Edition};
 use crate::clock;
@@ -21,7 +22,6 @@ use crate::closed::ArchiveRule;
 use crate::params::Params;
 use crate::store::stored::{Stored, query_rows};
 use crate::store::user::User;
-use crate::{ServiceState, settings::Rights};
 use undrift_release::Release;
 
 /// The setting of an archived group.
@@ -261,23 +261,5 @@ impl Call<'_> {
 
     pub(crate) fn is_administrator(&self) -> bool {
         self.caller.as_ref().is_some_and(|user| user.admin)
-    }
-
-    /// The rights with which attributes are set.
-    pub(crate) fn rights<'a>(
-        &'a self,
-        level: i64,
-        is_fork: bool,
-        visibility: &'a str,
-    ) -> Rights<'a> {
-        Rights {
-            edition: self.edition(),
-            is_administrator: self.is_administrator(),
-            is_owner: level >= OWNER,
-            is_fork,
-            visibility,
-            profile: &self.service.profile,
-            time: self.time,
-        }
     }
 }

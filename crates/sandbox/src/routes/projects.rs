@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::super::settings::ProjectEdit;
 use super::approvals::APPROVALS_BEFORE_MERGE;
 use super::default_branches::{self, DEFAULT_BRANCH};
 use super::group_runners::{self, PROJECT_RUNNERS_ENABLED as RUNNERS};
@@ -141,8 +142,9 @@ pub(crate) fn create_project(
     let visibility = project_rules::lower_visibility(&visibility, namespace);
     let contents = InitialContents::from_call(call, accepts, params)?;
     let mut attributes = settings::new_project_attributes(call.time);
-    let rights = call.rights(call.level_in_group(namespace)?, false, visibility);
-    apply_params(call, accepts, params, rights, namespace, &mut attributes)?;
+    let level = call.level_in_group(namespace)?;
+    let edit = ProjectEdit { call, route: accepts, params, level, is_fork: false, visibility };
+    apply_edit(edit, namespace, &mut attributes)?;
     let branch = attributes
         .get(DEFAULT_BRANCH)
         .filter(|name| contents.has_readme && !name.is_null())
@@ -180,17 +182,15 @@ pub(crate) fn create_project(
 
 /// Applies parameters to the attributes of a new or stored project, with the rules that connect them
 /// to each other and to the group.
-fn apply_params(
-    call: &Call<'_>,
-    accepts: Accepts,
-    params: &Params,
-    rights: settings::Rights<'_>,
+fn apply_edit(
+    edit: ProjectEdit<'_>,
     namespace: &Namespace,
     attributes: &mut Map<String, Value>,
 ) -> Result<()> {
-    let is_new = accepts != Accepts::Edit;
+    let ProjectEdit { call, route, params, .. } = edit;
+    let is_new = route != Accepts::Edit;
     let former_runners = attributes.get(RUNNERS).cloned();
-    settings::apply(accepts, params, rights, attributes)?;
+    edit.apply(attributes)?;
     unify_topics(call, attributes)?;
     if params.has("import_url") {
         let url = params.text("import_url")?.filter(|url| is_new || !url.is_empty());
@@ -322,8 +322,9 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let former_attributes = project.attributes(call.db)?;
     let mut attributes = former_attributes.clone();
     let is_fork = project.forked_from_id.is_some();
-    let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
-    apply_params(call, Accepts::Edit, params, rights, &project.namespace, &mut attributes)?;
+    let (level, route) = (call.level_in(project)?, Accepts::Edit);
+    let edit = ProjectEdit { call, route, params, level, is_fork, visibility: &visibility };
+    apply_edit(edit, &project.namespace, &mut attributes)?;
     let branches = [&former_attributes, &attributes]
         .map(|values| values.get(DEFAULT_BRANCH).and_then(Value::as_str));
     if let [Some(former_branch), Some(requested_branch)] = branches {
