@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use undrift_release::Release;
 
-use super::profile::OBSERVED_RELEASE;
 use super::seed::seed_word;
 
 /// The licence of a service. A higher tier includes the lower ones.
@@ -57,6 +56,20 @@ impl AttributeTier {
 pub(crate) struct Edition {
     pub(crate) tier: AttributeTier,
     pub(crate) release: Release,
+}
+
+impl Edition {
+    /// The attributes that a service has, of those in one list of the table.
+    pub(crate) fn existing(
+        self,
+        attributes: &'static [Attribute],
+    ) -> impl Iterator<Item = &'static Attribute> {
+        attributes.iter().filter(move |attribute| attribute.exists_in(self))
+    }
+
+    pub(crate) fn project_attributes(self) -> impl Iterator<Item = &'static Attribute> {
+        self.existing(&ATTRIBUTE_TABLE.projects)
+    }
 }
 
 /// The three routes that accept attributes.
@@ -201,7 +214,7 @@ pub(crate) struct Attribute {
     /// `C`, `U` and `E` for the three routes that accept it; `c` if a create accepts it although
     /// the reference does not list it.
     #[serde(default = "all_routes")]
-    routes: &'static str,
+    pub(crate) routes: &'static str,
     pub(crate) kind: ValueKind,
     #[serde(default)]
     pub(crate) answer_key: AnswerKey,
@@ -214,7 +227,7 @@ pub(crate) struct Attribute {
     pub(crate) on_null: OnNull,
     /// From [`OBSERVED_RELEASE`] on, a create ignores it.
     #[serde(default)]
-    not_on_create: bool,
+    pub(crate) not_on_create: bool,
     #[serde(borrow, default)]
     refused_as: Option<&'static str>,
     /// The value in a new project.
@@ -264,16 +277,6 @@ impl Attribute {
             WriteRoute::CreateForUser => 'U',
             WriteRoute::Edit => 'E',
         })
-    }
-
-    /// True if a create accepts it although the reference does not list it.
-    pub(crate) fn is_unlisted_on_create(&self) -> bool {
-        self.routes.contains('c')
-    }
-
-    /// True if creates ignore it in this release, although they accepted it in earlier ones.
-    pub(crate) fn is_edit_only_at(&self, release: Release) -> bool {
-        self.not_on_create && release >= OBSERVED_RELEASE
     }
 
     /// True if a service has this attribute.
@@ -339,18 +342,6 @@ pub(super) const VARIABLES_OVERRIDE_ROLE: &str = "ci_pipeline_variables_minimum_
 pub(super) const RESTRICT_VARIABLES: &str = "restrict_user_defined_variables";
 pub(super) const DELETE_PIPELINES_AFTER: &str = "ci_delete_pipelines_in_seconds";
 
-/// The attributes of every release and licence.
-pub(crate) fn project_attributes() -> impl Iterator<Item = &'static Attribute> {
-    ATTRIBUTE_TABLE.projects.iter()
-}
-
-/// The attributes that a service has.
-pub(crate) fn existing_project_attributes(
-    edition: Edition,
-) -> impl Iterator<Item = &'static Attribute> {
-    project_attributes().filter(move |attribute| attribute.exists_in(edition))
-}
-
 #[cfg(test)]
 mod tests {
     use undrift_release::REFERENCE;
@@ -360,7 +351,7 @@ mod tests {
     #[test]
     fn the_table_has_every_attribute_of_the_reference_once() {
         let rows: Vec<_> =
-            project_attributes().filter(|row| !row.since.is_after_reference()).collect();
+            ATTRIBUTE_TABLE.projects.iter().filter(|row| !row.since.is_after_reference()).collect();
         let mut names: Vec<_> = rows.iter().map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();
@@ -379,7 +370,8 @@ mod tests {
     fn attributes_exist_from_their_release_on() {
         let existing = |release| {
             let edition = Edition { tier: AttributeTier::Ultimate, release };
-            existing_project_attributes(edition)
+            edition
+                .project_attributes()
                 .map(|row| row.name)
                 .collect::<std::collections::BTreeSet<_>>()
         };
@@ -387,15 +379,17 @@ mod tests {
         let (earlier, later) = (existing(Release::new(16, 2)), existing(Release::new(18, 9)));
         assert!(earlier.contains("group_runners_enabled") && !earlier.contains("emails_enabled"));
         assert!(!earlier.contains("operations_access_level"));
-        assert_eq!(later.len(), project_attributes().count() - 1);
+        assert_eq!(later.len(), ATTRIBUTE_TABLE.projects.len() - 1);
     }
 
     #[test]
     fn a_twin_names_an_access_level() {
-        for row in project_attributes() {
+        for row in &ATTRIBUTE_TABLE.projects {
             if let ValueKind::TwinOf(target) = row.kind {
                 assert!(
-                    project_attributes()
+                    ATTRIBUTE_TABLE
+                        .projects
+                        .iter()
                         .any(|other| other.name == target
                             && matches!(other.kind, ValueKind::OneOf(_))),
                     "{} follows {target}",

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{GUEST, MAINTAINER, REPORTER};
 use super::attributes::{
-    self, AnswerKey, Attribute, Audience, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE, ValueKind,
+    AnswerKey, Attribute, Audience, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE, ValueKind,
 };
 use super::call::Call;
 use super::routes::view::Extras;
@@ -52,7 +52,9 @@ impl<'a> ProjectView<'a> {
         let view = *self;
         let release = self.call.release();
         let hides_unlisted = self.call.service.profile.unlisted_attributes_hidden;
-        attributes::existing_project_attributes(self.call.edition())
+        self.call
+            .edition()
+            .project_attributes()
             .filter(move |attribute| (attribute.answer_key == AnswerKey::Simple) == is_simple)
             .filter(move |attribute| {
                 let is_unguarded = release < attribute.guarded_since;

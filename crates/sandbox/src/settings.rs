@@ -13,20 +13,20 @@ use super::attribute_value::{
     check_claims, is_null, normalize_topics, parse_value, value_for_null,
 };
 use super::attributes::{
-    self, ATTRIBUTE_TABLE, Attribute, DELETE_PIPELINES_AFTER, Edition, OnNull, PACKAGES_ENABLED,
+    ATTRIBUTE_TABLE, Attribute, DELETE_PIPELINES_AFTER, Edition, OnNull, PACKAGES_ENABLED,
     PACKAGES_LEVEL, PUBLIC_LEVELS, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE, ValueKind,
     WriteRoute,
 };
 use super::call::Call;
 use super::cleanup_policy;
 use super::params::{Need, Params, read_flag};
+use super::profile::OBSERVED_RELEASE;
 use undrift_release::Release;
 
 /// The attributes of a project created at this time.
 pub(crate) fn new_project_attributes(time: Timestamp) -> Map<String, Value> {
     let mut default_values = Map::new();
-    for attribute in
-        attributes::project_attributes().filter(|attribute| has_stored_value(attribute))
+    for attribute in ATTRIBUTE_TABLE.projects.iter().filter(|attribute| has_stored_value(attribute))
     {
         let default_value = match attribute.kind {
             ValueKind::CleanupPolicy => {
@@ -68,10 +68,8 @@ impl ProjectEdit<'_> {
     /// for administrators, are ignored without an error.
     pub(crate) fn apply(&self, stored_values: &mut Map<String, Value>) -> Result<()> {
         let (params, former_values) = (self.params, stored_values.clone());
-        let mut accepted_attributes: Vec<_> =
-            attributes::existing_project_attributes(self.call.edition())
-                .filter(|attribute| self.accepts(attribute))
-                .collect();
+        let mut accepted_attributes: Vec<_> = self.call.edition().project_attributes().collect();
+        accepted_attributes.retain(|attribute| self.accepts(attribute));
         // Deprecated booleans come first, so that an access level in the same call overrides them. New names
         // come before old ones.
         accepted_attributes.sort_by_key(|attribute| match attribute.kind {
@@ -99,10 +97,11 @@ impl ProjectEdit<'_> {
     fn accepts(&self, attribute: &Attribute) -> bool {
         let Self { call, route, .. } = *self;
         let profile = &call.service.profile;
-        let is_allowed_unlisted = route == WriteRoute::Create && attribute.is_unlisted_on_create();
+        let is_allowed_unlisted = route == WriteRoute::Create && attribute.routes.contains('c');
+        let is_edit_only = attribute.not_on_create && call.release() >= OBSERVED_RELEASE;
         (attribute.is_accepted_on(route)
             || (is_allowed_unlisted && !profile.create_as_the_reference))
-            && (route == WriteRoute::Edit || !attribute.is_edit_only_at(call.release()))
+            && (route == WriteRoute::Edit || !is_edit_only)
             && (call.is_administrator() || !attribute.administrators_only)
             && (self.level >= OWNER || !attribute.owners_only)
             && profile.drop_attribute.as_deref() != Some(attribute.name)
@@ -204,7 +203,7 @@ impl ProjectEdit<'_> {
         if self.level >= OWNER {
             return Ok(());
         }
-        let mut existing_attributes = attributes::existing_project_attributes(self.call.edition());
+        let mut existing_attributes = self.call.edition().project_attributes();
         let has_pipeline_retention =
             existing_attributes.any(|attribute| attribute.name == DELETE_PIPELINES_AFTER);
         refuse_if(
@@ -245,8 +244,7 @@ impl ProjectEdit<'_> {
             && former_values.get(PACKAGES_ENABLED) != stored_values.get(PACKAGES_ENABLED);
         if is_packages_change
             && !params.has(PACKAGES_LEVEL)
-            && attributes::existing_project_attributes(call.edition())
-                .any(|attribute| attribute.name == PACKAGES_LEVEL)
+            && call.edition().project_attributes().any(|attribute| attribute.name == PACKAGES_LEVEL)
         {
             let is_enabled = stored_values.get(PACKAGES_ENABLED) == Some(&true.into());
             let level =
@@ -262,8 +260,8 @@ impl ProjectEdit<'_> {
 pub(crate) fn check_edit_params(params: &Params, edition: Edition) -> Result<()> {
     let mut errors = Vec::new();
     let mut accepted_names = HashSet::new();
-    for attribute in attributes::existing_project_attributes(edition)
-        .filter(|attribute| attribute.is_accepted_on(WriteRoute::Edit))
+    for attribute in
+        edition.project_attributes().filter(|attribute| attribute.is_accepted_on(WriteRoute::Edit))
     {
         accepted_names.insert(attribute.name);
         let Some(value) = params.get(attribute.name) else { continue };
@@ -416,8 +414,7 @@ mod tests {
     fn settings_read_back_as_set() {
         let releases = [administrator_rights(), later_release_rights()].into_iter();
         let rows = releases.flat_map(|rights| {
-            attributes::existing_project_attributes(rights.edition)
-                .map(move |attribute| (attribute, rights))
+            rights.edition.project_attributes().map(move |attribute| (attribute, rights))
         });
         for (row, rights) in rows {
             let value = changed_value(row);

@@ -26,8 +26,7 @@ pub(crate) const USER_SETTINGS: StoredSettings =
 impl StoredSettings {
     /// The settings that exist in the release and licence of the service.
     fn existing_attributes(&self, call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
-        let edition = call.edition();
-        (self.attributes)().iter().filter(move |attribute| attribute.exists_in(edition))
+        call.edition().existing((self.attributes)())
     }
 
     /// The existing settings of `id`, set or not. Lists omit some.

@@ -71,7 +71,7 @@ fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
 fn flags(call: &CollectionCall<'_>) -> impl Iterator<Item = &'static Attribute> + use<> {
     let edition = call.edition();
     let group_flags: &[Attribute] = call.scope.choose(&[], &ATTRIBUTE_TABLE.group_hooks);
-    ATTRIBUTE_TABLE.hooks.iter().chain(group_flags).filter(move |flag| flag.exists_in(edition))
+    edition.existing(&ATTRIBUTE_TABLE.hooks).chain(edition.existing(group_flags))
 }
 
 /// The texts that a hook has.

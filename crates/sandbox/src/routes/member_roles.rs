@@ -54,12 +54,7 @@ impl MemberRole {
 
 /// The permissions that the release has.
 fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
-    let edition = call.edition();
-    ATTRIBUTE_TABLE
-        .permissions
-        .iter()
-        .filter(move |attribute| attribute.exists_in(edition))
-        .map(|attribute| attribute.name)
+    call.edition().existing(&ATTRIBUTE_TABLE.permissions).map(|attribute| attribute.name)
 }
 
 /// True if this service has custom roles, in a place where they exist from the release `since` on.

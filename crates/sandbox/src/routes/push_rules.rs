@@ -42,8 +42,7 @@ const NULL_WHILE_OFF: [&str; 3] =
 
 /// The attributes of this release, in the service's order.
 fn attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
-    let edition = call.edition();
-    ATTRIBUTE_TABLE.push_rules.iter().filter(move |attribute| attribute.exists_in(edition))
+    call.edition().existing(&ATTRIBUTE_TABLE.push_rules)
 }
 
 /// A push rule as the service shows it. The rule of a group does not contain the id of the group.
