@@ -336,6 +336,20 @@ impl From<FieldErrors> for ErrorResponse {
     }
 }
 
+/// 400 with only this text.
+impl From<&str> for ErrorResponse {
+    fn from(text: &str) -> Self {
+        Self::bad_request_message(text)
+    }
+}
+
+/// 400 with only this text.
+impl From<String> for ErrorResponse {
+    fn from(text: String) -> Self {
+        Self::bad_request_message(text)
+    }
+}
+
 impl From<rusqlite::Error> for ErrorResponse {
     fn from(error: rusqlite::Error) -> Self {
         Self::internal(&error)

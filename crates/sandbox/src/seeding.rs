@@ -287,11 +287,7 @@ fn add_entries(
 
 /// The user with a name, who must exist.
 fn find_user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
-    let unknown_user = || {
-        ErrorResponse::bad_request_message(format!(
-            "there is no user `{name}`; list it under `users`"
-        ))
-    };
+    let unknown_user = || format!("there is no user `{name}`; list it under `users`").into();
     User::by_username(call.db, name)?.ok_or_else(unknown_user).at_place(place)
 }
 

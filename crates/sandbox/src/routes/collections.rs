@@ -89,7 +89,7 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     };
     if let Some((field, problem)) = error {
         let text = format!("Failed to create milestone {{:{field}=>[\"{problem}\"]}}");
-        return Err(ErrorResponse::bad_request_message(text));
+        return Err(text.into());
     }
     let is_closed = row.settings.remove("state_event").map(|event| event == "close");
     if row.id == 0 {
@@ -137,7 +137,7 @@ const DEPLOY_TOKENS: Collection = Collection {
     scope: |_, call| Ok(call.project_with(MAINTAINER)?.into()),
     complete: |_, row| {
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
-            ErrorResponse::bad_request_message("Scopes can't be blank")
+            "Scopes can't be blank".into()
         })
     },
     json: |call, row| Ok(deploy_token_json(call, row)),

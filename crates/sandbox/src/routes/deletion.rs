@@ -48,10 +48,7 @@ impl DeletionTarget {
     }
 
     fn error(&self, reason: &str) -> ErrorResponse {
-        ErrorResponse::bad_request_message(format!(
-            "{} {reason}",
-            self.scope.choose("Project", "Group")
-        ))
+        format!("{} {reason}", self.scope.choose("Project", "Group")).into()
     }
 
     /// Saves the name and path of the project or group, and sets (`day`) or removes its mark.
@@ -127,16 +124,13 @@ pub(super) fn is_any_group_marked(
 fn check_permanent(call: &Call<'_>, target: &DeletionTarget) -> Result<()> {
     let path = call.params.text("full_path")?;
     refuse_if(target.is_group() && target.ancestor_ids.is_empty(), || {
-        ErrorResponse::bad_request_message(
-            "`permanently_remove` option is only available for subgroups.",
-        )
+        "`permanently_remove` option is only available for subgroups.".into()
     })?;
     refuse_if(!target.is_marked, || target.error("must be marked for deletion first."))?;
     refuse_if(path.as_deref() != Some(target.scope.full_path()), || {
         let type_name = target.scope.choose("project", "subgroup");
-        ErrorResponse::bad_request_message(format!(
-            "`full_path` is incorrect. You must enter the complete path for the {type_name}."
-        ))
+        format!("`full_path` is incorrect. You must enter the complete path for the {type_name}.")
+            .into()
     })
 }
 
@@ -168,7 +162,7 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
                         WHERE own.id = ?1 AND other.id <> ?1 AND other.name = ?2)"
     );
     refuse_if(call.query_value(&sql, params![id, names[0]])?, || {
-        ErrorResponse::bad_request_message(format!("{text_prefix}Name has already been taken"))
+        format!("{text_prefix}Name has already been taken").into()
     })?;
     target.save_mark(call, names, None)?;
     match target.scope {

@@ -164,9 +164,10 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     if last_commit_id
         .is_some_and(|requested| file.as_ref().is_some_and(|file| file.last_commit_id != requested))
     {
-        return Err(ErrorResponse::bad_request_message(
-            "You are attempting to update a file that has changed since you started editing it.",
-        ));
+        return Err(
+            "You are attempting to update a file that has changed since you started editing it."
+                .into(),
+        );
     }
     let executable = call.params.flag("execute_filemode")?;
     let executable = executable.unwrap_or_else(|| file.is_some_and(|file| file.executable));
@@ -231,29 +232,25 @@ fn find_for_write(
     let is_new_branch = requested_start.as_ref().is_some_and(|name| name != branch);
     let start_branch = requested_start.as_deref().unwrap_or(branch);
     let Some(head) = repository.find(BRANCHES, start_branch)? else {
-        return Err(ErrorResponse::bad_request_message(
-            "You can only create or edit files when you are on a branch",
-        ));
+        return Err("You can only create or edit files when you are on a branch".into());
     };
     if is_new_branch && repository.find(BRANCHES, branch)?.is_some() {
-        return Err(ErrorResponse::bad_request_message(format!(
+        return Err(format!(
             "A branch called '{branch}' already exists. Switch to that branch in order to make changes"
-        )));
+        ).into());
     }
     if is_new_branch && !is_ref_name(branch) {
-        return Err(ErrorResponse::bad_request_message(format!(
+        return Err(format!(
             "Something went wrong when we tried to create '{branch}' for you: Branch name is invalid"
-        )));
+        ).into());
     }
     if !may_push(call, project, branch)? {
-        return Err(ErrorResponse::bad_request_message(
-            "You are not allowed to push into this branch",
-        ));
+        return Err("You are not allowed to push into this branch".into());
     }
     let file = repository.file(&head.commit.id, path)?;
     refuse_if(is_create == file.is_some(), || {
         let problem = if is_create { "already exists" } else { "doesn't exist" };
-        ErrorResponse::bad_request_message(format!("A file with this name {problem}"))
+        format!("A file with this name {problem}").into()
     })?;
     Ok((is_new_branch.then_some(head.commit.id), file))
 }

@@ -29,11 +29,9 @@ const SAML_LINKS: Collection = Collection {
         let level = read_level(call, SAML_LEVEL, Release::new(18, 5))?;
         row.set(SAML_LEVEL, level);
         refuse_if(row.is_taken(&call.stored_rows()?, SAML_NAME), || {
-            ErrorResponse::bad_request_message("Saml group name has already been taken")
+            "Saml group name has already been taken".into()
         })?;
-        let role = member_roles::read_role_id(call, SAML_ROLES_SINCE, level, |text| {
-            ErrorResponse::bad_request_message(text)
-        })?;
+        let role = member_roles::read_role_id(call, SAML_ROLES_SINCE, level, |text| text.into())?;
         row.set(ROLE_ID, role);
         Ok(())
     },

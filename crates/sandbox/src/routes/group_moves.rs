@@ -33,7 +33,7 @@ pub(super) fn update_full_paths(call: &Call<'_>, group: &Namespace) -> Result<()
 }
 
 fn transfer_error(reason: &str) -> ErrorResponse {
-    ErrorResponse::bad_request_message(format!("Transfer failed: {reason}"))
+    format!("Transfer failed: {reason}").into()
 }
 
 /// Moves a group with its contents below another one, or to the top level.

@@ -165,13 +165,9 @@ fn property_key(name: &str) -> String {
 fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
     let unavailable_text = "400 Integration not available";
-    refuse_if(WEB_ONLY_SLUGS.contains(&slug), || {
-        ErrorResponse::bad_request_message(unavailable_text)
-    })?;
+    refuse_if(WEB_ONLY_SLUGS.contains(&slug), || unavailable_text.into())?;
     let kind = requested_kind(call).ok_or_else(ErrorResponse::no_route)?;
-    refuse_if(kind.of_projects && call.is_group_operation(), || {
-        ErrorResponse::bad_request_message(unavailable_text)
-    })?;
+    refuse_if(kind.of_projects && call.is_group_operation(), || unavailable_text.into())?;
     let required: Vec<&str> = kind.required.iter().map(String::as_str).collect();
     call.params.require(&required)?;
     if row.id == 0 {
@@ -184,8 +180,7 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     };
     if is_inherited == Some(true) {
         let inherited_row = find_inherited(call, slug)?;
-        let (group, inherited_row) = inherited_row
-            .ok_or_else(|| ErrorResponse::bad_request_message("Default integration not found."))?;
+        let (group, inherited_row) = inherited_row.ok_or("Default integration not found.")?;
         copy_inherited(row, &inherited_row, group);
     } else if !row.is_true("inherited") || is_inherited == Some(false) {
         store_properties(call, kind, row)?;
@@ -322,9 +317,7 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
 
 /// The error of a failed validation. The real service writes it as a Ruby hash.
 fn update_error(field: &str, problem: &str) -> ErrorResponse {
-    ErrorResponse::bad_request_message(format!(
-        "Failed to update integration. {{:{field}=>[\"{problem}\"]}}"
-    ))
+    format!("Failed to update integration. {{:{field}=>[\"{problem}\"]}}").into()
 }
 
 /// The active integration of the closest group above, with the id of the group.

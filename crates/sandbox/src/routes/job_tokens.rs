@@ -22,9 +22,7 @@ const JOB_TOKEN_SCOPE: Collection = Collection {
         let is_enforced =
             instance::read_setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
         refuse_if(is_enforced && !row.is_true("enabled"), || {
-            ErrorResponse::bad_request_message(
-                "Job token scope cannot be disabled for this project because it is enforced for the instance.",
-            )
+            "Job token scope cannot be disabled for this project because it is enforced for the instance.".into()
         })
     },
     json: |call, row| {
@@ -53,9 +51,7 @@ const ALLOWED_PROJECTS: Collection = Collection {
             call.segment_id("id")?;
         }
         refuse_if(call.segment(TARGET_PROJECT) == scope.id().to_string(), || {
-            ErrorResponse::bad_request_message(
-                "Source project cannot be removed from the job token scope",
-            )
+            "Source project cannot be removed from the job token scope".into()
         })?;
         Ok(scope)
     },
@@ -67,9 +63,7 @@ const ALLOWED_PROJECTS: Collection = Collection {
     },
     complete: complete_allowed,
     table: RecordTable("job_token_allowlist"),
-    not_found: || {
-        ErrorResponse::bad_request_message("Target project is not in the job token scope")
-    },
+    not_found: || "Target project is not in the job token scope".into(),
     json: allowed_json,
     ..Collection::new("/projects/{id}/job_token_scope/allowlist")
 };
@@ -84,7 +78,7 @@ const ALLOWED_GROUPS: Collection = Collection {
     fields: &[RowField::new(TARGET_GROUP, FieldType::Named(ReferencedType::Group))],
     inherited: |_| Ok(Vec::new()),
     table: RecordTable("job_token_groups_allowlist"),
-    not_found: || ErrorResponse::bad_request_message("Target group is not in the job token scope"),
+    not_found: || "Target group is not in the job token scope".into(),
     ..ALLOWED_PROJECTS
 };
 
@@ -116,5 +110,5 @@ fn complete_allowed(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let exists = call.has_existing_target(row)?;
     refuse_if(!exists, || ErrorResponse::not_found(&format!("{key} not found")))?;
     let duplicate_text = format!("This {noun} is already in the job token allowlist.");
-    refuse_if(is_listed(call, row)?, || ErrorResponse::bad_request_message(duplicate_text))
+    refuse_if(is_listed(call, row)?, || duplicate_text.into())
 }

@@ -166,9 +166,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
         MemberRole::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Member Role"))?;
     let usage_sql = "SELECT EXISTS (SELECT 1 FROM members WHERE member_role_id = ?1)";
     refuse_if(call.query_value(usage_sql, [id])?, || {
-        ErrorResponse::bad_request_message(
-            "Role is assigned to one or more group members. Remove role from all group members, then delete role.",
-        )
+        "Role is assigned to one or more group members. Remove role from all group members, then delete role.".into()
     })?;
     role.remove(call.db)?;
     Ok(Answer::no_content())

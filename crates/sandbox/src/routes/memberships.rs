@@ -150,7 +150,7 @@ fn owned_root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
     let group = call.group()?;
     let is_owned = group.parent_id.is_none() && call.level_in_group(&group)? >= OWNER;
-    refuse_if(!is_owned, || ErrorResponse::bad_request_message("400 Bad request"))?;
+    refuse_if(!is_owned, || "400 Bad request".into())?;
     Ok(group)
 }
 

@@ -358,13 +358,9 @@ fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
     let is_already_archived =
         is_archived && project.archived && call.service.profile.archive_twice_refused;
-    refuse_if(is_already_archived, || {
-        ErrorResponse::bad_request_message("Project is already archived.")
-    })?;
+    refuse_if(is_already_archived, || "Project is already archived.".into())?;
     refuse_if(is_archived && project.marked_for_deletion_on.is_some(), || {
-        ErrorResponse::bad_request_message(
-            "Cannot archive project since it is scheduled for deletion.",
-        )
+        "Cannot archive project since it is scheduled for deletion.".into()
     })?;
     call.set_column("projects", project.id, "archived", is_archived)?;
     call.set_column("projects", project.id, "updated_at", call.time_text())?;

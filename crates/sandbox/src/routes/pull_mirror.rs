@@ -42,7 +42,7 @@ fn active_mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
     let project = licensed_project(call)?;
     let attributes = project.attributes(call.db)?;
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
-    refuse_if(!is_mirror, || ErrorResponse::bad_request_message("The project is not mirrored"))?;
+    refuse_if(!is_mirror, || "The project is not mirrored".into())?;
     Ok((project, attributes))
 }
 

@@ -51,9 +51,7 @@ pub(super) const ROUTES: &[Route] = &[
         let mirror =
             CollectionCall { collection: &PUSH_MIRRORS, scope: &mirror_scope(call)?, call }
                 .find()?;
-        refuse_if(!mirror.is_true("enabled"), || {
-            ErrorResponse::bad_request_message(DISABLED_TEXT)
-        })?;
+        refuse_if(!mirror.is_true("enabled"), || DISABLED_TEXT.into())?;
         Ok(Answer::no_content())
     }),
     PUSH_MIRRORS.route(

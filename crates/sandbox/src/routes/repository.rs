@@ -251,14 +251,10 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
             ),
         ]
     };
-    refuse_if(!is_ref_name(&name), || ErrorResponse::bad_request_message(invalid_text))?;
+    refuse_if(!is_ref_name(&name), || invalid_text.into())?;
     let repository = open_repository(call, &project);
-    refuse_if(repository.find(kind, &name)?.is_some(), || {
-        ErrorResponse::bad_request_message(taken_text)
-    })?;
-    let commit = repository
-        .resolve_commit(&reference)?
-        .ok_or_else(|| ErrorResponse::bad_request_message(missing_text))?;
+    refuse_if(repository.find(kind, &name)?.is_some(), || taken_text.into())?;
+    let commit = repository.resolve_commit(&reference)?.ok_or(missing_text)?;
     let may_create = if kind == TAGS {
         let grant_lists = covering_grants(call, project.id, &name)?;
         grant_lists.is_empty()
@@ -266,7 +262,7 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     } else {
         may_perform_any(call, &project, &name, &[ProtectedAction::Push, ProtectedAction::Merge])?
     };
-    refuse_if(!may_create, || ErrorResponse::bad_request_message(protected_text))?;
+    refuse_if(!may_create, || protected_text.into())?;
     match kind {
         TAGS => {
             repository.add_tag(
@@ -299,12 +295,13 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
         _ => !Protection::list_covering(call, &project, &git_ref.name)?.is_empty(),
     };
     refuse_if(is_protected && call.level_in(&project)? < MAINTAINER, || {
-        ErrorResponse::bad_request_message(format!(
+        format!(
             "You are not allowed to delete protected {} from this project. \
              Only a project maintainer or owner can delete a protected {}.",
             kind.table,
             kind.noun.to_lowercase()
-        ))
+        )
+        .into()
     })?;
     open_repository(call, &project).remove(kind, &git_ref.name)?;
     Ok(Answer::no_content())

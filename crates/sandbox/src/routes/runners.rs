@@ -140,9 +140,7 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
         ErrorResponse::forbidden,
     )?;
     refuse_if(runner.projects(call)?.contains(&project), || {
-        ErrorResponse::bad_request_message(
-            "Validation failed: Runner projects runner has already been taken - runner_error",
-        )
+        "Validation failed: Runner projects runner has already been taken - runner_error".into()
     })?;
     runner.assign(call, project)?;
     Answer::created(&runner.json())

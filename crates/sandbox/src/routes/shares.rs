@@ -121,9 +121,7 @@ fn share_project(call: &Call<'_>) -> Result<Answer> {
     let mut invitation = Invitation::from_call(call)?;
     let namespace = &project.namespace;
     let is_locked = namespace.is_group() && group_settings::is_share_locked(call, namespace.id)?;
-    refuse_if(is_locked, || {
-        ErrorResponse::bad_request_message("The project sharing with group is disabled")
-    })?;
+    refuse_if(is_locked, || "The project sharing with group is disabled".into())?;
     let invited_group = Namespace::by_id(call.db, invitation.group_id)?
         .filter(Namespace::is_group)
         .ok_or_else(share_error)?;
