@@ -6,18 +6,12 @@ use super::names::BLANK_TEXT;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/custom_attributes", |call| {
+    get("/{any_holder}/custom_attributes", |call| {
         Answer::ok(&list_json(call, attribute_holder(call)?)?)
     }),
-    get("/{holder}/custom_attributes/{key}", show),
-    put("/{holder}/custom_attributes/{key}", set),
-    delete("/{holder}/custom_attributes/{key}", remove),
-    get("/users/{user_id}/custom_attributes", |call| {
-        Answer::ok(&list_json(call, attribute_holder(call)?)?)
-    }),
-    get("/users/{user_id}/custom_attributes/{key}", show),
-    put("/users/{user_id}/custom_attributes/{key}", set),
-    delete("/users/{user_id}/custom_attributes/{key}", remove),
+    get("/{any_holder}/custom_attributes/{key}", show),
+    put("/{any_holder}/custom_attributes/{key}", set),
+    delete("/{any_holder}/custom_attributes/{key}", remove),
 ];
 
 /// All attributes of a holder, as an array of keys and values.

@@ -224,7 +224,8 @@ macro_rules! of_modules {
     ($table:ident: $($module:ident)*) => { [$($module::$table),*] };
 }
 
-/// The tables of all modules. In paths, `/{holder}` means both a project and a group.
+/// The tables of all modules. In paths, `/{holder}` means both a project and a group, and `/{any_holder}`
+/// also a user.
 const TABLES: &[&[Route]] = &of_modules! { ROUTES:
     access_requests actions approvals avatars badges bots collections
     custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
@@ -241,16 +242,21 @@ const COLLECTIONS: &[&[Collection]] = &of_modules! { COLLECTIONS:
     remote_mirrors variables
 };
 
+/// The paths of the types that a route has in one.
+const HOLDER_PATHS: [(&str, &[&str]); 2] = [
+    ("/{holder}", &["/projects/{id}", "/groups/{id}"]),
+    ("/{any_holder}", &["/projects/{id}", "/groups/{id}", "/users/{user_id}"]),
+];
+
 /// The operations of these tables and of the collections.
 static OPERATIONS: LazyLock<Vec<Route>> = LazyLock::new(|| {
-    let expand_holder = |route: &Route| match route.path.strip_prefix("/{holder}") {
-        Some(path_suffix) => ["/projects/{id}", "/groups/{id}"]
-            .map(|holder_path| Route {
-                path: format!("{holder_path}{path_suffix}").leak(),
-                ..route.clone()
-            })
-            .to_vec(),
-        None => vec![route.clone()],
+    let expand_holder = |route: &Route| -> Vec<Route> {
+        let mut holders = HOLDER_PATHS.iter();
+        let holder =
+            holders.find_map(|(name, paths)| Some((route.path.strip_prefix(name)?, paths)));
+        let Some((suffix, paths)) = holder else { return vec![route.clone()] };
+        let full_paths = paths.iter().map(|path| format!("{path}{suffix}"));
+        full_paths.map(|path| Route { path: path.leak(), ..route.clone() }).collect()
     };
     TABLES.iter().copied().flatten().flat_map(expand_holder).chain(registry::routes()).collect()
 });
