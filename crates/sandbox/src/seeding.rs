@@ -15,18 +15,17 @@ use super::call::{Call, ParsedRequest};
 use super::params::Params;
 use super::routes::runners::Runner;
 use super::routes::terms::MembershipTerms;
-use super::routes::{
-    collections, groups, project_rules, projects, protected_branches, registry, repository,
-};
+use super::routes::{collections, groups, project_rules, projects, protected_branches, registry};
 use super::scope::GroupOrProject;
 use super::seed::{
-    Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedRunner, SeedUser,
+    Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedUser,
     SeedVisibility, seed_word,
 };
 use super::store::Store;
 use super::store::merge_request::{MergeRequestRow, NoteRow};
 use super::store::namespace::{Namespace, NewGroup};
 use super::store::project::Project;
+use super::store::repository::Repository;
 use super::store::stored::Stored as _;
 use super::store::user::User;
 use super::{DataLocation, ServiceState, access, clock};
@@ -119,19 +118,11 @@ fn apply_seed(
     let call = Call::new(service, db, caller, service.clock.now(), request);
     seed.users.iter().try_for_each(|user| add_user(&call, user))?;
     seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
-    seed.projects.iter().try_for_each(|project| add_project(&call, root, project))?;
+    seed.projects.iter().try_for_each(|project| add_project(&call, project))?;
     seed.runners.iter().try_for_each(|runner| {
         let place = format!("runner {}", runner.description.as_deref().unwrap_or_default());
-        add_runner(&call, runner).at_place(&place)
+        Runner::create(&call, runner).at_place(&place)
     })
-}
-
-fn add_runner(call: &Call<'_>, seed_runner: &SeedRunner) -> Result<()> {
-    let projects = seed_runner.projects.iter().map(|path| Ok(call.visible_project(path)?.id));
-    let projects = projects.collect::<Result<Vec<_>>>()?;
-    let group = seed_runner.group.as_deref().map(|path| call.visible_group(path)).transpose()?;
-    let group = group.map(|group| group.id);
-    Runner::create(call, seed_runner.description.clone(), seed_runner.locked, group, &projects)
 }
 
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
@@ -189,7 +180,7 @@ fn find_or_create_namespace(
     groups::insert(call, new_group, 1).at_place(&format!("group {path}"))
 }
 
-fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), SeedError> {
+fn add_project(call: &Call<'_>, seed: &SeedProject) -> Result<(), SeedError> {
     let place = format!("project {}", seed.path);
     let Some((parent_path, segment)) = seed.path.rsplit_once('/') else {
         return Err(SeedError::Refused {
@@ -203,13 +194,14 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     let is_new = Project::by_path(call.db, &seed.path)?.is_none();
     if is_new {
         let namespace = find_or_create_namespace(call, parent_path, None, None)?;
+        let root = call.user().at_place(&place)?;
         projects::create_project(call, WriteRoute::Create, root, &namespace, &settings)
             .at_place(&place)?;
     }
     let project = find_seed_project(call, seed).at_place(&place)?;
+    let repository = Repository { call, project: &project };
     for branch in &seed.branches {
-        repository::add_seed_branch(call, &project, branch)
-            .at_place(&format!("{place}, branch {branch}"))?;
+        repository.add_seed_branch(branch).at_place(&format!("{place}, branch {branch}"))?;
     }
     // The default branch must exist.
     if is_new {
@@ -219,7 +211,7 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
     add_project_contents(call, &place, &project, seed)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
         let place = format!("{place}, merge request {}", number + 1);
-        add_merge_request(call, root, &project, &place, merge_request)?;
+        add_merge_request(call, &project, &place, merge_request)?;
     }
     if seed.archived {
         call.set_column("projects", project.id, "archived", true).at_place(&place)?;
@@ -312,18 +304,13 @@ fn add_members(
 }
 
 /// The id of the named author, `root` by default.
-fn author_id(
-    call: &Call<'_>,
-    root: &User,
-    place: &str,
-    name: Option<&str>,
-) -> Result<i64, SeedError> {
-    name.map_or(Ok(root.id), |name| find_user(call, place, name).map(|user| user.id))
+fn author_id(call: &Call<'_>, place: &str, name: Option<&str>) -> Result<i64, SeedError> {
+    let Some(name) = name else { return Ok(call.user().at_place(place)?.id) };
+    find_user(call, place, name).map(|user| user.id)
 }
 
 fn add_merge_request(
     call: &Call<'_>,
-    root: &User,
     project: &Project,
     place: &str,
     seed: &SeedMergeRequest,
@@ -337,7 +324,7 @@ fn add_merge_request(
         title: seed.title.clone(),
         state: seed_word(seed.state),
         discussion_locked: seed.discussion_locked,
-        author_id: Some(author_id(call, root, place, seed.author.as_deref())?),
+        author_id: Some(author_id(call, place, seed.author.as_deref())?),
         source_branch: "change".to_owned(),
         target_branch: "main".to_owned(),
         created_at: call.time_text().to_owned(),
@@ -348,7 +335,7 @@ fn add_merge_request(
         let note = NoteRow {
             id: 0,
             merge_request_id,
-            author_id: author_id(call, root, place, note.author.as_deref())?,
+            author_id: author_id(call, place, note.author.as_deref())?,
             body: note.body.clone(),
             system: note.system,
             internal: note.internal,

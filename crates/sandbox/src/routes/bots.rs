@@ -20,19 +20,33 @@ fn token_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     })
 }
 
-/// Creates a bot user that is a member with `level`, and returns its id.
-pub(super) fn insert_bot(
-    call: &Call<'_>,
-    scope: &GroupOrProject,
-    name: &str,
-    level: i64,
-) -> Result<i64> {
-    let username = format!("{}_{}_bot_{}", scope.type_name(), scope.id(), &call.random_hex()[..8]);
-    let email = format!("{username}@noreply.localhost");
-    let new_bot = User { bot: true, ..User::new_active(&username, name, &email) };
-    let bot = new_bot.insert(call.db, call.time_text())?;
-    MembershipTerms::with_level(level).insert(call, scope, bot)?;
-    Ok(bot)
+impl GroupOrProject {
+    /// Creates a bot user that is a member with `level`, and returns its id.
+    pub(super) fn insert_bot(&self, call: &Call<'_>, name: &str, level: i64) -> Result<i64> {
+        let suffix = &call.random_hex()[..8];
+        let username = format!("{}_{}_bot_{suffix}", self.type_name(), self.id());
+        let email = format!("{username}@noreply.localhost");
+        let new_bot = User { bot: true, ..User::new_active(&username, name, &email) };
+        let bot = new_bot.insert(call.db, call.time_text())?;
+        MembershipTerms::with_level(level).insert(call, self, bot)?;
+        Ok(bot)
+    }
+
+    /// The tokens of bots that are members here, each with its response body.
+    fn bot_tokens(&self, call: &Call<'_>) -> Result<Vec<(PresentedToken, Value)>> {
+        let clauses = format!(
+            "JOIN members m ON m.user_id = t.user_id JOIN users u ON u.id = m.user_id
+             WHERE m.{} = ?1 AND u.bot = 1 ORDER BY t.id",
+            self.id_column()
+        );
+        let with_body = |token: PresentedToken, row: &rusqlite::Row<'_>| {
+            let mut body = tokens::json(call, &token);
+            add_bot_fields(call, self, row.get(PresentedToken::WIDTH)?, &mut body);
+            Ok((token, body))
+        };
+        let level = "m.access_level";
+        Ok(PresentedToken::list_with(call.db, level, &clauses, [self.id()], with_body)?)
+    }
 }
 
 fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
@@ -45,7 +59,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         let text = "User does not have permission to create a token with this access level";
         ErrorResponse::bad_request(text)
     })?;
-    let bot = insert_bot(call, scope, &name, level)?;
+    let bot = scope.insert_bot(call, &name, level)?;
     let mut body = tokens::issue_token(call, bot)?;
     add_bot_fields(call, scope, level, &mut body);
     Answer::created(&body)
@@ -60,38 +74,13 @@ fn add_bot_fields(call: &Call<'_>, scope: &GroupOrProject, level: i64, body: &mu
     }
 }
 
-/// The tokens of bots that are members of `scope`, each with its response body.
-fn list_bot_tokens(
-    call: &Call<'_>,
-    scope: &GroupOrProject,
-) -> Result<Vec<(PresentedToken, Value)>> {
-    let clauses = format!(
-        "JOIN members m ON m.user_id = t.user_id JOIN users u ON u.id = m.user_id
-         WHERE m.{} = ?1 AND u.bot = 1 ORDER BY t.id",
-        scope.id_column()
-    );
-    let tokens = PresentedToken::list_with(
-        call.db,
-        "m.access_level",
-        &clauses,
-        [scope.id()],
-        |token, row| {
-            let mut body = tokens::json(call, &token);
-            add_bot_fields(call, scope, row.get(PresentedToken::WIDTH)?, &mut body);
-            Ok((token, body))
-        },
-    );
-    Ok(tokens?)
-}
-
 fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    page::list(call, list_bot_tokens(call, scope)?.into_iter().map(|(_, body)| body))
+    page::list(call, scope.bot_tokens(call)?.into_iter().map(|(_, body)| body))
 }
 
 fn find_token(call: &Call<'_>, scope: &GroupOrProject) -> Result<(PresentedToken, Value)> {
     let id = call.segment_id("token_id")?;
-    let token_and_body =
-        list_bot_tokens(call, scope)?.into_iter().find(|(token, _)| token.id == id);
+    let token_and_body = scope.bot_tokens(call)?.into_iter().find(|(token, _)| token.id == id);
     token_and_body.ok_or_else(|| {
         ErrorResponse::not_found(&if call.is_write {
             format!("{} Access Token", scope.type_name())

@@ -9,9 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::prelude::*;
 use super::protected_branches;
-use super::repository::{
-    default_branch, may_push, new_commit, open_repository, readable_project, set_first_branch,
-};
+use super::repository::{new_commit, readable_project};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/tree", list_tree),
@@ -34,30 +32,29 @@ fn file_path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     Ok(path)
 }
 
-/// The call's `ref` and its commit; 404 with `noun` if there is no such commit.
-fn requested_commit(call: &Call<'_>, project: &Project, noun: &str) -> Result<(String, Commit)> {
-    let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
-        Some(reference) if reference != "HEAD" => reference,
-        _ => default_branch(call, project)?,
-    };
-    let commit = open_repository(call, project).resolve_commit(&reference)?;
-    Ok((reference, commit.ok_or_else(|| ErrorResponse::not_found(noun))?))
-}
+impl Repository<'_> {
+    /// The call's `ref` and its commit; 404 with `noun` if there is no such commit.
+    fn requested_commit(self, noun: &str) -> Result<(String, Commit)> {
+        let reference = match self.call.params.text("ref")?.filter(|name| !name.is_empty()) {
+            Some(reference) if reference != "HEAD" => reference,
+            _ => self.default_branch()?,
+        };
+        let commit = self.resolve_commit(&reference)?;
+        Ok((reference, commit.ok_or_else(|| ErrorResponse::not_found(noun))?))
+    }
 
-/// The file in a call, with the commit and the `ref`.
-fn requested_file(
-    call: &Call<'_>,
-    project: &Project,
-    path: &str,
-) -> Result<(RepositoryFile, Commit, String)> {
-    let (reference, commit) = requested_commit(call, project, "Commit")?;
-    let file = open_repository(call, project).file(&commit.id, path)?;
-    Ok((file.ok_or_else(|| ErrorResponse::not_found("File"))?, commit, reference))
+    /// The file in a call, with the commit and the `ref`.
+    fn requested_file(self, path: &str) -> Result<(RepositoryFile, Commit, String)> {
+        let (reference, commit) = self.requested_commit("Commit")?;
+        let file = self.file(&commit.id, path)?;
+        Ok((file.ok_or_else(|| ErrorResponse::not_found("File"))?, commit, reference))
+    }
 }
 
 /// The bytes of a file.
 fn show_raw(call: &Call<'_>) -> Result<Answer> {
-    let (file, ..) = requested_file(call, &readable_project(call)?, file_path(call)?)?;
+    let project = readable_project(call)?;
+    let (file, ..) = Repository { call, project: &project }.requested_file(file_path(call)?)?;
     let mut answer = Answer::json(StatusCode::OK, file.content);
     answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
     Ok(answer)
@@ -67,7 +64,7 @@ fn show_raw(call: &Call<'_>) -> Result<Answer> {
 fn show_file(call: &Call<'_>) -> Result<Answer> {
     let (project, path) = (readable_project(call)?, file_path(call)?);
     call.params.require(&["ref"])?;
-    let (file, commit, reference) = requested_file(call, &project, path)?;
+    let (file, commit, reference) = Repository { call, project: &project }.requested_file(path)?;
     let body = json(&file, path, &reference, &commit.id);
     let mut answer = Answer::ok(&body)?;
     for (header, name) in [
@@ -94,7 +91,8 @@ fn show_file(call: &Call<'_>) -> Result<Answer> {
 /// The files and folders in a folder, folders first; with `recursive` also everything below.
 fn list_tree(call: &Call<'_>) -> Result<Answer> {
     let project = readable_project(call)?;
-    let (_, commit) = requested_commit(call, &project, "Tree")?;
+    let repository = Repository { call, project: &project };
+    let (_, commit) = repository.requested_commit("Tree")?;
     let folder = call.params.text("path")?.unwrap_or_default();
     let prefix = match folder.trim_matches('/') {
         "" => String::new(),
@@ -102,7 +100,7 @@ fn list_tree(call: &Call<'_>) -> Result<Answer> {
     };
     let is_recursive = call.params.is_true("recursive")?;
     let (mut folders, mut files) = (BTreeMap::new(), Vec::new());
-    for (path, blob, executable) in open_repository(call, &project).list_files(&commit.id)? {
+    for (path, blob, executable) in repository.list_files(&commit.id)? {
         let Some(relative) = path.strip_prefix(&prefix) else { continue };
         for (slash_position, _) in
             relative.match_indices('/').take(if is_recursive { usize::MAX } else { 1 })
@@ -159,7 +157,8 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     let branch = call.params.text("branch")?.unwrap_or_default();
     let message = call.params.text("commit_message")?.unwrap_or_default();
     let content = read_content(call)?;
-    let (start_commit, file) = find_for_write(call, &project, &branch, path)?;
+    let repository = Repository { call, project: &project };
+    let (start_commit, file) = find_for_write(repository, &branch, path)?;
     let last_commit_id = call.params.text("last_commit_id")?;
     if last_commit_id
         .is_some_and(|requested| file.as_ref().is_some_and(|file| file.last_commit_id != requested))
@@ -173,16 +172,16 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     let executable = executable.unwrap_or_else(|| file.is_some_and(|file| file.executable));
     let edit = CommitEdit { path, content: (!is_removal).then_some((&content[..], executable)) };
     if let Some(start) = start_commit {
-        open_repository(call, &project).set_branch(&branch, &start)?;
+        repository.set_branch(&branch, &start)?;
     }
     let read_non_empty =
         |name| Ok::<_, ErrorResponse>(call.params.text(name)?.filter(|text| !text.is_empty()));
     let mut commit = new_commit(call, &message);
     commit.author_name = read_non_empty("author_name")?.unwrap_or(commit.author_name);
     commit.author_email = read_non_empty("author_email")?.unwrap_or(commit.author_email);
-    open_repository(call, &project).commit(&branch, commit, &[edit])?;
+    repository.commit(&branch, commit, &[edit])?;
     if project.empty_repo {
-        set_first_branch(call, &project, &branch)?;
+        repository.set_first_branch(&branch)?;
         let due_at = call.protection_time();
         protected_branches::protect_default(call, project.id, due_at.as_deref())?;
     }
@@ -218,16 +217,15 @@ fn decode_leniently(text: &str) -> Vec<u8> {
 /// Checks that a change of the file is possible. Returns the existing file, and the start commit of
 /// the branch if the call creates one.
 fn find_for_write(
-    call: &Call<'_>,
-    project: &Project,
+    repository: Repository<'_>,
     branch: &str,
     path: &str,
 ) -> Result<(Option<String>, Option<RepositoryFile>)> {
+    let Repository { call, project } = repository;
     let is_create = call.method == Method::POST;
     if project.empty_repo && is_create {
         return Ok((None, None));
     }
-    let repository = open_repository(call, project);
     let requested_start = call.params.text("start_branch")?.filter(|name| !name.is_empty());
     let is_new_branch = requested_start.as_ref().is_some_and(|name| name != branch);
     let start_branch = requested_start.as_deref().unwrap_or(branch);
@@ -244,7 +242,7 @@ fn find_for_write(
             "Something went wrong when we tried to create '{branch}' for you: Branch name is invalid"
         ).into());
     }
-    if !may_push(call, project, branch)? {
+    if !repository.may_push(branch)? {
         return Err("You are not allowed to push into this branch".into());
     }
     let file = repository.file(&head.commit.id, path)?;

@@ -3,7 +3,7 @@
 use super::names::{TAKEN_TEXT, convert_to_sentences};
 use super::prelude::*;
 use super::project_rules::{self, RequestedName};
-use super::{projects, repository, users};
+use super::{projects, users};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/fork", fork),
@@ -31,7 +31,9 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
     check_branch(call, &upstream)?;
-    project_rules::check(RequestedName::new(&namespace, &name, &path), (false, false))
+    let requested_name = RequestedName::new(&namespace, &name, &path);
+    requested_name
+        .check((false, false))
         .map_err(|failure| if has_later_errors { as_conflict(failure, true) } else { failure })?;
     let requested_visibility = params.allowed_text("visibility", VISIBILITIES)?;
     requested_visibility
@@ -41,8 +43,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         project_rules::lower_visibility(&upstream.visibility, &namespace).to_owned()
     });
     project_rules::check_visibility(&namespace, &visibility)?;
-    let (is_name_taken, path_taken) =
-        project_rules::find_taken_names(call, &namespace, &name, &path, None)?;
+    let (is_name_taken, path_taken) = requested_name.find_taken(call, None)?;
     refuse_if(is_name_taken || path_taken, || name_conflict(call, is_name_taken, path_taken))?;
     if let Some(description) = params.text("description")? {
         attributes.insert("description".to_owned(), description.into());
@@ -81,7 +82,7 @@ fn is_copied(name: &str) -> bool {
 fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.params.text("branches")?.filter(|name| !name.is_empty()) {
         Some(name) if call.release() >= OBSERVED_RELEASE => {
-            let branch = repository::open_repository(call, upstream).find(BRANCHES, &name)?;
+            let branch = Repository { call, project: upstream }.find(BRANCHES, &name)?;
             branch.map(|_| ()).ok_or_else(|| ErrorResponse::not_found("Source Branch"))
         }
         _ => Ok(()),

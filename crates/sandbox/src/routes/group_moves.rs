@@ -66,10 +66,12 @@ fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>
     refuse_if(!may_create, || transfer_error("You don't have enough permissions."))?;
     let is_inside = parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal));
     refuse_if(is_inside, || transfer_error("Cannot transfer group to one of its subgroup."))?;
-    refuse_if(group_rules::is_taken(call, parent, &group.path, Some(group.id))?, || {
+    let Namespace { name, path, visibility, .. } = group;
+    let moved_group = NewGroup { name, path, parent, visibility };
+    refuse_if(moved_group.is_path_taken(call, Some(group.id))?, || {
         transfer_error("The parent group already has a subgroup or a project with the same path.")
     })?;
-    let is_name_taken = group_rules::has_child_named(call, parent, &group.name, None)?;
+    let is_name_taken = moved_group.has_namesake(call, None)?;
     refuse_if(is_name_taken, || transfer_error("Validation failed: Name has already been taken"))
 }
 

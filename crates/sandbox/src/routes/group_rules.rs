@@ -80,7 +80,7 @@ impl GroupCheck<'_> {
         let Self { call, requested, existing, errors } = self;
         errors.add_if(requested.name.trim().is_empty(), "name", BLANK_TEXT);
         errors.check_length("name", requested.name, MAX_NAME_LENGTH);
-        let is_taken = has_child_named(call, requested.parent, requested.name, *existing)?;
+        let is_taken = requested.has_namesake(call, existing.map(|group| group.id))?;
         errors.add_if(is_taken, "name", TAKEN_TEXT);
         Ok(())
     }
@@ -114,8 +114,7 @@ impl GroupCheck<'_> {
         let is_long = prefix_length + requested.path.chars().count() > MAX_NAME_LENGTH;
         errors.add_if(is_long, "path", TOO_LONG_TEXT);
         let existing_id = existing.map(|group| group.id);
-        let is_taken = !requested.path.is_empty()
-            && is_taken(call, requested.parent, requested.path, existing_id)?;
+        let is_taken = !requested.path.is_empty() && requested.is_path_taken(call, existing_id)?;
         errors.add_if(is_taken, "path", TAKEN_TEXT);
         Ok(())
     }
@@ -155,35 +154,21 @@ impl GroupCheck<'_> {
     }
 }
 
-/// True if another group directly below `parent` has this name. Top-level groups may share one.
-pub(super) fn has_child_named(
-    call: &Call<'_>,
-    parent: Option<&Namespace>,
-    name: &str,
-    excluded_group: Option<&Namespace>,
-) -> Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE parent_id = ?1 AND name = ?2 AND id IS NOT ?3)";
-    let [parent_id, excluded_id] =
-        [parent, excluded_group].map(|group| group.map(|group| group.id));
-    call.query_value(sql, params![parent_id, name, excluded_id])
-}
+impl NewGroup<'_> {
+    /// True if another group directly below the parent has the name. Top-level groups may share one.
+    pub(super) fn has_namesake(&self, call: &Call<'_>, excluded_id: Option<i64>) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE parent_id = ?1 AND name = ?2 AND id IS NOT ?3)";
+        let parent_id = self.parent.map(|parent| parent.id);
+        call.query_value(sql, params![parent_id, self.name, excluded_id])
+    }
 
-/// True if a group, project or user has the path below `parent`, ignoring case.
-pub(super) fn is_taken(
-    call: &Call<'_>,
-    parent: Option<&Namespace>,
-    path: &str,
-    excluded_id: Option<i64>,
-) -> Result<bool> {
-    let full_path = match parent {
-        Some(parent) => format!("{}/{path}", parent.full_path),
-        None => path.to_owned(),
-    };
-    call.query_value(
-        "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND id IS NOT ?2)
-                 OR EXISTS (SELECT 1 FROM projects WHERE full_path = ?1)",
-        params![full_path, excluded_id],
-    )
+    /// True if a group, project or user has the path below the parent, ignoring case.
+    pub(super) fn is_path_taken(&self, call: &Call<'_>, excluded_id: Option<i64>) -> Result<bool> {
+        let prefix = self.parent.map(|parent| format!("{}/", parent.full_path)).unwrap_or_default();
+        let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND id IS NOT ?2)
+                       OR EXISTS (SELECT 1 FROM projects WHERE full_path = ?1)";
+        call.query_value(sql, params![format!("{prefix}{}", self.path), excluded_id])
+    }
 }
 
 /// The rank of a visibility, from 0.

@@ -3,7 +3,8 @@
 
 use super::names::error_sentences;
 use super::prelude::*;
-use super::{project_rules, projects};
+use super::project_rules::{self, RequestedName};
+use super::projects;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/import", |call| Answer::ok(&state_json(call, &call.project_as(0)?)?)),
@@ -194,7 +195,7 @@ fn create_imported_project(
     source: &str,
 ) -> Result<Project> {
     project_rules::check_path_only(path)
-        .and_then(|()| project_rules::check_not_taken(call, namespace, name, path))
+        .and_then(|()| RequestedName::new(namespace, name, path).check_not_taken(call))
         .map_err(|failure| {
             import_error(StatusCode::UNPROCESSABLE_ENTITY, &error_sentences(&failure).join(", "))
         })?;

@@ -70,29 +70,10 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     for email in emails {
         match User::by_email(call.db, &email)? {
             Some(user) => results.push((email, terms.grant(call, scope, &user))),
-            None => invite_email(call, scope, &email, &terms)?,
+            None => terms.invite(call, scope, &email)?,
         }
     }
     members::answer_results(results)
-}
-
-/// Invites one address without an account.
-fn invite_email(
-    call: &Call<'_>,
-    scope: &GroupOrProject,
-    email: &str,
-    terms: &MembershipTerms,
-) -> Result<()> {
-    let sql = format!(
-        "INSERT INTO members ({0}, email, access_level, expires_at, created_at, created_by, state)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'awaiting')
-         ON CONFLICT ({0}, email) DO UPDATE SET access_level = ?3, expires_at = ?4",
-        scope.id_column()
-    );
-    let creator_id = call.caller.as_ref().map(|user| user.id);
-    let row =
-        params![scope.id(), email, terms.level, terms.expires_at, call.time_text(), creator_id];
-    call.execute(&sql, row).map(drop)
 }
 
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
@@ -108,12 +89,8 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         Some(day) => day,
         None => invitation["expires_at"].as_str().map(str::to_owned),
     };
-    invite_email(
-        call,
-        scope,
-        email,
-        &MembershipTerms { expires_at, ..MembershipTerms::with_level(level) },
-    )?;
+    MembershipTerms { expires_at, ..MembershipTerms::granted_by_caller(call, level) }
+        .invite(call, scope, email)?;
     Answer::ok(&find()?)
 }
 

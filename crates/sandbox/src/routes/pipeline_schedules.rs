@@ -171,7 +171,7 @@ fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
     {
         return Ok(Some(name.to_owned()));
     }
-    let repository = Repository { db: call.db, project: call.scope.id() };
+    let repository = Repository { call, project: call.project()? };
     let [branch, tag] = [BRANCHES, TAGS].map(|kind| repository.find(kind, name));
     Ok(match (branch?.is_some(), tag?.is_some()) {
         (true, false) => Some(format!("refs/heads/{name}")),

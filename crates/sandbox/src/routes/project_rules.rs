@@ -17,13 +17,6 @@ const NAME_FORM_TEXT: &str = "can contain only letters, digits, emoji, '_', '.',
 const PATH_FORM_TEXT: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
                     end in '.git' or end in '.atom'";
 
-impl<'a> RequestedName<'a> {
-    /// A name and path as sent, or not empty.
-    pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
-        Self { namespace, name, path, has_no_path: false, is_name_blank: false }
-    }
-}
-
 /// The requested name and path of a project. Empty ones count as not sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestedName<'a> {
@@ -36,31 +29,42 @@ pub(crate) struct RequestedName<'a> {
     pub(crate) is_name_blank: bool,
 }
 
-/// Refuses a name or path, with all errors at once. The flags are true if the name or path is taken.
-pub(crate) fn check(
-    requested: RequestedName<'_>,
-    (is_name_taken, is_path_taken): (bool, bool),
-) -> Result<()> {
-    let mut errors = FieldErrors::default();
-    check_name(&mut errors, requested, is_name_taken);
-    check_path(&mut errors, requested);
-    errors.add_if(is_path_taken, "path", TAKEN_TEXT);
-    errors.into_result()
-}
+/// Whether a name and a path are taken.
+pub(super) type Taken = (bool, bool);
 
-/// Refuses a name or path that is taken, without mentioning the namespace.
-pub(crate) fn check_not_taken(
-    call: &Call<'_>,
-    namespace: &Namespace,
-    name: &str,
-    path: &str,
-) -> Result<()> {
-    let (is_name_taken, is_path_taken) = find_taken_names(call, namespace, name, path, None)?;
-    let mut errors = FieldErrors::default();
-    for (field, is_taken) in [("name", is_name_taken), ("path", is_path_taken)] {
-        errors.add_if(is_taken, field, TAKEN_TEXT);
+impl<'a> RequestedName<'a> {
+    /// A name and path as sent, or not empty.
+    pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
+        Self { namespace, name, path, has_no_path: false, is_name_blank: false }
     }
-    errors.into_result()
+
+    /// Refuses a name or path, with all errors at once.
+    pub(crate) fn check(self, (is_name_taken, is_path_taken): Taken) -> Result<()> {
+        let mut errors = FieldErrors::default();
+        check_name(&mut errors, self, is_name_taken);
+        check_path(&mut errors, self);
+        errors.add_if(is_path_taken, "path", TAKEN_TEXT);
+        errors.into_result()
+    }
+
+    /// Refuses a name or path that is taken, without mentioning the namespace.
+    pub(crate) fn check_not_taken(self, call: &Call<'_>) -> Result<()> {
+        let (is_name_taken, is_path_taken) = self.find_taken(call, None)?;
+        let mut errors = FieldErrors::default();
+        errors.add_if(is_name_taken, "name", TAKEN_TEXT);
+        errors.add_if(is_path_taken, "path", TAKEN_TEXT);
+        errors.into_result()
+    }
+
+    pub(crate) fn find_taken(self, call: &Call<'_>, excluded_id: Option<i64>) -> Result<Taken> {
+        let Self { namespace, name, path, .. } = self;
+        let full_path = format!("{}/{path}", namespace.full_path);
+        let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?3)";
+        let is_name_taken = call.query_value(sql, params![namespace.id, name, excluded_id])?;
+        let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND id IS NOT ?2)
+                       OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1)";
+        Ok((is_name_taken, call.query_value(sql, params![full_path, excluded_id])?))
+    }
 }
 
 /// The name and the path of a new project; if one is omitted, it is made from the other.
@@ -82,24 +86,8 @@ pub(super) fn name_and_path(
         is_name_blank: params.text("name")?.is_some(),
         ..RequestedName::new(namespace, &name, &path)
     };
-    check(requested_name, find_taken_names(call, namespace, &name, &path, None)?)?;
+    requested_name.check(requested_name.find_taken(call, None)?)?;
     Ok((name, path))
-}
-
-/// Returns (name is taken, path is taken).
-pub(crate) fn find_taken_names(
-    call: &Call<'_>,
-    namespace: &Namespace,
-    name: &str,
-    path: &str,
-    excluded_id: Option<i64>,
-) -> Result<(bool, bool)> {
-    let full_path = format!("{}/{path}", namespace.full_path);
-    let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?3)";
-    let is_name_taken = call.query_value(sql, params![namespace.id, name, excluded_id])?;
-    let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND id IS NOT ?2)
-                   OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1)";
-    Ok((is_name_taken, call.query_value(sql, params![full_path, excluded_id])?))
 }
 
 /// Refuses a visibility that only administrators may use.

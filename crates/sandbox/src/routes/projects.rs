@@ -11,8 +11,8 @@ use super::project_contents::{self, InitialContents};
 use super::project_rules::{self, RequestedName};
 use super::remote_mirrors::mask_credentials;
 use super::{
-    actions, approval_rules, avatars, bots, group_settings, instance, integrations,
-    protected_branches, pull_mirror, push_rules, repository, users,
+    actions, approval_rules, avatars, group_settings, instance, integrations, protected_branches,
+    pull_mirror, push_rules, users,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -150,7 +150,7 @@ pub(crate) fn create_project(
         .filter(|name| contents.has_readme && !name.is_null())
         .cloned();
     let branch = match (&contents.source_project, branch) {
-        (Some(source), _) => repository::default_branch(call, source)?.into(),
+        (Some(source), _) => Repository { call, project: source }.default_branch()?.into(),
         (None, Some(name)) => name,
         (None, None) => default_branches::preferred_name(call, namespace)?,
     };
@@ -246,12 +246,8 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
     let project =
         Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
     if !new_project.empty_repo {
-        repository::create_contents(
-            call,
-            &project,
-            new_project.source_project,
-            new_project.has_readme,
-        )?;
+        Repository { call, project: &project }
+            .create_contents(new_project.source_project, new_project.has_readme)?;
     }
     let scope = GroupOrProject::from(project);
     if let Some(owner) = new_project.namespace.owner_id {
@@ -260,7 +256,7 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
     push_rules::copy_group_rule(call, id, new_project.namespace)?;
     integrations::inherit_integrations(call, id, new_project.namespace)?;
     if call.service.profile.bots_among_members {
-        bots::insert_bot(call, &scope, "access token", MAINTAINER)?;
+        scope.insert_bot(call, "access token", MAINTAINER)?;
     }
     if !new_project.empty_repo {
         let due_at = match new_project.import {
@@ -291,14 +287,8 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
         let requested_name = RequestedName::new(&project.namespace, name, &path);
-        let taken = project_rules::find_taken_names(
-            call,
-            &project.namespace,
-            name,
-            &path,
-            Some(project.id),
-        )?;
-        project_rules::check(RequestedName { is_name_blank: true, ..requested_name }, taken)?;
+        let taken = requested_name.find_taken(call, Some(project.id))?;
+        RequestedName { is_name_blank: true, ..requested_name }.check(taken)?;
     }
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),
@@ -328,7 +318,8 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let branches = [&former_attributes, &attributes]
         .map(|values| values.get(DEFAULT_BRANCH).and_then(Value::as_str));
     if let [Some(former_branch), Some(requested_branch)] = branches {
-        repository::check_default_branch_exists(call, project, former_branch, requested_branch)?;
+        let repository = Repository { call, project };
+        repository.check_default_branch(former_branch, requested_branch)?;
     }
     let is_row_unchanged = (name, &path, &visibility)
         == (&project.name, &project.path, &project.visibility)
@@ -387,7 +378,7 @@ pub(crate) fn move_to_namespace(
     namespace: &Namespace,
 ) -> Result<()> {
     let (is_name_taken, is_path_taken) =
-        project_rules::find_taken_names(call, namespace, &project.name, &project.path, None)?;
+        RequestedName::new(namespace, &project.name, &project.path).find_taken(call, None)?;
     if namespace.id == project.namespace.id || is_name_taken || is_path_taken {
         return Err(ErrorResponse::bad_request(
             "the project cannot be transferred to this namespace",

@@ -284,17 +284,3 @@ fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let value = group_value.map_or_else(|| instance::read_setting(call, name), Ok)?;
     Ok(value.as_i64().map_or(value, default_branches::protection_from_number))
 }
-
-/// The flags of a branch in the list of branches: whether it is protected, and whether developers
-/// may still push and merge.
-pub(super) fn branch_flags(is_protected: bool, grants: &[Grant]) -> Value {
-    let has_developer_grant = |action| {
-        let mut grants = grants.iter().filter(|grant| grant.action == action);
-        grants.any(|grant| grant.grantee() == Grantee::Level(DEVELOPER))
-    };
-    json!({
-        "protected": is_protected,
-        "developers_can_push": has_developer_grant(ProtectedAction::Push),
-        "developers_can_merge": has_developer_grant(ProtectedAction::Merge),
-    })
-}

@@ -3,9 +3,9 @@
 
 use regex::Regex;
 
+use super::grants;
 use super::prelude::*;
 use super::protected_tags::covering_grants;
-use super::{grants, protected_branches};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/branches", list_branches),
@@ -20,11 +20,6 @@ pub(super) const ROUTES: &[Route] = &[
     put("/projects/{id}/repository/branches/{branch}/protect", protect),
     put("/projects/{id}/repository/branches/{branch}/unprotect", unprotect),
 ];
-
-/// The repository of a project.
-pub(super) fn open_repository<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
-    Repository { db: call.db, project: project.id }
-}
 
 /// The project of a call that reads code. Everybody who sees the project may read its code, except
 /// guests of a private project.
@@ -49,134 +44,151 @@ pub(super) fn new_commit(call: &Call<'_>, message: &str) -> Commit {
 /// The message of the first commit.
 const INITIAL_MESSAGE: &str = "Initial commit";
 
-/// Creates the contents of a new project that is not empty: a copy of the repository of
-/// `source_project`, or one commit.
-pub(super) fn create_contents(
-    call: &Call<'_>,
-    project: &Project,
-    source_project: Option<i64>,
-    has_readme: bool,
-) -> Result<()> {
-    let repository = open_repository(call, project);
-    if let Some(source) = source_project {
-        return Ok(repository.copy_from(source)?);
+impl Repository<'_> {
+    /// Creates the contents of a new project that is not empty: a copy of the repository of
+    /// `source_project`, or one commit.
+    pub(super) fn create_contents(
+        self,
+        source_project: Option<i64>,
+        has_readme: bool,
+    ) -> Result<()> {
+        if let Some(source) = source_project {
+            return Ok(self.copy_from(source)?);
+        }
+        let text = format!("# {}\n", self.project.name);
+        let file = CommitEdit { path: "README.md", content: Some((text.as_bytes(), false)) };
+        let files = &[file][..usize::from(has_readme)];
+        let commit = new_commit(self.call, INITIAL_MESSAGE);
+        Ok(self.commit(&self.default_branch()?, commit, files)?)
     }
-    let branch = default_branch(call, project)?;
-    let text = format!("# {}\n", project.name);
-    let file = CommitEdit { path: "README.md", content: Some((text.as_bytes(), false)) };
-    let files = &[file][..usize::from(has_readme)];
-    Ok(repository.commit(&branch, new_commit(call, INITIAL_MESSAGE), files)?)
-}
 
-/// Creates a branch that a seed declares, without protection. The first branch becomes the default.
-pub(crate) fn add_seed_branch(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
-    let repository = open_repository(call, project);
-    if repository.find(BRANCHES, branch)?.is_some() {
-        return Ok(());
+    /// Creates a branch that a seed declares, without protection. The first branch becomes the default.
+    pub(crate) fn add_seed_branch(self, branch: &str) -> Result<()> {
+        if self.find(BRANCHES, branch)?.is_some() {
+            return Ok(());
+        }
+        if let Some(head) = self.resolve_commit(&self.default_branch()?)? {
+            return Ok(self.set_branch(branch, &head.id)?);
+        }
+        self.commit(branch, new_commit(self.call, INITIAL_MESSAGE), &[])?;
+        self.set_first_branch(branch)
     }
-    let head = repository.resolve_commit(&default_branch(call, project)?)?;
-    if let Some(head) = head {
-        return Ok(repository.set_branch(branch, &head.id)?);
+
+    /// The first commit of a project makes its branch the default one.
+    pub(super) fn set_first_branch(self, branch: &str) -> Result<()> {
+        let Self { call, project } = self;
+        call.set_column("projects", project.id, "empty_repo", false)?;
+        let mut attributes = project.attributes(call.db)?;
+        attributes.insert("default_branch".to_owned(), branch.into());
+        Ok(project.save_attributes(call.db, &attributes, call.time_text())?)
     }
-    repository.commit(branch, new_commit(call, INITIAL_MESSAGE), &[])?;
-    set_first_branch(call, project, branch)
-}
 
-/// The first commit of a project makes its branch the default one.
-pub(super) fn set_first_branch(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
-    call.set_column("projects", project.id, "empty_repo", false)?;
-    let mut attributes = project.attributes(call.db)?;
-    attributes.insert("default_branch".to_owned(), branch.into());
-    Ok(project.save_attributes(call.db, &attributes, call.time_text())?)
-}
-
-/// Refuses a new default branch that does not exist.
-pub(super) fn check_default_branch_exists(
-    call: &Call<'_>,
-    project: &Project,
-    former_branch: &str,
-    branch: &str,
-) -> Result<()> {
-    if branch == former_branch || open_repository(call, project).find(BRANCHES, branch)?.is_some() {
-        return Ok(());
+    /// Refuses a new default branch that does not exist.
+    pub(super) fn check_default_branch(self, former_branch: &str, branch: &str) -> Result<()> {
+        let exists = branch == former_branch || self.find(BRANCHES, branch)?.is_some();
+        refuse_if(!exists, || {
+            let text = format!("Could not change HEAD: branch '{branch}' does not exist");
+            ErrorResponse::field("base", text)
+        })
     }
-    Err(ErrorResponse::field(
-        "base",
-        format!("Could not change HEAD: branch '{branch}' does not exist"),
-    ))
-}
 
-/// The name of the default branch. An empty project also has this name, although no such branch exists.
-pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<String> {
-    let attributes = project.attributes(call.db)?;
-    let name = attributes.get("default_branch").and_then(Value::as_str);
-    Ok(name.unwrap_or("main").to_owned())
-}
+    /// The name of the default branch. An empty project also has this name, although no such branch exists.
+    pub(super) fn default_branch(self) -> Result<String> {
+        let attributes = self.project.attributes(self.call.db)?;
+        let name = attributes.get("default_branch").and_then(Value::as_str);
+        Ok(name.unwrap_or("main").to_owned())
+    }
 
-/// True if the caller may push to a branch.
-pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
-    may_perform_any(call, project, branch, &[ProtectedAction::Push])
-}
+    /// True if the caller may push to a branch.
+    pub(super) fn may_push(self, branch: &str) -> Result<bool> {
+        self.may_perform_any(branch, &[ProtectedAction::Push])
+    }
 
-/// True if the caller may perform one of these actions on a branch. A protected branch needs a grant,
-/// others need the level developer.
-fn may_perform_any(
-    call: &Call<'_>,
-    project: &Project,
-    branch: &str,
-    actions: &[ProtectedAction],
-) -> Result<bool> {
-    let Some(branch_grants) = list_branch_grants(call, project, branch)? else {
-        return Ok(call.level_in(project)? >= DEVELOPER);
-    };
-    let matching_grants = branch_grants.iter().filter(|grant| actions.contains(&grant.action));
-    grants::is_granted_to_caller(call, project, matching_grants)
-}
+    /// True if the caller may perform one of these actions on a branch. A protected branch needs a grant,
+    /// others need the level developer.
+    fn may_perform_any(self, branch: &str, actions: &[ProtectedAction]) -> Result<bool> {
+        let Some(branch_grants) = self.branch_grants(branch)? else {
+            return Ok(self.call.level_in(self.project)? >= DEVELOPER);
+        };
+        let matching_grants = branch_grants.iter().filter(|grant| actions.contains(&grant.action));
+        grants::is_granted_to_caller(self.call, self.project, matching_grants)
+    }
 
-/// The grants of all protections that cover a branch; `None` if it is not protected.
-fn list_branch_grants(
-    call: &Call<'_>,
-    project: &Project,
-    branch: &str,
-) -> Result<Option<Vec<Grant>>> {
-    let protections = Protection::list_covering(call, project, branch)?;
-    let grants = protections.iter().map(|protection| protection.grants(call.db));
-    let grants = grants.collect::<Result<Vec<_>, _>>()?.concat();
-    Ok((!protections.is_empty()).then_some(grants))
-}
+    /// The grants of all protections that cover a branch; `None` if it is not protected.
+    fn branch_grants(self, branch: &str) -> Result<Option<Vec<Grant>>> {
+        let protections = Protection::list_covering(self.call, self.project, branch)?;
+        let grants = protections.iter().map(|protection| protection.grants(self.call.db));
+        let grants = grants.collect::<Result<Vec<_>, _>>()?.concat();
+        Ok((!protections.is_empty()).then_some(grants))
+    }
 
-/// A commit as the service shows it.
-fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
-    json!({
-        "id": commit.id,
-        "short_id": commit.id.get(..8),
-        "created_at": commit.created_at,
-        "parent_ids": commit.parent.iter().collect::<Vec<_>>(),
-        "title": commit.message.lines().next().unwrap_or_default(),
-        "message": commit.message,
-        "author_name": commit.author_name,
-        "author_email": commit.author_email,
-        "authored_date": commit.created_at,
-        "committer_name": commit.author_name,
-        "committer_email": commit.author_email,
-        "committed_date": commit.created_at,
-        "trailers": {},
-        "web_url": format!("{}/{}/-/commit/{}", call.base_url, project.full_path, commit.id),
-    })
-}
+    /// The URL of a page of the project.
+    fn page_url(self, page: &str, name: &str) -> String {
+        format!("{}/{}/-/{page}/{name}", self.call.base_url, self.project.full_path)
+    }
 
-/// A branch as the service shows it.
-fn branch_json(call: &Call<'_>, project: &Project, branch: &GitRef) -> Result<Value> {
-    let grants = list_branch_grants(call, project, &branch.name)?;
-    let mut body = protected_branches::branch_flags(grants.is_some(), &grants.unwrap_or_default());
-    body["name"] = branch.name.as_str().into();
-    body["commit"] = commit_json(call, project, &branch.commit);
-    body["merged"] = false.into();
-    body["default"] = (branch.name == default_branch(call, project)?).into();
-    body["can_push"] = may_push(call, project, &branch.name)?.into();
-    body["web_url"] =
-        format!("{}/{}/-/tree/{}", call.base_url, project.full_path, branch.name).into();
-    Ok(body)
+    /// A commit as the service shows it.
+    fn commit_json(self, commit: &Commit) -> Value {
+        json!({
+            "id": commit.id,
+            "short_id": commit.id.get(..8),
+            "created_at": commit.created_at,
+            "parent_ids": commit.parent.iter().collect::<Vec<_>>(),
+            "title": commit.message.lines().next().unwrap_or_default(),
+            "message": commit.message,
+            "author_name": commit.author_name,
+            "author_email": commit.author_email,
+            "authored_date": commit.created_at,
+            "committer_name": commit.author_name,
+            "committer_email": commit.author_email,
+            "committed_date": commit.created_at,
+            "trailers": {},
+            "web_url": self.page_url("commit", &commit.id),
+        })
+    }
+
+    /// A branch or tag as the service shows it.
+    fn ref_json(self, kind: RefKind, git_ref: &GitRef) -> Result<Value> {
+        let commit = self.commit_json(&git_ref.commit);
+        if kind == TAGS {
+            let is_protected =
+                !covering_grants(self.call, self.project.id, &git_ref.name)?.is_empty();
+            return Ok(json!({
+                "name": git_ref.name,
+                "message": git_ref.message,
+                "target": git_ref.commit.id,
+                "commit": commit,
+                "release": null,
+                "protected": is_protected,
+                "created_at": (!git_ref.message.is_empty()).then_some(&git_ref.created_at),
+            }));
+        }
+        let grants = self.branch_grants(&git_ref.name)?;
+        let has_developer_grant = |action| {
+            let mut grants = grants.iter().flatten().filter(|grant| grant.action == action);
+            grants.any(|grant| grant.grantee() == Grantee::Level(DEVELOPER))
+        };
+        Ok(json!({
+            "protected": grants.is_some(),
+            "developers_can_push": has_developer_grant(ProtectedAction::Push),
+            "developers_can_merge": has_developer_grant(ProtectedAction::Merge),
+            "name": git_ref.name,
+            "commit": commit,
+            "merged": false,
+            "default": git_ref.name == self.default_branch()?,
+            "can_push": self.may_push(&git_ref.name)?,
+            "web_url": self.page_url("tree", &git_ref.name),
+        }))
+    }
+
+    /// The branch or tag in the path.
+    fn requested_ref(self, kind: RefKind) -> Result<GitRef> {
+        self.require(kind, self.call.segment(kind.key))
+    }
+
+    fn require(self, kind: RefKind, name: &str) -> Result<GitRef> {
+        self.find(kind, name)?.ok_or_else(|| ErrorResponse::not_found(kind.noun))
+    }
 }
 
 fn list_branches(call: &Call<'_>) -> Result<Answer> {
@@ -184,12 +196,13 @@ fn list_branches(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
     let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
     let pattern = pattern.map_err(|_| ErrorResponse::invalid("regex"))?;
-    let mut branches = open_repository(call, &project).list_refs(BRANCHES)?;
+    let repository = Repository { call, project: &project };
+    let mut branches = repository.list_refs(BRANCHES)?;
     branches.retain(|branch| {
         matches_search(&branch.name, &search)
             && pattern.as_ref().is_none_or(|pattern| pattern.is_match(&branch.name))
     });
-    page::list_objects(call, &branches, |branch| branch_json(call, &project, branch))
+    page::list_objects(call, &branches, |branch| repository.ref_json(BRANCHES, branch))
 }
 
 /// True if a name matches a search text: `^text` matches at the start of the name, `text$` at its end,
@@ -206,26 +219,8 @@ fn matches_search(name: &str, search: &str) -> bool {
 
 fn show(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = readable_project(call)?;
-    let git_ref = find_requested_ref(call, &project, kind)?;
-    Answer::ok(&ref_json(call, &project, kind, &git_ref)?)
-}
-
-fn ref_json(call: &Call<'_>, project: &Project, kind: RefKind, git_ref: &GitRef) -> Result<Value> {
-    if kind == TAGS {
-        tag_json(call, project, git_ref)
-    } else {
-        branch_json(call, project, git_ref)
-    }
-}
-
-/// The branch or tag in the path.
-fn find_requested_ref(call: &Call<'_>, project: &Project, kind: RefKind) -> Result<GitRef> {
-    find_ref(call, project, kind, call.segment(kind.key))
-}
-
-fn find_ref(call: &Call<'_>, project: &Project, kind: RefKind, name: &str) -> Result<GitRef> {
-    let git_ref = open_repository(call, project).find(kind, name)?;
-    git_ref.ok_or_else(|| ErrorResponse::not_found(kind.noun))
+    let repository = Repository { call, project: &project };
+    Answer::ok(&repository.ref_json(kind, &repository.requested_ref(kind)?)?)
 }
 
 fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
@@ -252,7 +247,7 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
         ]
     };
     refuse_if(!is_ref_name(&name), || invalid_text.into())?;
-    let repository = open_repository(call, &project);
+    let repository = Repository { call, project: &project };
     refuse_if(repository.find(kind, &name)?.is_some(), || taken_text.into())?;
     let commit = repository.resolve_commit(&reference)?.ok_or(missing_text)?;
     let may_create = if kind == TAGS {
@@ -260,7 +255,7 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
         grant_lists.is_empty()
             || grants::is_granted_to_caller(call, &project, grant_lists.iter().flatten())?
     } else {
-        may_perform_any(call, &project, &name, &[ProtectedAction::Push, ProtectedAction::Merge])?
+        repository.may_perform_any(&name, &[ProtectedAction::Push, ProtectedAction::Merge])?
     };
     refuse_if(!may_create, || protected_text.into())?;
     match kind {
@@ -274,17 +269,17 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
         }
         _ => repository.set_branch(&name, &commit.id)?,
     }
-    let created_ref = find_ref(call, &project, kind, &name)?;
-    Answer::created(&ref_json(call, &project, kind, &created_ref)?)
+    Answer::created(&repository.ref_json(kind, &repository.require(kind, &name)?)?)
 }
 
 /// Removes a branch or a tag. The default branch cannot be removed. Only maintainers remove protected
 /// branches and tags.
 fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
-    let git_ref = find_requested_ref(call, &project, kind)?;
+    let repository = Repository { call, project: &project };
+    let git_ref = repository.requested_ref(kind)?;
     call.check_unmodified(&git_ref.commit.created_at)?;
-    if kind == BRANCHES && git_ref.name == default_branch(call, &project)? {
+    if kind == BRANCHES && git_ref.name == repository.default_branch()? {
         return Err(ErrorResponse::message(
             StatusCode::METHOD_NOT_ALLOWED,
             "Cannot remove HEAD branch",
@@ -303,7 +298,7 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
         )
         .into()
     })?;
-    open_repository(call, &project).remove(kind, &git_ref.name)?;
+    repository.remove(kind, &git_ref.name)?;
     Ok(Answer::no_content())
 }
 
@@ -311,7 +306,8 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
 /// the branch is already protected, flags that the call omits stay unchanged.
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let branch = find_requested_ref(call, &project, BRANCHES)?;
+    let repository = Repository { call, project: &project };
+    let branch = repository.requested_ref(BRANCHES)?;
     let stored_protection =
         Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?;
     let default_flag = stored_protection.is_none().then_some(false);
@@ -333,32 +329,20 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         }
     }
     protection.save_with_grants(call.db, &grants)?;
-    Answer::ok(&branch_json(call, &project, &branch)?)
+    Answer::ok(&repository.ref_json(BRANCHES, &branch)?)
 }
 
 /// Removes the protection with the name of a branch, if there is one.
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
-    let branch = find_requested_ref(call, &project, BRANCHES)?;
+    let repository = Repository { call, project: &project };
+    let branch = repository.requested_ref(BRANCHES)?;
     if let Some(protection) =
         Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?
     {
         protection.remove(call.db)?;
     }
-    Answer::ok(&branch_json(call, &project, &branch)?)
-}
-
-/// A tag as the service shows it.
-fn tag_json(call: &Call<'_>, project: &Project, tag: &GitRef) -> Result<Value> {
-    Ok(json!({
-        "name": tag.name,
-        "message": tag.message,
-        "target": tag.commit.id,
-        "commit": commit_json(call, project, &tag.commit),
-        "release": null,
-        "protected": !covering_grants(call, project.id, &tag.name)?.is_empty(),
-        "created_at": (!tag.message.is_empty()).then_some(&tag.created_at),
-    }))
+    Answer::ok(&repository.ref_json(BRANCHES, &branch)?)
 }
 
 fn list_tags(call: &Call<'_>) -> Result<Answer> {
@@ -372,7 +356,8 @@ fn list_tags(call: &Call<'_>) -> Result<Answer> {
         .params
         .allowed_text("sort", &["asc", "desc"])?
         .is_some_and(|direction| direction == "asc");
-    let mut tags = open_repository(call, &project).list_refs(TAGS)?;
+    let repository = Repository { call, project: &project };
+    let mut tags = repository.list_refs(TAGS)?;
     if !is_by_name {
         tags.sort_by(|one, other| one.commit.created_at.cmp(&other.commit.created_at));
     }
@@ -380,5 +365,5 @@ fn list_tags(call: &Call<'_>) -> Result<Answer> {
         tags.reverse();
     }
     tags.retain(|tag| matches_search(&tag.name, &search));
-    page::list_objects(call, &tags, |tag| tag_json(call, &project, tag))
+    page::list_objects(call, &tags, |tag| repository.ref_json(TAGS, tag))
 }

@@ -1,5 +1,6 @@
 //! Runners, and their assignment to projects. Only a seed creates runners; no operation changes one.
 
+use super::super::seed::SeedRunner;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -15,31 +16,30 @@ const RUNNER_TYPES: [&str; 3] = ["instance_type", "group_type", "project_type"];
 /// A runner.
 pub(crate) struct Runner {
     id: i64,
-    pub(crate) description: Option<String>,
+    description: Option<String>,
     /// One of [`RUNNER_TYPES`].
     runner_type: String,
-    pub(crate) locked: bool,
-    pub(crate) group_id: Option<i64>,
+    locked: bool,
+    group_id: Option<i64>,
 }
 
 stored!(Runner: runners r, id, description, runner_type, locked, group_id);
 
 impl Runner {
     /// Stores a new runner of a group, of projects, or of the instance. The first project owns it.
-    pub(crate) fn create(
-        call: &Call<'_>,
-        description: Option<String>,
-        locked: bool,
-        group_id: Option<i64>,
-        projects: &[i64],
-    ) -> Result<()> {
-        let runner_type = match (group_id, projects) {
+    pub(crate) fn create(call: &Call<'_>, seed: &SeedRunner) -> Result<()> {
+        let projects = seed.projects.iter().map(|path| Ok(call.visible_project(path)?.id));
+        let projects = projects.collect::<Result<Vec<_>>>()?;
+        let group = seed.group.as_deref().map(|path| call.visible_group(path)).transpose()?;
+        let group_id = group.map(|group| group.id);
+        let runner_type = match (group_id, projects.as_slice()) {
             (Some(_), _) => RUNNER_TYPES[1],
             (None, []) => RUNNER_TYPES[0],
             (None, _) => RUNNER_TYPES[2],
         };
-        let runner_type = runner_type.to_owned();
-        let mut new_runner = Self { id: 0, description, runner_type, locked, group_id };
+        let (description, runner_type) = (seed.description.clone(), runner_type.to_owned());
+        let mut new_runner =
+            Self { id: 0, description, runner_type, locked: seed.locked, group_id };
         new_runner.id = new_runner.upsert(call.db)?;
         projects.iter().try_for_each(|project| new_runner.assign(call, *project))
     }

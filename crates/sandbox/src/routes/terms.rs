@@ -70,6 +70,24 @@ impl MembershipTerms {
         self.insert(call, scope, user.id)
     }
 
+    /// Invites an e-mail address without an account.
+    pub(super) fn invite(
+        &self,
+        call: &Call<'_>,
+        scope: &GroupOrProject,
+        email: &str,
+    ) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO members ({0}, email, access_level, expires_at, created_at, created_by, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'awaiting')
+             ON CONFLICT ({0}, email) DO UPDATE SET access_level = ?3, expires_at = ?4",
+            scope.id_column()
+        );
+        let Self { level, expires_at, granted_by, .. } = self;
+        let row = params![scope.id(), email, level, expires_at, call.time_text(), granted_by];
+        call.execute(&sql, row).map(drop)
+    }
+
     pub(super) fn role_id(&self) -> Option<i64> {
         self.role.as_ref().map(|role| role.id)
     }

@@ -1,9 +1,11 @@
 //! Repositories: commits, each with the complete tree of its files, and the branches and tags that
 //! point to them. Nothing of Git is stored; ids only look like Git's.
 
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{OptionalExtension, Result, params};
 use sha2::{Digest, Sha256};
 
+use super::super::call::Call;
+use super::project::Project;
 use super::stored::{Stored as _, execute, query_rows, stored};
 
 /// One commit.
@@ -64,11 +66,11 @@ pub(crate) struct CommitEdit<'a> {
     pub(crate) content: Option<(&'a [u8], bool)>,
 }
 
-/// The repository of one project.
+/// The repository of a project, for a call.
 #[derive(Clone, Copy)]
 pub(crate) struct Repository<'a> {
-    pub(crate) db: &'a Connection,
-    pub(crate) project: i64,
+    pub(crate) call: &'a Call<'a>,
+    pub(crate) project: &'a Project,
 }
 
 stored!(Commit: commits c, id, parent, message, author_name, author_email, created_at);
@@ -102,8 +104,9 @@ impl Repository<'_> {
             "JOIN {table} r ON r.project_id = c.project_id AND r.commit_id = c.id
              WHERE r.project_id = ?1 AND {condition} ORDER BY r.name"
         );
-        let (extra_columns, values) = (format!("r.name, {columns}"), params![self.project, name]);
-        Commit::list_with(self.db, &extra_columns, &clauses, values, |commit, row| {
+        let (extra_columns, values) =
+            (format!("r.name, {columns}"), params![self.project.id, name]);
+        Commit::list_with(self.call.db, &extra_columns, &clauses, values, |commit, row| {
             let [name, message, created_at] =
                 [0, 1, 2].map(|column| row.get(Commit::WIDTH + column));
             Ok(GitRef { name: name?, message: message?, created_at: created_at?, commit })
@@ -112,7 +115,7 @@ impl Repository<'_> {
 
     pub(crate) fn remove(self, RefKind { table, .. }: RefKind, name: &str) -> Result<()> {
         let sql = format!("DELETE FROM {table} WHERE project_id = ?1 AND name = ?2");
-        execute(self.db, &sql, params![self.project, name])
+        execute(self.call.db, &sql, params![self.project.id, name])
     }
 
     /// The commit that a branch, a tag, an id or a unique prefix of an id names.
@@ -128,18 +131,18 @@ impl Repository<'_> {
             return Ok(None);
         }
         let clauses = "WHERE c.project_id = ?1 AND c.id LIKE ?2 || '%' LIMIT 2";
-        let mut commits = Commit::list(self.db, clauses, params![self.project, reference])?;
+        let mut commits = Commit::list(self.call.db, clauses, params![self.project.id, reference])?;
         Ok(commits.pop().filter(|_| commits.is_empty()))
     }
 
     /// A file at a commit.
     pub(crate) fn file(self, commit: &str, path: &str) -> Result<Option<RepositoryFile>> {
-        let mut statement = self.db.prepare_cached(
+        let mut statement = self.call.db.prepare_cached(
             "SELECT t.blob_id, b.content, t.executable, t.last_commit_id FROM trees t JOIN blobs b
                  ON b.project_id = t.project_id AND b.id = t.blob_id
              WHERE t.project_id = ?1 AND t.commit_id = ?2 AND t.path = ?3",
         )?;
-        let file = statement.query_row(params![self.project, commit, path], |row| {
+        let file = statement.query_row(params![self.project.id, commit, path], |row| {
             Ok(RepositoryFile {
                 blob_id: row.get(0)?,
                 content: row.get(1)?,
@@ -155,7 +158,7 @@ impl Repository<'_> {
     pub(crate) fn list_files(self, commit: &str) -> Result<Vec<(String, String, bool)>> {
         let sql = "SELECT path, blob_id, executable FROM trees
                    WHERE project_id = ?1 AND commit_id = ?2 ORDER BY path";
-        query_rows(self.db, sql, params![self.project, commit])
+        query_rows(self.call.db, sql, params![self.project.id, commit])
     }
 
     /// Commits `edits` to a branch, which is created if missing. The commit gets its id and parent.
@@ -175,13 +178,14 @@ impl Repository<'_> {
         }
         let id = digest_id(&digest_parts);
         let sql = "INSERT OR IGNORE INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let row = params![self.project, id, parent, message, author_name, author_email, created_at];
-        execute(self.db, sql, row)?;
+        let row =
+            params![self.project.id, id, parent, message, author_name, author_email, created_at];
+        execute(self.call.db, sql, row)?;
         if let Some(parent) = &parent {
             let sql = "INSERT OR IGNORE INTO trees
                        SELECT project_id, ?3, path, blob_id, executable, last_commit_id FROM trees
                        WHERE project_id = ?1 AND commit_id = ?2";
-            execute(self.db, sql, params![self.project, parent, id])?;
+            execute(self.call.db, sql, params![self.project.id, parent, id])?;
         }
         for edit in edits {
             self.apply_edit(&id, edit)?;
@@ -192,25 +196,25 @@ impl Repository<'_> {
     fn apply_edit(self, commit: &str, edit: &CommitEdit<'_>) -> Result<()> {
         let Some((content, executable)) = edit.content else {
             let sql = "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3";
-            return execute(self.db, sql, params![self.project, commit, edit.path]);
+            return execute(self.call.db, sql, params![self.project.id, commit, edit.path]);
         };
         let blob = digest_id(&[content]);
         let sql = "INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)";
-        execute(self.db, sql, params![self.project, blob, content])?;
+        execute(self.call.db, sql, params![self.project.id, blob, content])?;
         let sql = "INSERT OR REPLACE INTO trees VALUES (?1, ?2, ?3, ?4, ?5, ?2)";
-        execute(self.db, sql, params![self.project, commit, edit.path, blob, executable])
+        execute(self.call.db, sql, params![self.project.id, commit, edit.path, blob, executable])
     }
 
     /// Points a branch, which is created if missing, to a commit.
     pub(crate) fn set_branch(self, branch: &str, commit: &str) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO branches VALUES (?1, ?2, ?3)";
-        execute(self.db, sql, params![self.project, branch, commit])
+        execute(self.call.db, sql, params![self.project.id, branch, commit])
     }
 
     /// Creates a tag. Its name must be free.
     pub(crate) fn add_tag(self, name: &str, message: &str, commit: &str, now: &str) -> Result<()> {
         let sql = "INSERT INTO tags VALUES (?1, ?2, ?3, ?4, ?5)";
-        execute(self.db, sql, params![self.project, name, message, commit, now])
+        execute(self.call.db, sql, params![self.project.id, name, message, commit, now])
     }
 
     /// Copies everything from another project.
@@ -225,7 +229,7 @@ impl Repository<'_> {
             let sql = format!(
                 "INSERT INTO {table} (project_id, {columns}) SELECT ?1, {columns} FROM {table} WHERE project_id = ?2"
             );
-            self.db.execute(&sql, [self.project, upstream])?;
+            self.call.db.execute(&sql, [self.project.id, upstream])?;
         }
         Ok(())
     }
