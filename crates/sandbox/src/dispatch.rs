@@ -76,10 +76,8 @@ fn parse_request(
     let needs_numeric_ids =
         is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
     let mut segment_bytes = segments.iter().flat_map(|(_, value)| value.bytes());
-    refuse_if(
-        needs_numeric_ids && !segment_bytes.all(|byte| byte.is_ascii_digit()),
-        ErrorResponse::no_route,
-    )?;
+    let is_unknown = needs_numeric_ids && !segment_bytes.all(|byte| byte.is_ascii_digit());
+    refuse_if(is_unknown, ErrorResponse::no_route)?;
     let mut params = Params::default();
     params.add_form(query)?;
     body::add_body_params(&parts.headers, body, &mut params)?;

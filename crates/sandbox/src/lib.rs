@@ -273,14 +273,10 @@ impl ServiceState {
                 )
                 .to_string();
             self.store.write(|db| {
-                db.execute(
-                    "DELETE FROM projects WHERE marked_for_deletion_on <= ?1",
-                    [&last_deletion_day],
-                )?;
-                db.execute(
-                    "DELETE FROM namespaces WHERE marked_for_deletion_on <= ?1",
-                    [&last_deletion_day],
-                )
+                ["projects", "namespaces"].into_iter().try_for_each(|table| {
+                    let sql = format!("DELETE FROM {table} WHERE marked_for_deletion_on <= ?1");
+                    db.execute(&sql, [&last_deletion_day]).map(drop)
+                })
             })?;
             *last_purge = Some(today);
         }

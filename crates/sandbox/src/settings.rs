@@ -206,10 +206,8 @@ impl ProjectEdit<'_> {
         let mut existing_attributes = self.call.edition().project_attributes();
         let has_pipeline_retention =
             existing_attributes.any(|attribute| attribute.name == DELETE_PIPELINES_AFTER);
-        refuse_if(
-            has_pipeline_retention && self.params.has(DELETE_PIPELINES_AFTER),
-            ErrorResponse::forbidden,
-        )?;
+        let sets_retention = has_pipeline_retention && self.params.has(DELETE_PIPELINES_AFTER);
+        refuse_if(sets_retention, ErrorResponse::forbidden)?;
         let [was_owner_role, is_owner_role] = [former_values, stored_values]
             .map(|values| values.get(VARIABLES_OVERRIDE_ROLE) == Some(&"owner".into()));
         refuse_if(was_owner_role != is_owner_role, || {

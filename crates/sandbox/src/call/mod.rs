@@ -229,10 +229,10 @@ impl Call<'_> {
             Timestamp::try_from(time).ok().map(clock::format_time)
         });
         // The header has whole seconds, so a change within that second is not later.
-        refuse_if(
-            unmodified_since.is_some_and(|limit| changed_at.get(..19) > limit.get(..19)),
-            || ErrorResponse::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed"),
-        )
+        let is_later = unmodified_since.is_some_and(|limit| changed_at.get(..19) > limit.get(..19));
+        refuse_if(is_later, || {
+            ErrorResponse::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed")
+        })
     }
 
     /// Removes a row, unless it was changed (`changed_at`) after the time in the call.

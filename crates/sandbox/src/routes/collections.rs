@@ -235,12 +235,8 @@ fn status_check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let mut body = row.members("id name project_id external_url protected_branches");
     body["project_id"] = project.into();
     body["protected_branches"] = branches.collect();
-    set_if(
-        &mut body,
-        call.release() >= OBSERVED_RELEASE,
-        "hmac",
-        !row.text("shared_secret").is_empty(),
-    );
+    let has_secret = !row.text("shared_secret").is_empty();
+    set_if(&mut body, call.release() >= OBSERVED_RELEASE, "hmac", has_secret);
     Ok(body)
 }
 
@@ -304,10 +300,10 @@ fn unprocessable(text: &str) -> ErrorResponse {
 
 /// Checks that a rule has a level, and that no other rule has the same pattern.
 fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    refuse_if(
-        [MIN_PUSH_LEVEL, MIN_DELETE_LEVEL].iter().all(|level| row.text(level).is_empty()),
-        || unprocessable("A rule must have at least a minimum access role for push or delete."),
-    )?;
+    let mut levels = [MIN_PUSH_LEVEL, MIN_DELETE_LEVEL].iter();
+    refuse_if(levels.all(|level| row.text(level).is_empty()), || {
+        unprocessable("A rule must have at least a minimum access role for push or delete.")
+    })?;
     call.check_unique(row).map_err(|_| {
         let name = call.collection.unique_fields[0].replace('_', " ");
         unprocessable(&format!("{}{} has already been taken", name[..1].to_uppercase(), &name[1..]))

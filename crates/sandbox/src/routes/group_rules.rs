@@ -64,11 +64,8 @@ pub(super) fn check(
     if existing.is_none_or(|existing| existing.visibility != requested.visibility) {
         group_check.check_visibility()?;
     }
-    group_check.errors.add_if(
-        is_name_changed && !is_name(requested.name, ".-() "),
-        "name",
-        NAME_FORM_TEXT,
-    );
+    let is_malformed = is_name_changed && !is_name(requested.name, ".-() ");
+    group_check.errors.add_if(is_malformed, "name", NAME_FORM_TEXT);
     if is_path_changed {
         group_check.check_full_path()?;
     }
@@ -90,11 +87,8 @@ impl GroupCheck<'_> {
         let (path, length) = (requested.path, requested.path.chars().count());
         errors.add_if(path.is_empty(), "path", BLANK_TEXT);
         errors.check_length("path", path, MAX_NAME_LENGTH);
-        errors.add_if(
-            call.release() >= OBSERVED_RELEASE && !is_plain_path(path),
-            "path",
-            PLAIN_PATH_TEXT,
-        );
+        let is_malformed = call.release() >= OBSERVED_RELEASE && !is_plain_path(path);
+        errors.add_if(is_malformed, "path", PLAIN_PATH_TEXT);
         let is_reserved = match requested.parent {
             Some(_) => is_reserved(path),
             None => is_reserved_top_path(path),
@@ -139,11 +133,8 @@ impl GroupCheck<'_> {
             );
             let has_wider_content = call
                 .query_value(&sql, params![existing.map(|group| group.id), wider_visibilities])?;
-            errors.add_if(
-                has_wider_content,
-                FIELD,
-                format!("{visibility} is not allowed since {reason}."),
-            );
+            let text = format!("{visibility} is not allowed since {reason}.");
+            errors.add_if(has_wider_content, FIELD, text);
         }
         let max_visibility = requested.parent.map_or("public", |parent| parent.visibility.as_str());
         let text = format!(
@@ -190,10 +181,8 @@ pub(super) fn join_errors(failure: ErrorResponse) -> ErrorResponse {
         format!(":{quote}{field}{quote}=>[{}]", texts.collect::<Vec<_>>().join(", "))
     });
     let fields: Vec<String> = fields.collect();
-    ErrorResponse::message(
-        failure.status,
-        format!("Failed to save group {{{}}}", fields.join(", ")),
-    )
+    let text = format!("Failed to save group {{{}}}", fields.join(", "));
+    ErrorResponse::message(failure.status, text)
 }
 
 /// The error for null as the path of a group.

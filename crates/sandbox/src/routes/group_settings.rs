@@ -179,12 +179,8 @@ pub(super) fn store_settings(call: &Call<'_>, group: &Namespace, route: Accepts)
     if call.params.get(SHARE_LOCK).is_some() && call.params.flag(SHARE_LOCK)?.is_none() {
         GROUP_SETTINGS.put_value(call.db, group.id, SHARE_LOCK, Value::Null)?;
     }
-    default_branches::store_defaults(
-        call,
-        group.id,
-        route,
-        !ignored_names.contains(&BRANCH_PROTECTION),
-    )?;
+    let sets_protection = !ignored_names.contains(&BRANCH_PROTECTION);
+    default_branches::store_defaults(call, group.id, route, sets_protection)?;
     if is_licensed {
         store_ip_ranges(call, group)?;
         store_email_domains(call, group)?;
@@ -276,14 +272,11 @@ fn check_skipped_pipelines(call: &Call<'_>, group: &Namespace) -> Result<()> {
         Some(_) => call.params.is_true(success_setting)?,
         None => GROUP_SETTINGS.is_on(call.db, group.id, success_setting)?,
     };
-    refuse_if(
-        call.params.is_true(skipped_setting)? && call.is_at_least(18, 7) && !must_succeed,
-        || {
-            ErrorResponse::bad_request(&format!(
-                "{skipped_setting} can only be enabled when {success_setting} is true"
-            ))
-        },
-    )
+    let skips = call.params.is_true(skipped_setting)? && call.is_at_least(18, 7);
+    refuse_if(skips && !must_succeed, || {
+        let text = format!("{skipped_setting} can only be enabled when {success_setting} is true");
+        ErrorResponse::bad_request(&text)
+    })
 }
 
 /// Stores the IP ranges that may access a group: a text with commas. An empty text clears them; null

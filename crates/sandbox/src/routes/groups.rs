@@ -136,10 +136,8 @@ fn list_membership_paths(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
          UNION ALL SELECT n.traversal FROM shares s JOIN projects p ON p.id = s.project_id
          JOIN namespaces n ON n.id = p.namespace_id
          WHERE n.kind = 'group' AND s.invited_id IN (SELECT value FROM json_each(?3))";
-    call.query_column(
-        sql,
-        params![user, call.today(), call.memberships()?.namespaces_json(call.db, 1)?],
-    )
+    let namespaces = call.memberships()?.namespaces_json(call.db, 1)?;
+    call.query_column(sql, params![user, call.today(), namespaces])
 }
 
 /// SQL conditions: a group `n` is at or below an archived group; at or below one marked for deletion.
@@ -166,10 +164,8 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     // Groups have no repositories here.
     conditions.add_if(storage.is_some() && call.is_at_least(16, 3), "0");
     let active = params.flag("active")?.filter(|_| call.is_at_least(18, 0));
-    conditions.add_with_value(
-        format!("({IN_ARCHIVED_GROUP_SQL} OR {IN_MARKED_GROUP_SQL}) <> :active"),
-        active,
-    );
+    let active_sql = format!("({IN_ARCHIVED_GROUP_SQL} OR {IN_MARKED_GROUP_SQL}) <> :active");
+    conditions.add_with_value(active_sql, active);
     let archived = params.flag("archived")?.filter(|_| call.is_at_least(18, 2));
     conditions.add_with_value(format!("{IN_ARCHIVED_GROUP_SQL} = :archived"), archived);
     custom_attributes::add_filter(call, &mut conditions, "c.group_id = n.id");

@@ -212,12 +212,8 @@ fn list(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     });
     page::list_objects(call, &members, |member| {
         let mut body = member.json(call)?;
-        set_if(
-            &mut body,
-            shows_seats,
-            "is_using_seat",
-            member.has_active_state() && !member.user.bot,
-        );
+        let has_seat = member.has_active_state() && !member.user.bot;
+        set_if(&mut body, shows_seats, "is_using_seat", has_seat);
         Ok(body)
     })
 }

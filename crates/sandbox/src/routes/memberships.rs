@@ -342,10 +342,8 @@ fn set_override(call: &Call<'_>, is_overridden: bool) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     refuse_if(call.service.profile.override_needs_directory, ErrorResponse::forbidden)?;
     let sql = "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2";
-    refuse_if(
-        call.execute(sql, params![group.id, user, is_overridden])? == 0,
-        ErrorResponse::no_record,
-    )?;
+    let changed_count = call.execute(sql, params![group.id, user, is_overridden])?;
+    refuse_if(changed_count == 0, ErrorResponse::no_record)?;
     let mut body = GroupOrProject::from(group).require_member(call, user)?.json(call)?;
     body["override"] = is_overridden.into();
     if call.method == Method::POST { Answer::created(&body) } else { Answer::ok(&body) }

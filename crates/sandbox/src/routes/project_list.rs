@@ -159,21 +159,14 @@ fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
     if includes_shared {
         conditions.bind(":of", group.id);
     }
-    answer_list(
-        call,
-        ProjectQuery {
-            is_full_for_anonymous: call.release() >= OBSERVED_RELEASE,
-            ..ProjectQuery::for_group(conditions)
-        },
-    )
+    let is_full_for_anonymous = call.release() >= OBSERVED_RELEASE;
+    answer_list(call, ProjectQuery { is_full_for_anonymous, ..ProjectQuery::for_group(conditions) })
 }
 
 fn list_shared_projects(call: &Call<'_>) -> Result<Answer> {
     let conditions = SqlConditions::with_value(SHARED_SQL, call.group()?.id);
-    answer_list(
-        call,
-        ProjectQuery { is_full_for_anonymous: true, ..ProjectQuery::for_group(conditions) },
-    )
+    let query = ProjectQuery::for_group(conditions);
+    answer_list(call, ProjectQuery { is_full_for_anonymous: true, ..query })
 }
 
 /// The projects of a group, and those shared with it: two lists of what the caller sees, newest first. The
@@ -182,12 +175,8 @@ pub(crate) fn group_projects_json(call: &Call<'_>, group: i64) -> Result<[Vec<Va
     let find = |condition| {
         let mut conditions = SqlConditions::with_value(condition, group);
         filter_for_caller(call, &mut conditions, GUEST, false)?;
-        ProjectQuery::with_parameters(ListParameters::All, conditions).fetch(
-            call,
-            "p.id DESC",
-            MAX_GROUP_PROJECTS,
-            0,
-        )
+        let query = ProjectQuery::with_parameters(ListParameters::All, conditions);
+        query.fetch(call, "p.id DESC", MAX_GROUP_PROJECTS, 0)
     };
     let mut projects = find("p.namespace_id = :of")?;
     let own_count = projects.len();
@@ -342,8 +331,8 @@ fn filter_for_caller(
 fn apply_common_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, conditions) = (&call.params, &mut query.conditions);
     conditions.add_with_value("p.archived = :archived", params.flag("archived")?);
-    conditions
-        .add_with_value(ACTIVE_SQL, params.flag("active")?.filter(|_| call.is_at_least(18, 0)));
+    let active = params.flag("active")?.filter(|_| call.is_at_least(18, 0));
+    conditions.add_with_value(ACTIVE_SQL, active);
     let marked_on = params.date_text("marked_for_deletion_on")?.filter(|_| call.is_at_least(17, 1));
     conditions.add_with_value("p.marked_for_deletion_on = :marked", marked_on);
     let visibility = params.allowed_text("visibility", VISIBILITIES)?;
@@ -381,10 +370,8 @@ fn apply_usage_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> 
     let (params, conditions) = (&call.params, &mut query.conditions);
     let topics_sql = "NOT EXISTS (SELECT 1 FROM json_each(:topics) wanted WHERE wanted.value NOT IN
                       (SELECT value FROM json_each(p.attributes, '$.topics')))";
-    conditions.add_with_value(
-        topics_sql,
-        params.texts("topic")?.map(|names| Value::from(names).to_string()),
-    );
+    let topics = params.texts("topic")?.map(|names| Value::from(names).to_string());
+    conditions.add_with_value(topics_sql, topics);
     let caller_id = call.caller.as_ref().map(|user| user.id);
     let imported_sql =
         "p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer";
@@ -392,14 +379,10 @@ fn apply_usage_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> 
     conditions.add_with_value(imported_sql, is_imported.then_some(caller_id));
     // Topics have no ids here.
     conditions.add_if(params.integer("topic_id")?.is_some(), "0");
-    conditions.add_with_value(
-        "p.last_activity_at > :since",
-        read_time_text(call, "last_activity_after")?,
-    );
-    conditions.add_with_value(
-        "p.last_activity_at < :until",
-        read_time_text(call, "last_activity_before")?,
-    );
+    let since = read_time_text(call, "last_activity_after")?;
+    conditions.add_with_value("p.last_activity_at > :since", since);
+    let until = read_time_text(call, "last_activity_before")?;
+    conditions.add_with_value("p.last_activity_at < :until", until);
     Ok(())
 }
 

@@ -296,10 +296,8 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
             .allowed_text("visibility", VISIBILITIES)?
             .unwrap_or_else(|| project.visibility.clone()),
     };
-    refuse_if(
-        params.has("visibility") && call.level_in(project)? < OWNER,
-        ErrorResponse::forbidden,
-    )?;
+    let needs_owner = params.has("visibility");
+    refuse_if(needs_owner && call.level_in(project)? < OWNER, ErrorResponse::forbidden)?;
     if visibility != project.visibility {
         project_rules::check_restriction(call, &visibility)?;
         project_rules::check_visibility(&project.namespace, &visibility)?;

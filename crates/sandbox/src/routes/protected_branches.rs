@@ -186,12 +186,8 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
     let mut body = shown_json(call, scope, &find_protection(call, scope)?)?;
     let is_ignored = call.tier() < AttributeTier::Premium && call.release() >= OBSERVED_RELEASE;
-    set_if(
-        &mut body,
-        is_ignored && call.params.has(CODE_OWNER_APPROVAL),
-        CODE_OWNER_APPROVAL,
-        false,
-    );
+    let is_shown = is_ignored && call.params.has(CODE_OWNER_APPROVAL);
+    set_if(&mut body, is_shown, CODE_OWNER_APPROVAL, false);
     Answer::ok(&body)
 }
 

@@ -51,10 +51,8 @@ impl Runner {
 
     /// The projects to which the runner is assigned, the owner first.
     fn projects(&self, call: &Call<'_>) -> Result<Vec<i64>> {
-        call.query_column(
-            "SELECT project_id FROM runner_projects WHERE runner_id = ?1 ORDER BY id",
-            [self.id],
-        )
+        let sql = "SELECT project_id FROM runner_projects WHERE runner_id = ?1 ORDER BY id";
+        call.query_column(sql, [self.id])
     }
 
     /// True if the caller maintains a project with this runner, or owns its group. The rights of
@@ -135,10 +133,8 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     refuse_if(runner.locked && !call.is_administrator(), || {
         ErrorResponse::forbidden_message("Runner is locked")
     })?;
-    refuse_if(
-        !call.is_administrator() && !runner.is_managed_by_caller(call)?,
-        ErrorResponse::forbidden,
-    )?;
+    let may_assign = call.is_administrator() || runner.is_managed_by_caller(call)?;
+    refuse_if(!may_assign, ErrorResponse::forbidden)?;
     refuse_if(runner.projects(call)?.contains(&project), || {
         "Validation failed: Runner projects runner has already been taken - runner_error".into()
     })?;

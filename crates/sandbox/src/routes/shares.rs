@@ -125,20 +125,15 @@ fn share_project(call: &Call<'_>) -> Result<Answer> {
     let invited_group = Namespace::by_id(call.db, invitation.group_id)?
         .filter(Namespace::is_group)
         .ok_or_else(share_error)?;
-    refuse_if(
-        !call.may_see_group(&invited_group)?
-            || !allows_invitation(call, namespace, &invited_group)?,
-        share_error,
-    )?;
+    let may_invite =
+        call.may_see_group(&invited_group)? && allows_invitation(call, namespace, &invited_group)?;
+    refuse_if(!may_invite, share_error)?;
     refuse_if(invitation.level > call.level_in(&project)?, ErrorResponse::forbidden)?;
-    refuse_if(
-        traversal_ids(&namespace.traversal).any(|group_id| group_id == invited_group.id),
-        || {
-            ErrorResponse::conflict(
-                "Project cannot be shared with the group it is in or one of its ancestors.",
-            )
-        },
-    )?;
+    let is_above = traversal_ids(&namespace.traversal).any(|id| id == invited_group.id);
+    refuse_if(is_above, || {
+        let text = "Project cannot be shared with the group it is in or one of its ancestors.";
+        ErrorResponse::conflict(text)
+    })?;
     let id = invitation
         .store(call, Holder::Project(project.id))?
         .ok_or_else(|| ErrorResponse::conflict("Project already shared with this group"))?;
@@ -179,10 +174,9 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
     let mut invitation = Invitation::from_call(call)?;
     let invited_group = call.visible_group(&invitation.group_id.to_string())?;
-    refuse_if(
-        call.level_in_group(&group)? < OWNER || !allows_invitation(call, &group, &invited_group)?,
-        share_error,
-    )?;
+    let is_owner = call.level_in_group(&group)? >= OWNER;
+    let may_invite = is_owner && allows_invitation(call, &group, &invited_group)?;
+    refuse_if(!may_invite, share_error)?;
     let text = "Shared group The group has already been shared with this group";
     invitation
         .store(call, Holder::Group(group.id))?

@@ -52,11 +52,8 @@ pub(super) fn check(
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1
                    AND (?2 IS NULL OR owner_id IS NOT ?2))";
     let is_namespace_taken = call.query_value(sql, params![username, stored_id])?;
-    errors.add_if(
-        is_namespace_taken,
-        "base",
-        "A user, alias, or group already exists with that username.",
-    );
+    let text = "A user, alias, or group already exists with that username.";
+    errors.add_if(is_namespace_taken, "base", text);
     errors.add_if(!User::is_email_address(email), "email", "is invalid");
     let is_admin_and_auditor = user.admin && user.auditor == Some(true);
     errors.add_if(is_admin_and_auditor, "admin", "user cannot also be an Auditor.");
@@ -79,11 +76,8 @@ fn check_params(call: &Call<'_>, errors: &mut FieldErrors) -> Result<()> {
             instance::read_setting(call, "minimum_password_length")?.as_u64().unwrap_or(8);
         let is_short = (password.chars().count() as u64) < min_length;
         errors.add_if(password.is_empty(), "password", BLANK_TEXT);
-        errors.add_if(
-            is_short,
-            "password",
-            format!("is too short (minimum is {min_length} characters)"),
-        );
+        let text = format!("is too short (minimum is {min_length} characters)");
+        errors.add_if(is_short, "password", text);
     }
     let theme = params.integer("theme_id")?;
     if let Some(theme) = theme.filter(|theme| !(1..=MAX_THEME_ID).contains(theme)) {

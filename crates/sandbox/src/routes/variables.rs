@@ -78,25 +78,17 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     let key = variable.text("key");
     errors.add_if(key.is_empty(), "key", "can't be blank");
     errors.check_length("key", key, MAX_NAME_LENGTH);
-    errors.add_if(
-        key.is_empty() || !key.chars().all(is_key_char),
-        "key",
-        format!("{letters_text} and '_'."),
-    );
+    let is_malformed = key.is_empty() || !key.chars().all(is_key_char);
+    errors.add_if(is_malformed, "key", format!("{letters_text} and '_'."));
     let scope = variable.text(ENVIRONMENT_SCOPE);
     errors.add_if(scope.is_empty(), "environment_scope", "can't be blank");
-    errors.add_if(
-        scope.is_empty()
-            || !scope.chars().all(|c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c)),
-        "environment_scope",
-        format!("{letters_text}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
-    );
+    let is_scope_char = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
+    let is_malformed = scope.is_empty() || !scope.chars().all(is_scope_char);
+    let text = format!("{letters_text}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces");
+    errors.add_if(is_malformed, "environment_scope", text);
     errors.check_length("description", variable.text("description"), MAX_NAME_LENGTH);
-    errors.add_if(
-        variable.is_true("masked") && !is_maskable_value(variable, profile),
-        "value",
-        "is invalid",
-    );
+    let is_unmaskable = variable.is_true("masked") && !is_maskable_value(variable, profile);
+    errors.add_if(is_unmaskable, "value", "is invalid");
     errors.into_result()
 }
 
