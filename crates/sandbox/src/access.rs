@@ -118,9 +118,8 @@ pub(crate) fn authenticate(
         return Err(ErrorResponse::with_body(StatusCode::UNAUTHORIZED, body));
     }
     let user = User::by_id(db, token.user_id)?.ok_or_else(ErrorResponse::unauthorized)?;
-    if user.state != "active" {
-        return Err(ErrorResponse::forbidden_because("Your account has been blocked."));
-    }
+    let blocked_text = "Your account has been blocked.";
+    refuse_if(user.state != "active", || ErrorResponse::forbidden_because(blocked_text))?;
     let scopes: Vec<&str> = token.scopes.split(',').collect();
     let is_write = !is_read(&route.method);
     if !(scopes.contains(&"api") || scopes.contains(&"read_api") && !is_write) {

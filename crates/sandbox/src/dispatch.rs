@@ -66,9 +66,9 @@ fn parse_request(
 ) -> Result<(NumberedRoute, ParsedRequest)> {
     let (parts, body) = request.into_parts();
     let target = normalize_target(&parts.uri);
-    if target.len() > MAX_TARGET_BYTES {
-        return Err(ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"));
-    }
+    refuse_if(target.len() > MAX_TARGET_BYTES, || {
+        ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long")
+    })?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let (operation, segments) =
         routes::find(service.described_collections, &effective_method(&parts), path)?;

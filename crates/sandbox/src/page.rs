@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::answer::{Answer, ErrorResponse, Result};
+use super::answer::{Answer, ErrorResponse, Result, refuse_if};
 use super::call::Call;
 
 const DEFAULT_PAGE_SIZE: i64 = 20;
@@ -41,16 +41,15 @@ impl Page {
 
     /// Refuses pages above the limit of offset paging. `type_name` is the type of the listed objects.
     pub(crate) fn check_offset(self, type_name: &str) -> Result<Self> {
-        if self.number.saturating_mul(self.size) > MAX_OFFSET {
-            return Err(ErrorResponse::error(
-                StatusCode::METHOD_NOT_ALLOWED,
-                format!(
-                    "Offset pagination has a maximum allowed offset of {MAX_OFFSET} for requests that return objects \
-                     of type {type_name}. Remaining records can be retrieved using keyset pagination."
-                ),
-            ));
-        }
-        Ok(self)
+        let is_refused = self.number.saturating_mul(self.size) > MAX_OFFSET;
+        refuse_if(is_refused, || {
+            let text = format!(
+                "Offset pagination has a maximum allowed offset of {MAX_OFFSET} for requests that return objects \
+                 of type {type_name}. Remaining records can be retrieved using keyset pagination."
+            );
+            ErrorResponse::error(StatusCode::METHOD_NOT_ALLOWED, text)
+        })
+        .map(|()| self)
     }
 
     /// Adds the paging headers to the answer with the items of this page. `has_more` is true if other items

@@ -121,9 +121,8 @@ impl Params {
         let (base_name, brackets) = name.split_at(name.find('[').unwrap_or(name.len()));
         let keys: Vec<&str> =
             brackets.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
-        if self.param_count > MAX_PARAMETERS || keys.len() > MAX_NAME_DEPTH {
-            return Err(ErrorResponse::invalid("parameters"));
-        }
+        let is_refused = self.param_count > MAX_PARAMETERS || keys.len() > MAX_NAME_DEPTH;
+        refuse_if(is_refused, || ErrorResponse::invalid("parameters"))?;
         if keys.is_empty() {
             self.values.insert(base_name.to_owned(), value);
         } else {

@@ -129,12 +129,10 @@ impl Call<'_> {
         if self.service.profile.former_paths_answer {
             return Ok(project);
         }
-        if self.is_write {
-            return Err(ErrorResponse::message(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "Non GET methods are not allowed for moved projects",
-            ));
-        }
+        refuse_if(self.is_write, || {
+            let text = "Non GET methods are not allowed for moved projects";
+            ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text)
+        })?;
         // `/api/v4/projects/OLD/rest?query`: the fourth segment becomes the id.
         let (route, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
         let mut segments: Vec<&str> = route.split('/').collect();

@@ -99,7 +99,10 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
     }
     let branch_ids = stored_ids(rule, BRANCH_IDS);
     let is_for_all_branches = rule.is_true(ALL_BRANCHES);
-    let branches: Vec<Value> = Protection::list_in(call, call.scope.holder())?
+    let branches: Vec<Value> = call
+        .scope
+        .holder()
+        .protections(call)?
         .iter()
         .filter(|protection| is_for_all_branches || branch_ids.contains(&protection.id))
         .map(|protection| protected_branches::json(call, protection))
@@ -190,7 +193,7 @@ fn requested_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
 /// The project's protected branches in a call.
 fn requested_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let Some(mut branch_ids) = read_ids(call, "protected_branch_ids")? else { return Ok(None) };
-    let protections = Protection::list_in(call, Holder::Project(project.id))?;
+    let protections = Holder::Project(project.id).protections(call)?;
     branch_ids.retain(|id| protections.iter().any(|branch| branch.id == *id));
     Ok(Some(branch_ids))
 }

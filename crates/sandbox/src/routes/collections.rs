@@ -213,7 +213,7 @@ const STATUS_CHECKS: Collection = Collection {
 /// 404 for an id of a protected branch that the project does not have.
 fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
     let Some(requested_ids) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
-    let protections = Protection::list_in(call, call.scope.holder())?;
+    let protections = call.scope.holder().protections(call)?;
     let ids: Vec<i64> = protections.iter().map(|branch| branch.id).collect();
     refuse_if(!requested_ids.iter().all(|id| ids.contains(id)), ErrorResponse::no_record)
 }
@@ -222,7 +222,7 @@ fn status_check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let project = call.project()?.id;
     let stored_ids = row.value("protected_branch_ids");
     let protected_ids = stored_ids.as_array().cloned().unwrap_or_default();
-    let branches = Protection::list_in(call, call.scope.holder())?;
+    let branches = call.scope.holder().protections(call)?;
     let branches = branches.iter().filter(|branch| protected_ids.contains(&branch.id.into()));
     let branches = branches.map(|branch| {
         json!({

@@ -137,12 +137,9 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
 
 fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let stored_rows = call.stored_rows()?;
-    if call.params.has("slug") {
-        return Err(ErrorResponse::parameter(
-            "slug",
-            "is automatically generated and cannot be changed",
-        ));
-    }
+    refuse_if(call.params.has("slug"), || {
+        ErrorResponse::parameter("slug", "is automatically generated and cannot be changed")
+    })?;
     // From 16.0 on, the name of an environment cannot be changed.
     let stored_row = stored_rows.iter().find(|other| other.id == row.id);
     if let Some(stored) = stored_row.filter(|_| call.is_at_least(16, 0)) {
@@ -293,11 +290,11 @@ const APPROVAL_COUNT: &str = "required_approval_count";
 fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let is_group = matches!(call.scope, GroupOrProject::Group(_));
     let count = call.params.integer(APPROVAL_COUNT)?;
-    if count.is_some_and(|count| count > 0) && call.release() >= OBSERVED_RELEASE {
-        return Err(ErrorResponse::invalid_record(
-            "Parameter 'required_approval_count' is deprecated and shouldn't be used. See https://gitlab.com/groups/gitlab-org/-/epics/9662",
-        ));
-    }
+    let is_deprecated = call.release() >= OBSERVED_RELEASE;
+    let deprecation_text = "Parameter 'required_approval_count' is deprecated and shouldn't be used. See https://gitlab.com/groups/gitlab-org/-/epics/9662";
+    refuse_if(is_deprecated && count.is_some_and(|count| count > 0), || {
+        ErrorResponse::invalid_record(deprecation_text)
+    })?;
     if row.id != 0 {
         // The path contains the name; it cannot be changed.
         row.set("name", call.segment("entry"));

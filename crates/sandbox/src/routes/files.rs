@@ -116,11 +116,9 @@ fn list_tree(call: &Call<'_>) -> Result<Answer> {
             files.push(entry_json(&blob, "blob", &path, mode));
         }
     }
-    if folders.is_empty() && files.is_empty() && !prefix.is_empty() {
-        return Err(ErrorResponse::not_found("Tree"));
-    }
-    let entries = folders.into_values().chain(files);
-    page::list(call, entries)
+    let is_unknown = folders.is_empty() && files.is_empty() && !prefix.is_empty();
+    refuse_if(is_unknown, || ErrorResponse::not_found("Tree"))?;
+    page::list(call, folders.into_values().chain(files))
 }
 
 /// A file or folder in a list.
@@ -242,9 +240,8 @@ fn find_for_write(
             "Something went wrong when we tried to create '{branch}' for you: Branch name is invalid"
         ).into());
     }
-    if !repository.may_push(branch)? {
-        return Err("You are not allowed to push into this branch".into());
-    }
+    let may_push = repository.may_push(branch)?;
+    refuse_if(!may_push, || "You are not allowed to push into this branch".into())?;
     let file = repository.file(&head.commit.id, path)?;
     refuse_if(is_create == file.is_some(), || {
         let problem = if is_create { "already exists" } else { "doesn't exist" };

@@ -305,10 +305,9 @@ fn store_email_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
     }
     let text = call.params.text(EMAIL_DOMAINS)?.unwrap_or_default();
     let domains = split_items(&text);
-    if group.parent_id.is_some() && !domains.is_empty() {
-        let text = "Allowed email domain restriction only permitted for top-level groups";
-        return Err(ErrorResponse::field("allowed_email_domains.base", text));
-    }
+    let is_subgroup = group.parent_id.is_some() && !domains.is_empty();
+    let text = "Allowed email domain restriction only permitted for top-level groups";
+    refuse_if(is_subgroup, || ErrorResponse::field("allowed_email_domains.base", text))?;
     let mut errors = FieldErrors::default();
     let field = "allowed_email_domains.domain";
     for domain in &domains {

@@ -276,9 +276,8 @@ fn change_secret(call: &Call<'_>, kind: &SecretKind) -> Result<Answer> {
 fn test_hook(call: &CollectionCall<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
     let trigger = call.segment("trigger");
-    if !flags(call).any(|flag| flag.name == trigger && trigger.ends_with("_events")) {
-        return Err(ErrorResponse::no_valid_value("trigger"));
-    }
+    let is_known = trigger.ends_with("_events") && flags(call).any(|flag| flag.name == trigger);
+    refuse_if(!is_known, || ErrorResponse::no_valid_value("trigger"))?;
     call.find()?;
     Answer::created(&json!({ "message": "201 Created" }))
 }

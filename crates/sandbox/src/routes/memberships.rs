@@ -228,14 +228,12 @@ fn existing_user_id(call: &Call<'_>) -> Result<i64> {
 /// and check less.
 fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let is_observed = call.release() >= OBSERVED_RELEASE;
-    if is_observed && call.group_as(OWNER)?.parent_id.is_some() {
-        return Err(ErrorResponse::bad_request("Must be a root namespace"));
-    }
+    let is_below = is_observed && call.group_as(OWNER)?.parent_id.is_some();
+    refuse_if(is_below, || ErrorResponse::bad_request("Must be a root namespace"))?;
     let group = owned_root_group(call)?;
     let user = call.segment_id("user_id")?;
-    if is_observed && User::by_id(call.db, user)?.is_none() {
-        return Err(ErrorResponse::bad_request(r#"["User must exist"]"#));
-    }
+    let is_unknown = is_observed && User::by_id(call.db, user)?.is_none();
+    refuse_if(is_unknown, || ErrorResponse::bad_request(r#"["User must exist"]"#))?;
     let memberships = list_memberships(call, &group)?;
     let is_member = memberships.iter().any(|membership| membership.user.id == user);
     refuse_if(!is_observed && !is_member, || ErrorResponse::not_found("User"))?;

@@ -52,10 +52,8 @@ impl NoteTarget {
     fn from_write_call(call: &Call<'_>) -> Result<(Self, i64)> {
         let caller = call.user()?.id;
         let target = Self::from_call(call)?;
-        if target.project.archived || target.merge_request.discussion_locked && target.level < GUEST
-        {
-            return Err(ErrorResponse::forbidden());
-        }
+        let is_locked = target.merge_request.discussion_locked && target.level < GUEST;
+        refuse_if(target.project.archived || is_locked, ErrorResponse::forbidden)?;
         Ok((target, caller))
     }
 
@@ -65,7 +63,7 @@ impl NoteTarget {
 
     /// The note in the path; also 404 for one that the caller may not read.
     fn find_note(&self, call: &Call<'_>) -> Result<NoteRow> {
-        match NoteRow::find(call.db, &self.merge_request, call.segment_id("note_id")?)? {
+        match self.merge_request.find_note(call.db, call.segment_id("note_id")?)? {
             Some(note) if self.is_visible(&note) => Ok(note),
             Some(_) => Err(ErrorResponse::not_found("Note")),
             None => Err(ErrorResponse::no_record()),
@@ -111,7 +109,7 @@ fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
     let mut body = merge_request.json_columns(names);
     body["author"] = author.into();
     body["discussion_locked"] = merge_request.discussion_locked.then_some(true).into();
-    body["user_notes_count"] = NoteRow::count(call.db, &merge_request, Some(false))?.into();
+    body["user_notes_count"] = merge_request.count_notes(call.db, Some(false))?.into();
     let web_url = format!("{}/{path}/-/merge_requests/{}", call.base_url, merge_request.iid);
     body["web_url"] = web_url.into();
     Answer::ok(&body)
@@ -144,7 +142,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let notes =
         notes.iter().filter(|note| target.is_visible(note)).map(|note| target.json(call, note));
     let items = notes.collect::<Result<Vec<_>>>()?;
-    let total = NoteRow::count(call.db, merge_request, is_system)?;
+    let total = merge_request.count_notes(call.db, is_system)?;
     let has_more = page.offset().saturating_add(page.size) < total;
     Ok(page.add_page_headers(call, Answer::ok(&items)?, total, has_more))
 }
@@ -189,9 +187,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         let body = json!({ "commands_changes": Map::new(), "summary": summary });
         return Answer::with_status(StatusCode::ACCEPTED, &body);
     }
-    if NoteRow::count(call.db, &target.merge_request, None)? >= MAX_NOTES {
-        return Err(note_error("base", "Maximum number of comments exceeded"));
-    }
+    let is_full = target.merge_request.count_notes(call.db, None)? >= MAX_NOTES;
+    refuse_if(is_full, || note_error("base", "Maximum number of comments exceeded"))?;
     // Only owners may set the time of creation.
     let time = call.params.time("created_at")?.filter(|_| target.level >= OWNER);
     let now = time.map_or_else(|| call.time_text().to_owned(), clock::format_time);

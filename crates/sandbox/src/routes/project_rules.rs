@@ -99,12 +99,11 @@ pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()>
 
 /// Refuses a visibility above the group's.
 pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
-    if namespace.is_group() && visibility_rank(visibility) > visibility_rank(&namespace.visibility)
-    {
+    let is_wider = visibility_rank(visibility) > visibility_rank(&namespace.visibility);
+    refuse_if(namespace.is_group() && is_wider, || {
         let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
-        return Err(ErrorResponse::field("visibility_level", text));
-    }
-    Ok(())
+        ErrorResponse::field("visibility_level", text)
+    })
 }
 
 /// The more restrictive one of a visibility and the visibility of a group.

@@ -377,11 +377,9 @@ pub(crate) fn move_to_namespace(
 ) -> Result<()> {
     let (is_name_taken, is_path_taken) =
         RequestedName::new(namespace, &project.name, &project.path).find_taken(call, None)?;
-    if namespace.id == project.namespace.id || is_name_taken || is_path_taken {
-        return Err(ErrorResponse::bad_request(
-            "the project cannot be transferred to this namespace",
-        ));
-    }
+    refuse_if(namespace.id == project.namespace.id || is_name_taken || is_path_taken, || {
+        ErrorResponse::bad_request("the project cannot be transferred to this namespace")
+    })?;
     project_rules::check_visibility(namespace, &project.visibility)?;
     let full_path = format!("{}/{}", namespace.full_path, project.path);
     let sql =

@@ -60,13 +60,13 @@ fn matches_search(name: &str, search: &str) -> bool {
 
 fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
-    let mut protections = Protection::list_in(call, scope.holder())?;
+    let mut protections = scope.holder().protections(call)?;
     if let GroupOrProject::Project(project) = scope
         && call.tier() >= AttributeTier::Premium
         && call.is_at_least(17, 6)
     {
         let root_group = Holder::Group(protection::root_group_id(&project.namespace));
-        protections.extend(Protection::list_in(call, root_group)?);
+        protections.extend(root_group.protections(call)?);
     }
     protections.retain(|protection| matches_search(&protection.name, &search));
     page::list_objects(call, &protections, |protection| shown_json(call, scope, protection))
@@ -80,7 +80,7 @@ fn shown_json(call: &Call<'_>, scope: &GroupOrProject, protection: &Protection) 
 
 /// The protected branch in the path.
 fn find_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
-    Protection::find_by_name(call, scope.holder(), call.segment("name"))?.ok_or_else(|| {
+    scope.holder().protection(call, call.segment("name"))?.ok_or_else(|| {
         scope.choose(ErrorResponse::no_record(), ErrorResponse::not_found("ProtectedBranch"))
     })
 }
@@ -143,7 +143,7 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
     }
     let is_null = code_owners.is_none() && params.has(CODE_OWNER_APPROVAL);
     refuse_if(is_null, || ErrorResponse::null_column(CODE_OWNER_APPROVAL))?;
-    if Protection::find_by_name(call, scope.holder(), &name)?.is_some() {
+    if scope.holder().protection(call, &name)?.is_some() {
         return Err(ErrorResponse::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = GrantPlan::new(call, scope, &[], &changes)?;
@@ -174,7 +174,7 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
 /// Adds a protected branch of a seed, replacing one that the service added.
 pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let name = call.params.text("name")?.unwrap_or_default();
-    if let Some(protection) = Protection::find_by_name(call, scope.holder(), &name)? {
+    if let Some(protection) = scope.holder().protection(call, &name)? {
         protection.remove(call.db)?;
     }
     protect_branch(call, scope).map(drop)
@@ -244,7 +244,7 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     if (push_level, merge_level, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
     }
-    let protections = Protection::list_in(call, Holder::Project(project.id))?;
+    let protections = Holder::Project(project.id).protections(call)?;
     if protections.iter().any(|protection| matches_pattern(&protection.name, branch)) {
         return Ok(());
     }

@@ -116,7 +116,7 @@ impl Repository<'_> {
 
     /// The grants of all protections that cover a branch; `None` if it is not protected.
     fn branch_grants(self, branch: &str) -> Result<Option<Vec<Grant>>> {
-        let protections = Protection::list_covering(self.call, self.project, branch)?;
+        let protections = self.project.protections(self.call, branch)?;
         let grants = protections.iter().map(|protection| protection.grants(self.call.db));
         let grants = grants.collect::<Result<Vec<_>, _>>()?.concat();
         Ok((!protections.is_empty()).then_some(grants))
@@ -279,15 +279,13 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let repository = Repository { call, project: &project };
     let git_ref = repository.requested_ref(kind)?;
     call.check_unmodified(&git_ref.commit.created_at)?;
-    if kind == BRANCHES && git_ref.name == repository.default_branch()? {
-        return Err(ErrorResponse::message(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "Cannot remove HEAD branch",
-        ));
-    }
+    let is_default = kind == BRANCHES && git_ref.name == repository.default_branch()?;
+    refuse_if(is_default, || {
+        ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch")
+    })?;
     let is_protected = match kind {
         TAGS => !covering_grants(call, project.id, &git_ref.name)?.is_empty(),
-        _ => !Protection::list_covering(call, &project, &git_ref.name)?.is_empty(),
+        _ => !project.protections(call, &git_ref.name)?.is_empty(),
     };
     refuse_if(is_protected && call.level_in(&project)? < MAINTAINER, || {
         format!(
@@ -308,8 +306,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let repository = Repository { call, project: &project };
     let branch = repository.requested_ref(BRANCHES)?;
-    let stored_protection =
-        Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?;
+    let stored_protection = Holder::Project(project.id).protection(call, &branch.name)?;
     let default_flag = stored_protection.is_none().then_some(false);
     let mut protection = stored_protection.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
@@ -337,9 +334,7 @@ fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let repository = Repository { call, project: &project };
     let branch = repository.requested_ref(BRANCHES)?;
-    if let Some(protection) =
-        Protection::find_by_name(call, Holder::Project(project.id), &branch.name)?
-    {
+    if let Some(protection) = Holder::Project(project.id).protection(call, &branch.name)? {
         protection.remove(call.db)?;
     }
     Answer::ok(&repository.ref_json(BRANCHES, &branch)?)

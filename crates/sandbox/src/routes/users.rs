@@ -222,9 +222,9 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     let (params, sees_all) = (&call.params, call.is_administrator());
     let mut conditions = SqlConditions::default();
     let username = params.text("username")?;
-    if call.caller.is_none() && username.as_deref().is_none_or(str::is_empty) {
-        return Err(ErrorResponse::forbidden_because("Not authorized to access /api/v4/users"));
-    }
+    let is_refused = call.caller.is_none() && username.as_deref().is_none_or(str::is_empty);
+    let text = "Not authorized to access /api/v4/users";
+    refuse_if(is_refused, || ErrorResponse::forbidden_because(text))?;
     conditions.add_with_value("u.username = :username", username);
     if let Some([provider, name]) = identities::read_identity(call)? {
         refuse_if(!sees_all, ErrorResponse::forbidden)?;

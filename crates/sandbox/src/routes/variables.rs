@@ -158,11 +158,8 @@ fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Re
 /// Finds the variable with the key of the call, and with the scope in the filter if there is one.
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
     let mut variables = find_by_key(call, read_scope_filter(call)?)?;
-    if variables.len() > 1 {
-        return Err(ErrorResponse::conflict(
-            "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'",
-        ));
-    }
+    let text = "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'";
+    refuse_if(variables.len() > 1, || ErrorResponse::conflict(text))?;
     variables.pop().ok_or_else(|| not_found(call.scope))
 }
 
@@ -202,12 +199,10 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     check(variable, &call.service.profile)?;
     // A dialect resets fields that the call omits. Then the comparison uses the reset values.
     let refused_masked_value = Some(call.service.profile.put_resets_omitted_flags);
-    if !is_new && variable.is_true("hidden") && call.params.flag("masked")? == refused_masked_value
-    {
-        return Err(ErrorResponse::field(
-            "base",
-            "The visibility setting cannot be changed for masked and hidden variables.",
-        ));
-    }
+    let is_hidden = !is_new && variable.is_true("hidden");
+    let text = "The visibility setting cannot be changed for masked and hidden variables.";
+    refuse_if(is_hidden && call.params.flag("masked")? == refused_masked_value, || {
+        ErrorResponse::field("base", text)
+    })?;
     check_key_free(call, variable)
 }

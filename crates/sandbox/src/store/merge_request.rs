@@ -30,6 +30,16 @@ impl MergeRequestRow {
     pub(crate) fn find(db: &Connection, project: i64, iid: i64) -> Result<Option<Self>> {
         Self::first(db, "WHERE m.project_id = ?1 AND m.iid = ?2", [project, iid])
     }
+
+    /// The number of its notes: all, those of the service, or those of people.
+    pub(crate) fn count_notes(&self, db: &Connection, system: Option<bool>) -> Result<i64> {
+        let sql = "SELECT count(*) FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)";
+        db.prepare_cached(sql)?.query_row(params![self.id, system], |row| row.get(0))
+    }
+
+    pub(crate) fn find_note(&self, db: &Connection, id: i64) -> Result<Option<NoteRow>> {
+        NoteRow::first(db, "WHERE n.merge_request_id = ?1 AND n.id = ?2", [self.id, id])
+    }
 }
 
 /// One note of a merge request.
@@ -48,23 +58,3 @@ pub(crate) struct NoteRow {
 
 stored!(NoteRow: notes n,
     id, merge_request_id, author_id, body, system, internal, created_at, updated_at);
-
-impl NoteRow {
-    /// The number of notes of a merge request: all, those of the service, or those of people.
-    pub(crate) fn count(
-        db: &Connection,
-        merge_request: &MergeRequestRow,
-        system: Option<bool>,
-    ) -> Result<i64> {
-        let sql = "SELECT count(*) FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)";
-        db.prepare_cached(sql)?.query_row(params![merge_request.id, system], |row| row.get(0))
-    }
-
-    pub(crate) fn find(
-        db: &Connection,
-        merge_request: &MergeRequestRow,
-        id: i64,
-    ) -> Result<Option<Self>> {
-        Self::first(db, "WHERE n.merge_request_id = ?1 AND n.id = ?2", [merge_request.id, id])
-    }
-}

@@ -114,45 +114,41 @@ pub(crate) struct Protection {
 stored!(Protection: protected_branches b,
     id, project_id, namespace_id, name, allow_force_push, code_owner_approval_required, updated_at, due_at);
 
-impl Protection {
+impl Holder {
     /// The protections of a project or group that are in effect, in order of creation.
-    pub(crate) fn list_in(call: &Call<'_>, holder: Holder) -> Result<Vec<Self>> {
-        Self::list_active(call, holder, None)
+    pub(crate) fn protections(self, call: &Call<'_>) -> Result<Vec<Protection>> {
+        self.active_protections(call, None)
     }
 
     /// Finds the protection with this name, case-sensitively.
-    pub(crate) fn find_by_name(
-        call: &Call<'_>,
-        holder: Holder,
-        name: &str,
-    ) -> Result<Option<Self>> {
-        Ok(Self::list_active(call, holder, Some(name))?.pop())
+    pub(crate) fn protection(self, call: &Call<'_>, name: &str) -> Result<Option<Protection>> {
+        Ok(self.active_protections(call, Some(name))?.pop())
     }
 
-    fn list_active(call: &Call<'_>, holder: Holder, name: Option<&str>) -> Result<Vec<Self>> {
-        let (column, id) = match holder {
-            Holder::Group(id) => ("namespace_id", id),
+    fn active_protections(self, call: &Call<'_>, name: Option<&str>) -> Result<Vec<Protection>> {
+        let (column, id) = match self {
+            Self::Group(id) => ("namespace_id", id),
             other => other.column_and_id(),
         };
         let clauses = format!(
             "WHERE b.{column} = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2)
              AND (?3 IS NULL OR b.name = ?3) ORDER BY b.id"
         );
-        Self::list(call.db, &clauses, params![id, call.time_text(), name])
+        Protection::list(call.db, &clauses, params![id, call.time_text(), name])
     }
+}
 
-    /// The protections that cover a branch of a project: the project's and its top-level group's.
-    pub(crate) fn list_covering(
-        call: &Call<'_>,
-        project: &Project,
-        branch: &str,
-    ) -> Result<Vec<Self>> {
-        let mut protections = Self::list_in(call, Holder::Project(project.id))?;
-        protections.extend(Self::list_in(call, Holder::Group(root_group_id(&project.namespace)))?);
+impl Project {
+    /// The protections that cover a branch: the project's and its top-level group's.
+    pub(crate) fn protections(&self, call: &Call<'_>, branch: &str) -> Result<Vec<Protection>> {
+        let mut protections = Holder::Project(self.id).protections(call)?;
+        protections.extend(Holder::Group(root_group_id(&self.namespace)).protections(call)?);
         protections.retain(|protection| matches_pattern(&protection.name, branch));
         Ok(protections)
     }
+}
 
+impl Protection {
     /// The grants.
     pub(crate) fn grants(&self, db: &Connection) -> Result<Vec<Grant>> {
         Grant::list(db, "WHERE g.branch_id = ?1 ORDER BY g.id", [self.id])
