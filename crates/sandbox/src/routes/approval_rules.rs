@@ -310,8 +310,7 @@ fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
 pub(super) fn require_approvals(
     call: &Call<'_>,
     project: i64,
-    former_count: Option<&Value>,
-    requested_count: Option<&Value>,
+    [former_count, requested_count]: [Option<&Value>; 2],
 ) -> Result<bool> {
     const DEFAULT_NAME: &str = "All Members";
     let changed_count =

@@ -270,12 +270,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         let mut attributes = project.attributes(call.db)?;
         let former_count = attributes.insert(APPROVALS_BEFORE_MERGE.to_owned(), count.into());
         project.save_attributes(call.db, &attributes, call.time_text())?;
-        if !approval_rules::require_approvals(
-            call,
-            project.id,
-            former_count.as_ref(),
-            Some(&count.into()),
-        )? {
+        let counts = [former_count.as_ref(), Some(&count.into())];
+        if !approval_rules::require_approvals(call, project.id, counts)? {
             return Answer::created(&Value::Null);
         }
     }

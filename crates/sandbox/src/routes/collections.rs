@@ -2,6 +2,7 @@
 //! deploy tokens, external status checks, rules that protect packages and container repositories,
 //! agents of clusters, resource groups and boards.
 
+use super::names::field_label;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[
@@ -305,8 +306,8 @@ fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
         unprocessable("A rule must have at least a minimum access role for push or delete.")
     })?;
     call.check_unique(row).map_err(|_| {
-        let name = call.collection.unique_fields[0].replace('_', " ");
-        unprocessable(&format!("{}{} has already been taken", name[..1].to_uppercase(), &name[1..]))
+        let label = field_label(call.collection.unique_fields[0]);
+        unprocessable(&format!("{label} has already been taken"))
     })
 }
 

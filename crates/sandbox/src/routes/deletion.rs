@@ -11,7 +11,8 @@ pub(super) const ROUTES: &[Route] =
     &[delete("/{holder}", remove), post("/{holder}/restore", restore)];
 
 /// A project or group to delete or restore.
-struct DeletionTarget {
+struct DeletionTarget<'a> {
+    call: &'a Call<'a>,
     scope: GroupOrProject,
     /// The ids of the groups above it.
     ancestor_ids: Vec<i64>,
@@ -20,9 +21,9 @@ struct DeletionTarget {
     suffix: String,
 }
 
-impl DeletionTarget {
+impl<'a> DeletionTarget<'a> {
     /// The project or group of the call; the caller must own it.
-    fn from_call(call: &Call<'_>) -> Result<Self> {
+    fn from_call(call: &'a Call<'_>) -> Result<Self> {
         let scope = GroupOrProject::from_call_allowing_archived(call, [OWNER, OWNER])?;
         let is_from_18 = call.is_at_least(18, 0);
         let (marked_on, suffix_word) = match &scope {
@@ -36,6 +37,7 @@ impl DeletionTarget {
         };
         let suffix = suffix_word.map(|word| format!("-{word}-{}", scope.id())).unwrap_or_default();
         Ok(Self {
+            call,
             ancestor_ids: scope.parent_group_ids(),
             is_marked: marked_on.is_some(),
             suffix,
@@ -52,13 +54,8 @@ impl DeletionTarget {
     }
 
     /// Saves the name and path of the project or group, and sets (`day`) or removes its mark.
-    fn save_mark(
-        &self,
-        call: &Call<'_>,
-        [name, path]: [String; 2],
-        day: Option<&str>,
-    ) -> Result<()> {
-        let (table, id) = (self.scope.table(), self.scope.id());
+    fn save_mark(&self, [name, path]: [String; 2], day: Option<&str>) -> Result<()> {
+        let (call, table, id) = (self.call, self.scope.table(), self.scope.id());
         let set_clause = "SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1";
         call.execute(&format!("UPDATE {table} {set_clause}"), params![id, name, path, day])?;
         if self.is_group() {
@@ -93,7 +90,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let accepts_permanent_removal = target.is_group() || call.is_at_least(15, 11);
     let is_permanent = accepts_permanent_removal && call.params.is_true("permanently_remove")?;
     if is_delayed && is_permanent {
-        check_permanent(call, &target)?;
+        check_permanent(&target)?;
     } else if is_delayed && target.is_marked {
         return Err(target.error("has already been marked for deletion"));
     }
@@ -104,7 +101,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
         // Everything below a marked group is deleted with it.
         let name_and_path =
             target.scope.name_and_path().map(|text| format!("{text}{}", target.suffix));
-        target.save_mark(call, name_and_path, Some(call.today()))?;
+        target.save_mark(name_and_path, Some(call.today()))?;
     }
     Answer::with_status(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
 }
@@ -121,8 +118,8 @@ pub(super) fn is_any_group_marked(
 
 /// Refuses an immediate removal unless the project or group is marked and the call contains its full
 /// path. A top-level group cannot be removed immediately.
-fn check_permanent(call: &Call<'_>, target: &DeletionTarget) -> Result<()> {
-    let path = call.params.text("full_path")?;
+fn check_permanent(target: &DeletionTarget<'_>) -> Result<()> {
+    let path = target.call.params.text("full_path")?;
     refuse_if(target.is_group() && target.ancestor_ids.is_empty(), || {
         "`permanently_remove` option is only available for subgroups.".into()
     })?;
@@ -164,7 +161,7 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.query_value(&sql, params![id, names[0]])?, || {
         format!("{text_prefix}Name has already been taken").into()
     })?;
-    target.save_mark(call, names, None)?;
+    target.save_mark(names, None)?;
     match target.scope {
         GroupOrProject::Project(_) => {
             projects::project_answer(call, StatusCode::CREATED, id, Extras::default())

@@ -3,6 +3,7 @@
 //! Such a list contains changes. An element without `id` adds a grant, one with `id` changes that
 //! grant, one with `id` and `_destroy` removes it; other grants stay.
 
+use super::names::field_label;
 use super::prelude::*;
 
 /// The level that grants an action to nobody.
@@ -240,8 +241,7 @@ impl GrantPlan {
             (GroupOrProject::Group(_), _) => Some("must be blank"),
         };
         if let Some(error) = error {
-            let mut list_label = format!("{} access levels", grant.action.name());
-            list_label[..1].make_ascii_uppercase();
+            let list_label = field_label(&format!("{}_access_levels", grant.action.name()));
             let field = match grant.grantee() {
                 Grantee::Level(_) => "access level",
                 Grantee::User(_) => "user",

@@ -15,23 +15,16 @@ pub(super) struct SecretKind {
     since: Release,
     /// The maximum length of a value.
     max_length: usize,
-    /// The name of the kind in refusals, and that of one secret.
-    pub(super) title: &'static str,
+    /// The name of one secret in refusals.
     pub(super) noun: &'static str,
 }
 
-pub(super) const URL_VARIABLES: SecretKind = SecretKind {
-    name: "url_variables",
-    since: REFERENCE,
-    max_length: 100,
-    title: "Url variables",
-    noun: "URL variable",
-};
+pub(super) const URL_VARIABLES: SecretKind =
+    SecretKind { name: "url_variables", since: REFERENCE, max_length: 100, noun: "URL variable" };
 pub(super) const HEADERS: SecretKind = SecretKind {
     name: "custom_headers",
     since: Release::new(17, 1),
     max_length: 2_048,
-    title: "Custom headers",
     noun: "Custom header",
 };
 pub(super) const SECRET_KINDS: [&SecretKind; 2] = [&URL_VARIABLES, &HEADERS];

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::hook_secrets::{self, HEADERS, SECRET_KINDS, SecretKind, URL_VARIABLES};
 use super::instance;
+use super::names::field_label;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
@@ -35,18 +36,13 @@ pub(super) const ROUTES: &[Route] = &[
     HOOKS.route(Method::POST, "/{holder}/hooks/{hook_id}/test/{trigger}", Verb::Custom(test_hook)),
 ];
 
-/// A text field of hooks: its name, its first release, its maximum length, and its name in errors.
-struct HookTextField(&'static str, Release, usize, &'static str);
+/// A text field of hooks: its name, its first release, and its maximum length.
+type HookTextField = (&'static str, Release, usize);
 
 const TEXT_FIELDS: [HookTextField; 3] = [
-    HookTextField("name", Release::new(17, 1), 255, "Name"),
-    HookTextField("description", Release::new(17, 1), 2_048, "Description"),
-    HookTextField(
-        "custom_webhook_template",
-        Release::new(16, 10),
-        4_096,
-        "Custom webhook template",
-    ),
+    ("name", Release::new(17, 1), 255),
+    ("description", Release::new(17, 1), 2_048),
+    ("custom_webhook_template", Release::new(16, 10), 4_096),
 ];
 
 const FILTER_STRATEGY: &str = "branch_filter_strategy";
@@ -173,14 +169,15 @@ fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Map<String, Value
     if hook.text(TOKEN).contains('\n') {
         return invalid_hook("Token is invalid");
     }
-    for field in text_fields(call) {
-        let HookTextField(name, _, max_length, title) = field;
+    for (name, _, max_length) in text_fields(call) {
         if let Some(error) = length_error(hook.text(name), *max_length) {
-            return invalid_hook(&format!("{title} {error}"));
+            return invalid_hook(&format!("{} {error}", field_label(name)));
         }
     }
     match SECRET_KINDS.iter().find(|kind| !kind.is_valid(&hook.settings)) {
-        Some(kind) => invalid_hook(&format!("{} must be a valid json schema", kind.title)),
+        Some(kind) => {
+            invalid_hook(&format!("{} must be a valid json schema", field_label(kind.name)))
+        }
         None => Ok(()),
     }
 }

@@ -71,12 +71,18 @@ pub(super) fn convert_to_sentences(failure: ErrorResponse) -> ErrorResponse {
     }
 }
 
+/// The label of a field at the start of a sentence.
+pub(super) fn field_label(field: &str) -> String {
+    let mut label = field.replace(['_', '.'], " ");
+    label[..1].make_ascii_uppercase();
+    label
+}
+
 /// The errors of an object as sentences, such as "Project namespace path is too long".
 pub(super) fn error_sentences(failure: &ErrorResponse) -> Vec<String> {
     let mut sentences = Vec::new();
     for (field, texts) in failure.body["message"].as_object().into_iter().flatten() {
-        let mut label = field.replace(['_', '.'], " ");
-        label[..1].make_ascii_uppercase();
+        let label = field_label(field);
         let texts = texts.as_array().into_iter().flatten().filter_map(Value::as_str);
         sentences.extend(texts.map(|text| format!("{label} {text}")));
     }

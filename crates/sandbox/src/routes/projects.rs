@@ -170,12 +170,8 @@ pub(crate) fn create_project(
         attributes: &attributes,
     };
     let id = insert_with_members(call, new_project)?;
-    approval_rules::require_approvals(
-        call,
-        id,
-        Some(&0.into()),
-        attributes.get(APPROVALS_BEFORE_MERGE),
-    )?;
+    let approval_counts = [Some(&0.into()), attributes.get(APPROVALS_BEFORE_MERGE)];
+    approval_rules::require_approvals(call, id, approval_counts)?;
     avatars::store_avatar(call, Holder::Project(id), params)?;
     Ok(id)
 }
@@ -327,7 +323,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     project.save_attributes(call.db, &attributes, updated_at)?;
     let approval_counts =
         [&former_attributes, &attributes].map(|values| values.get(APPROVALS_BEFORE_MERGE));
-    approval_rules::require_approvals(call, project.id, approval_counts[0], approval_counts[1])?;
+    approval_rules::require_approvals(call, project.id, approval_counts)?;
     avatars::store_avatar(call, Holder::Project(project.id), params)
 }
 
