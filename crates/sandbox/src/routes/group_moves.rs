@@ -2,7 +2,7 @@
 
 use super::group_rules::{self, visibility_rank};
 use super::prelude::*;
-use super::{actions, group_settings, groups, projects};
+use super::{actions, group_settings, groups};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/groups/{id}/transfer", transfer_group),
@@ -130,6 +130,6 @@ fn transfer_project(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     let project = call.visible_project(call.segment("project_id"))?;
     call.check_writable(&project)?;
-    projects::move_to_namespace(call, &project, &group)?;
+    project.move_to(call, &group)?;
     Answer::created(&groups::plain_json(call, &group)?)
 }

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use rusqlite::{Params as Bound, ToSql};
 
 use super::member_roles::{self, MemberRole};
-use super::memberships::IN_HIERARCHY_SQL;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -182,6 +181,30 @@ impl GroupOrProject {
         let group_ids = Value::from(self.group_ids()).to_string();
         call.query_rows(sql, params![self.project_id(), group_ids, call.today()])
     }
+
+    /// Refuses a direct level below an inherited one; the error names the highest.
+    pub(super) fn check_inherited(&self, call: &Call<'_>, user: i64, level: i64) -> Result<()> {
+        let group_ids = self.parent_group_ids();
+        let condition =
+            "m.user_id = ?1 AND m.access_level > ?2 AND (m.expires_at IS NULL OR m.expires_at >= ?3)
+                         AND m.group_id IN (SELECT value FROM json_each(?4))";
+        let groups = Value::from(group_ids.as_slice()).to_string();
+        let members =
+            Member::list_where(call, condition, params![user, level, call.today(), groups])?;
+        // Among equal ones, the nearest group counts.
+        let highest_member = members.into_iter().max_by_key(|member| {
+            let depth = group_ids.iter().position(|id| Some(*id) == member.group_id);
+            (member.access_level, depth)
+        });
+        let Some(highest) = highest_member else { return Ok(()) };
+        let group = Namespace::by_optional_id(call.db, highest.group_id)?.map(|group| group.name);
+        let text = format!(
+            "should be greater than or equal to {} inherited membership from group {}",
+            level_name(highest.access_level),
+            group.unwrap_or_default()
+        );
+        Err(ErrorResponse::field("access_level", text))
+    }
 }
 
 /// All users with a role here.
@@ -225,34 +248,6 @@ fn show(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     let member =
         members.find(|member| member.user.id == user).ok_or_else(ErrorResponse::no_record)?;
     Answer::ok(&member.json(call)?)
-}
-
-/// Refuses a direct level below an inherited one; the error names the highest.
-pub(super) fn check_inherited(
-    call: &Call<'_>,
-    scope: &GroupOrProject,
-    user: i64,
-    level: i64,
-) -> Result<()> {
-    let group_ids = scope.parent_group_ids();
-    let condition =
-        "m.user_id = ?1 AND m.access_level > ?2 AND (m.expires_at IS NULL OR m.expires_at >= ?3)
-                     AND m.group_id IN (SELECT value FROM json_each(?4))";
-    let groups = Value::from(group_ids.as_slice()).to_string();
-    let members = Member::list_where(call, condition, params![user, level, call.today(), groups])?;
-    // Among equal ones, the nearest group counts.
-    let highest_member = members.into_iter().max_by_key(|member| {
-        let depth = group_ids.iter().position(|id| Some(*id) == member.group_id);
-        (member.access_level, depth)
-    });
-    let Some(highest) = highest_member else { return Ok(()) };
-    let group = Namespace::by_optional_id(call.db, highest.group_id)?.map(|group| group.name);
-    let text = format!(
-        "should be greater than or equal to {} inherited membership from group {}",
-        level_name(highest.access_level),
-        group.unwrap_or_default()
-    );
-    Err(ErrorResponse::field("access_level", text))
 }
 
 /// Checks the first tasks of a new member, as before release 16.5. They are under a flag that is
@@ -350,7 +345,7 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let expires_at = terms::requested_expiry(call)?.unwrap_or_else(|| {
         member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry)
     });
-    check_inherited(call, scope, user, level)?;
+    scope.check_inherited(call, user, level)?;
     member.update_terms(
         call,
         &MembershipTerms { expires_at, role, ..MembershipTerms::with_level(level) },
@@ -395,18 +390,7 @@ fn remove_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     if let GroupOrProject::Group(group) = scope
         && !keeps_subresources
     {
-        remove_descendant_memberships(call, group, user)?;
+        group.remove_memberships(call, user)?;
     }
     Ok(Answer::no_content())
-}
-
-/// Removes the user's direct memberships in the groups and projects below a group.
-pub(crate) fn remove_descendant_memberships(
-    call: &Call<'_>,
-    group: &Namespace,
-    user: i64,
-) -> Result<()> {
-    let (range_start, range_end) = group.traversal_range();
-    let sql = format!("DELETE FROM members AS m WHERE {IN_HIERARCHY_SQL} AND m.user_id = ?3");
-    call.execute(&sql, params![range_start, range_end, user]).map(drop)
 }

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use rusqlite::Row;
 
 use super::member_roles::MemberRole;
-use super::members::{Member, STATES, remove_descendant_memberships};
+use super::members::{Member, STATES};
 use super::prelude::*;
 use super::users;
 
@@ -20,7 +20,7 @@ pub(super) const ROUTES: &[Route] = &[
     put("/groups/{id}/members/{user_id}/state", set_member_state),
     put("/groups/{id}/members/{user_id}/approve", approve_member),
     post("/groups/{id}/members/approve_all", |call| {
-        change_state(call, &owned_root_group(call)?, None, "active")?;
+        owned_root_group(call)?.set_state(call, None, "active")?;
         Ok(Answer::no_content())
     }),
     get("/groups/{id}/pending_members", |call| {
@@ -33,14 +33,37 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The condition for memberships `m` below the group with the traversals from `?1` to `?2`.
-pub(super) const IN_HIERARCHY_SQL: &str =
+const IN_HIERARCHY_SQL: &str =
     "(m.group_id IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)
      OR m.project_id IN (SELECT p.id FROM projects p JOIN namespaces n ON n.id = p.namespace_id
                          WHERE n.traversal >= ?1 AND n.traversal < ?2))";
 
-/// All memberships at and below a group.
-fn list_memberships(call: &Call<'_>, group: &Namespace) -> Result<Vec<Member>> {
-    Member::list_where(call, IN_HIERARCHY_SQL, group.traversal_range())
+impl Namespace {
+    /// All memberships at and below a group.
+    fn memberships(&self, call: &Call<'_>) -> Result<Vec<Member>> {
+        Member::list_where(call, IN_HIERARCHY_SQL, self.traversal_range())
+    }
+
+    /// The number of users who use a seat at and below a group.
+    pub(super) fn count_seats(&self, call: &Call<'_>) -> Result<usize> {
+        Ok(Seat::list_in(call, self)?.len())
+    }
+
+    /// Changes the state of all memberships in the hierarchy, or of one user's; returns their number.
+    fn set_state(&self, call: &Call<'_>, user: Option<i64>, state: &str) -> Result<usize> {
+        let (range_start, range_end) = self.traversal_range();
+        let sql = format!(
+            "UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY_SQL}"
+        );
+        call.execute(&sql, params![range_start, range_end, state, user])
+    }
+
+    /// Removes the user's direct memberships in the groups and projects below a group.
+    pub(super) fn remove_memberships(&self, call: &Call<'_>, user: i64) -> Result<()> {
+        let (range_start, range_end) = self.traversal_range();
+        let sql = format!("DELETE FROM members AS m WHERE {IN_HIERARCHY_SQL} AND m.user_id = ?3");
+        call.execute(&sql, params![range_start, range_end, user]).map(drop)
+    }
 }
 
 /// A membership with its group or project.
@@ -86,7 +109,7 @@ impl Seat {
     /// All members at and below a group, in the order of joining; members of invited groups come
     /// last.
     fn list_in(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let direct_seats = list_memberships(call, group)?.into_iter().map(|member| Self {
+        let direct_seats = group.memberships(call)?.into_iter().map(|member| Self {
             user: member.user,
             level: member.access_level,
             is_invited: false,
@@ -140,11 +163,6 @@ impl Seat {
     }
 }
 
-/// The number of users who use a seat at and below a group.
-pub(super) fn count_seats(call: &Call<'_>, group: &Namespace) -> Result<usize> {
-    Ok(Seat::list_in(call, group)?.len())
-}
-
 /// The root group, which the caller must own.
 fn owned_root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
@@ -189,7 +207,7 @@ fn list_billable(call: &Call<'_>) -> Result<Answer> {
     if let Some((_, sort_seats)) = SEAT_SORTS.iter().find(|(name, _)| *name == sort_name) {
         sort_seats(&mut seats, call.release() >= OBSERVED_RELEASE);
     }
-    let mut owners = list_memberships(call, &group)?;
+    let mut owners = group.memberships(call)?;
     owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
     let owners: Vec<i64> = owners.into_iter().map(|member| member.user.id).collect();
     page::list_objects(call, &seats, |seat| seat.json(call, &owners))
@@ -198,7 +216,7 @@ fn list_billable(call: &Call<'_>) -> Result<Answer> {
 fn list_billable_memberships(call: &Call<'_>) -> Result<Answer> {
     let group = owned_root_group(call)?;
     let user = existing_user_id(call)?;
-    let mut memberships = list_memberships(call, &group)?;
+    let mut memberships = group.memberships(call)?;
     memberships.retain(|membership| membership.user.id == user);
     refuse_if(memberships.is_empty(), || ErrorResponse::not_found("User"))?;
     page::list_objects(call, &memberships, |membership| membership_json(call, membership))
@@ -234,7 +252,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     let is_unknown = is_observed && User::by_id(call.db, user)?.is_none();
     refuse_if(is_unknown, || ErrorResponse::bad_request(r#"["User must exist"]"#))?;
-    let memberships = list_memberships(call, &group)?;
+    let memberships = group.memberships(call)?;
     let is_member = memberships.iter().any(|membership| membership.user.id == user);
     refuse_if(!is_observed && !is_member, || ErrorResponse::not_found("User"))?;
     let mut owners = memberships
@@ -243,7 +261,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let is_last_owner = owners.next().is_some_and(|owner| owner.user.id == user)
         && owners.all(|owner| owner.user.id == user);
     refuse_if(is_last_owner, || call.last_owner_error())?;
-    remove_descendant_memberships(call, &group, user)?;
+    group.remove_memberships(call, user)?;
     Ok(Answer::no_content())
 }
 
@@ -253,24 +271,10 @@ fn set_member_state(call: &Call<'_>) -> Result<Answer> {
     let state = call.params.allowed_text("state", &STATES)?.unwrap_or_default();
     let user = User::by_id(call.db, call.segment_id("user_id")?)?
         .ok_or_else(|| ErrorResponse::not_found("User"))?;
-    match change_state(call, &group, Some(user.id), &state)? {
+    match group.set_state(call, Some(user.id), &state)? {
         0 => Err(ErrorResponse::invalid_record("No memberships found")),
         _ => Answer::ok(&json!({ "success": true })),
     }
-}
-
-/// Changes the state of all memberships in the hierarchy, or of one user's; returns their number.
-fn change_state(
-    call: &Call<'_>,
-    group: &Namespace,
-    user: Option<i64>,
-    state: &str,
-) -> Result<usize> {
-    let (range_start, range_end) = group.traversal_range();
-    let sql = format!(
-        "UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY_SQL}"
-    );
-    call.execute(&sql, params![range_start, range_end, state, user])
 }
 
 /// `:member_id` is the id of the membership, as in the list of pending members; a user's id is also
@@ -288,7 +292,7 @@ fn approve_member(call: &Call<'_>) -> Result<Answer> {
         .min_by_key(|pending_member| pending_member.id != id)
         .ok_or_else(ErrorResponse::hidden)?;
     match member.user_id {
-        Some(user) => drop(change_state(call, &group, Some(user), "active")?),
+        Some(user) => drop(group.set_state(call, Some(user), "active")?),
         None => call.set_column("members", member.id, "state", "active")?,
     }
     Ok(Answer::no_content())

@@ -361,24 +361,22 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
         Some(namespace) if call.level_in_group(&namespace)? >= MAINTAINER => namespace,
         _ => return Err(ErrorResponse::not_found("Namespace")),
     };
-    move_to_namespace(call, &project, &namespace)?;
+    project.move_to(call, &namespace)?;
     project_answer(call, StatusCode::OK, project.id, Extras::default())
 }
 
-/// Moves a project to another namespace. The caller must have checked the rights in both.
-pub(crate) fn move_to_namespace(
-    call: &Call<'_>,
-    project: &Project,
-    namespace: &Namespace,
-) -> Result<()> {
-    let (is_name_taken, is_path_taken) =
-        RequestedName::new(namespace, &project.name, &project.path).find_taken(call, None)?;
-    refuse_if(namespace.id == project.namespace.id || is_name_taken || is_path_taken, || {
-        ErrorResponse::bad_request("the project cannot be transferred to this namespace")
-    })?;
-    project_rules::check_visibility(namespace, &project.visibility)?;
-    let full_path = format!("{}/{}", namespace.full_path, project.path);
-    let sql =
-        "UPDATE projects SET namespace_id = ?2, full_path = ?3, updated_at = ?4 WHERE id = ?1";
-    call.execute(sql, params![project.id, namespace.id, full_path, call.time_text()]).map(drop)
+impl Project {
+    /// Moves a project to another namespace. The caller must have checked the rights in both.
+    pub(super) fn move_to(&self, call: &Call<'_>, namespace: &Namespace) -> Result<()> {
+        let (is_name_taken, is_path_taken) =
+            RequestedName::new(namespace, &self.name, &self.path).find_taken(call, None)?;
+        refuse_if(namespace.id == self.namespace.id || is_name_taken || is_path_taken, || {
+            ErrorResponse::bad_request("the project cannot be transferred to this namespace")
+        })?;
+        project_rules::check_visibility(namespace, &self.visibility)?;
+        let full_path = format!("{}/{}", namespace.full_path, self.path);
+        let sql =
+            "UPDATE projects SET namespace_id = ?2, full_path = ?3, updated_at = ?4 WHERE id = ?1";
+        call.execute(sql, params![self.id, namespace.id, full_path, call.time_text()]).map(drop)
+    }
 }

@@ -60,13 +60,11 @@ fn existing_grants(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
     try_filter(stored_grants, |grant| Ok(grants::grantee_name(call, grant.grantee())?.is_some()))
 }
 
-/// The grants of each protected tag that covers a name.
-pub(super) fn covering_grants(
-    call: &Call<'_>,
-    project: i64,
-    name: &str,
-) -> Result<Vec<Vec<Grant>>> {
-    let mut protected_tags = PROTECTED_TAGS.table.list(call, Holder::Project(project))?;
-    protected_tags.retain(|tag| matches_pattern(tag.text("name"), name));
-    protected_tags.iter().map(|tag| existing_grants(call, tag)).collect()
+impl Project {
+    /// The grants of each protected tag that covers a name.
+    pub(super) fn tag_grants(&self, call: &Call<'_>, name: &str) -> Result<Vec<Vec<Grant>>> {
+        let mut protected_tags = PROTECTED_TAGS.table.list(call, Holder::Project(self.id))?;
+        protected_tags.retain(|tag| matches_pattern(tag.text("name"), name));
+        protected_tags.iter().map(|tag| existing_grants(call, tag)).collect()
+    }
 }

@@ -5,7 +5,6 @@ use regex::Regex;
 
 use super::grants;
 use super::prelude::*;
-use super::protected_tags::covering_grants;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/branches", list_branches),
@@ -151,8 +150,7 @@ impl Repository<'_> {
     fn ref_json(self, kind: RefKind, git_ref: &GitRef) -> Result<Value> {
         let commit = self.commit_json(&git_ref.commit);
         if kind == TAGS {
-            let is_protected =
-                !covering_grants(self.call, self.project.id, &git_ref.name)?.is_empty();
+            let is_protected = !self.project.tag_grants(self.call, &git_ref.name)?.is_empty();
             return Ok(json!({
                 "name": git_ref.name,
                 "message": git_ref.message,
@@ -251,7 +249,7 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     refuse_if(repository.find(kind, &name)?.is_some(), || taken_text.into())?;
     let commit = repository.resolve_commit(&reference)?.ok_or(missing_text)?;
     let may_create = if kind == TAGS {
-        let grant_lists = covering_grants(call, project.id, &name)?;
+        let grant_lists = project.tag_grants(call, &name)?;
         grant_lists.is_empty()
             || grants::is_granted_to_caller(call, &project, grant_lists.iter().flatten())?
     } else {
@@ -284,7 +282,7 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
         ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch")
     })?;
     let is_protected = match kind {
-        TAGS => !covering_grants(call, project.id, &git_ref.name)?.is_empty(),
+        TAGS => !project.tag_grants(call, &git_ref.name)?.is_empty(),
         _ => !project.protections(call, &git_ref.name)?.is_empty(),
     };
     refuse_if(is_protected && call.level_in(&project)? < MAINTAINER, || {

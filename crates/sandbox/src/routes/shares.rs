@@ -101,19 +101,17 @@ fn share_error() -> ErrorResponse {
     ErrorResponse::message(StatusCode::NOT_FOUND, "Not Found")
 }
 
-/// True if `inviting_group` may invite `invited_group`. The top-level group can forbid all groups outside its
-/// hierarchy.
-fn allows_invitation(
-    call: &Call<'_>,
-    inviting_group: &Namespace,
-    invited_group: &Namespace,
-) -> Result<bool> {
-    let root = protection::root_group_id(inviting_group);
-    if !inviting_group.is_group() || root == protection::root_group_id(invited_group) {
-        return Ok(true);
+impl Namespace {
+    /// True if a group may invite `invited_group`. The top-level group can forbid all groups outside its
+    /// hierarchy.
+    fn may_invite(&self, call: &Call<'_>, invited_group: &Self) -> Result<bool> {
+        let root = protection::root_group_id(self);
+        if !self.is_group() || root == protection::root_group_id(invited_group) {
+            return Ok(true);
+        }
+        let setting = "prevent_sharing_groups_outside_hierarchy";
+        Ok(!GROUP_SETTINGS.is_on(call.db, root, setting)?)
     }
-    let setting = "prevent_sharing_groups_outside_hierarchy";
-    Ok(!GROUP_SETTINGS.is_on(call.db, root, setting)?)
 }
 
 fn share_project(call: &Call<'_>) -> Result<Answer> {
@@ -126,7 +124,7 @@ fn share_project(call: &Call<'_>) -> Result<Answer> {
         .filter(Namespace::is_group)
         .ok_or_else(share_error)?;
     let may_invite =
-        call.may_see_group(&invited_group)? && allows_invitation(call, namespace, &invited_group)?;
+        call.may_see_group(&invited_group)? && namespace.may_invite(call, &invited_group)?;
     refuse_if(!may_invite, share_error)?;
     refuse_if(invitation.level > call.level_in(&project)?, ErrorResponse::forbidden)?;
     let is_above = traversal_ids(&namespace.traversal).any(|id| id == invited_group.id);
@@ -175,7 +173,7 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     let mut invitation = Invitation::from_call(call)?;
     let invited_group = call.visible_group(&invitation.group_id.to_string())?;
     let is_owner = call.level_in_group(&group)? >= OWNER;
-    let may_invite = is_owner && allows_invitation(call, &group, &invited_group)?;
+    let may_invite = is_owner && group.may_invite(call, &invited_group)?;
     refuse_if(!may_invite, share_error)?;
     let text = "Shared group The group has already been shared with this group";
     invitation

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::prelude::*;
-use super::{memberships, project_list, users};
+use super::{project_list, users};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/version", show_version),
@@ -96,7 +96,7 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     }
     let seats = match (namespace.is_group(), is_owner) {
         (false, _) => Some(1),
-        (true, true) => Some(memberships::count_seats(call, namespace)?),
+        (true, true) => Some(namespace.count_seats(call)?),
         (true, false) => None,
     };
     body["billable_members_count"] = seats.into();

@@ -1,7 +1,6 @@
 //! The terms of a membership: a level, the day of its end, and a custom role.
 
 use super::member_roles::{self, MemberRole};
-use super::members;
 use super::prelude::*;
 use crate::access::SECURITY_MANAGER;
 
@@ -59,7 +58,7 @@ impl MembershipTerms {
         refuse_if(user.bot, || {
             ErrorResponse::field("user", "project bots cannot be added to other groups / projects")
         })?;
-        members::check_inherited(call, scope, user.id, self.level)?;
+        scope.check_inherited(call, user.id, self.level)?;
         if let Some(member) = scope.member(call, user.id)? {
             return member.update_terms(call, self);
         }
