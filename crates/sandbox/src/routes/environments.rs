@@ -221,8 +221,7 @@ fn make_slug(name: &str) -> String {
 }
 
 fn environment_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
-    let project =
-        view::simple_form(call, call.project()?, Extras::from_call(call)?)?.into_value()?;
+    let project = call.project()?.simple_form(call, Extras::from_call(call)?)?.into_value()?;
     let mut body = call.plain_json(row);
     body["slug"] = row.value("slug");
     body["project"] = project;

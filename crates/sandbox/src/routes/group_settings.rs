@@ -28,13 +28,9 @@ const OUTSIDE_FORKS_PREVENTED: &str = "prevent_forking_outside_group";
 const NOTIFIED_USERS: &str = "unique_project_download_limit_alertlist";
 const EXEMPT_USERS: &str = "unique_project_download_limit_allowlist";
 
-/// Adds the settings of a group to an answer. Unset settings show the effective value.
-pub(super) fn add_settings_to(
-    call: &Call<'_>,
-    group: &Namespace,
-    in_list: bool,
-    body: &mut Value,
-) -> Result<()> {
+/// The settings of a group in an answer. Unset settings show the effective value.
+pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
+    let mut body = json!({});
     let settings = GROUP_SETTINGS.stored_values(call.db, group.id)?;
     let level = call.level_in_group(group)?;
     for (name, value) in GROUP_SETTINGS.visible_values(call, group.id, |row: &Attribute| {
@@ -81,7 +77,7 @@ pub(super) fn add_settings_to(
     if call.service.profile.runners_setting_shown {
         body[group_runners::RUNNERS_SETTING] = group_runners::setting_value(call, group.id)?.into();
     }
-    Ok(())
+    Ok(body)
 }
 
 /// The project with templates, if it exists and the caller sees it.

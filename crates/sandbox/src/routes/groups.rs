@@ -63,7 +63,7 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
     );
     body["web_url"] = group.web_url(&call.base_url).into();
     body["avatar_url"] = avatars::stored_avatar_url(call, holder)?.into();
-    group_settings::add_settings_to(call, group, in_list, &mut body)?;
+    add_fields(&mut body, group_settings::settings_json(call, group, in_list)?);
     let marked_on = group.column("marked_for_deletion_on");
     set_if(&mut body, call.shows_deletion(), "marked_for_deletion_on", marked_on);
     if call.is_administrator() {

@@ -96,7 +96,7 @@ fn allowed_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
         return Ok(json!({ "id": group.id, "web_url": url, "name": group.name }));
     }
     let project = Project::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
-    view::simple_form(call, &project, Extras::from_call(call)?)?.into_value()
+    project.simple_form(call, Extras::from_call(call)?)?.into_value()
 }
 
 fn is_listed(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {

@@ -185,8 +185,7 @@ pub(crate) fn group_projects_json(call: &Call<'_>, group: i64) -> Result<[Vec<Va
     let custom_attributes =
         Extras::from_call(call)?.custom_attributes && call.release() >= OBSERVED_RELEASE;
     let extras = Extras { custom_attributes, ..Extras::default() };
-    let mut bodies =
-        projects.iter().map(|project| view::full_form(call, project, extras)?.into_value());
+    let mut bodies = projects.iter().map(|project| project.full_form(call, extras)?.into_value());
     Ok([
         bodies.by_ref().take(own_count).collect::<Result<_, _>>()?,
         bodies.collect::<Result<_, _>>()?,
@@ -435,8 +434,8 @@ fn projects_answer(call: &Call<'_>, query: &ProjectQuery, projects: &[Project]) 
     let mut extras = Extras::from_call(call)?;
     extras.permissions &= !query.is_group_list;
     extras.statistics &= !query.is_group_list;
-    let form = if is_simple { view::simple_form } else { view::full_form };
-    let texts = projects.iter().map(|project| Ok(form(call, project, extras)?.into_text()));
+    let form = if is_simple { Project::simple_form } else { Project::full_form };
+    let texts = projects.iter().map(|project| Ok(form(project, call, extras)?.into_text()));
     let texts = texts.collect::<Result<Vec<_>>>()?.join(&b',');
     Ok(Answer::json(StatusCode::OK, [b"[", texts.as_slice(), b"]"].concat()))
 }

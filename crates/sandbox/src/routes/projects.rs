@@ -37,13 +37,9 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let body = match call.caller {
         None if call.release() >= OBSERVED_RELEASE => {
-            view::simple_form(call, &project, Extras::default())?
+            project.simple_form(call, Extras::default())?
         }
-        _ => view::full_form(
-            call,
-            &project,
-            Extras { import_error: true, ..Extras::from_call(call)? },
-        )?,
+        _ => project.full_form(call, Extras { import_error: true, ..Extras::from_call(call)? })?,
     };
     Ok(Answer::json(StatusCode::OK, body.into_text()))
 }
@@ -57,7 +53,7 @@ pub(crate) fn project_answer(
 ) -> Result<Answer> {
     let project =
         Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
-    Ok(Answer::json(status, view::full_form(call, &project, extras)?.into_text()))
+    Ok(Answer::json(status, project.full_form(call, extras)?.into_text()))
 }
 
 /// The groups above a project; with `with_shared` also those invited to it.

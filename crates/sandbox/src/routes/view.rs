@@ -86,26 +86,6 @@ impl Extras {
     }
 }
 
-/// The simple form.
-pub(crate) fn simple_form(
-    call: &Call<'_>,
-    project: &Project,
-    extras: Extras,
-) -> Result<ObjectWriter> {
-    let attributes = effective_attributes(call, project)?;
-    let level = call.level_in(project)?;
-    let view = ProjectView { call, project, attributes: &attributes, level, extras };
-    let mut body = view.write_simple_fields()?;
-    body.set_if(call.is_at_least(18, 2), "visibility", &project.visibility)?;
-    if call.release() >= OBSERVED_RELEASE {
-        view.add_repository_fields(&mut body)?;
-        let storage = &attributes["repository_storage"];
-        body.set_if(call.is_administrator(), "repository_storage", storage)?;
-        view.add_custom_attributes(&mut body)?;
-    }
-    Ok(body)
-}
-
 /// The effective attributes, together with the groups above.
 fn effective_attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
     let mut attributes = serde_json::from_str(&project.attributes_json).unwrap_or_default();
@@ -113,54 +93,68 @@ fn effective_attributes(call: &Call<'_>, project: &Project) -> Result<Map<String
     Ok(attributes)
 }
 
-/// The full form.
-pub(crate) fn full_form(
-    call: &Call<'_>,
-    project: &Project,
-    extras: Extras,
-) -> Result<ObjectWriter> {
-    let attributes = effective_attributes(call, project)?;
-    let level = call.level_in(project)?;
-    let view = ProjectView { call, project, attributes: &attributes, level, extras };
-    let mut body = view.write_simple_fields()?;
-    view.add_repository_fields(&mut body)?;
-    let shares = if project.shared {
-        shares::invitations_json(call, Holder::Project(project.id))?
-    } else {
-        Vec::new()
-    };
-    let image_path = project.full_path.to_lowercase();
-    body.set("creator_id", project.creator_id)?;
-    body.set("visibility", &project.visibility)?;
-    body.set("archived", call.is_archived(project)?)?;
-    body.set("empty_repo", project.empty_repo)?;
-    body.set_plain(
-        "container_registry_image_prefix",
-        format_args!("{}/{image_path}", client_host(call)),
-    );
-    body.set("import_status", project.import_status_at(call.time_text()))?;
-    body.set_object("_links", view.links());
-    body.set("shared_with_groups", shares)?;
-    if let Some(user) = call.caller.as_ref().filter(|_| extras.permissions) {
-        body.set("permissions", view.permissions(user)?)?;
+impl Project {
+    /// The simple form.
+    pub(crate) fn simple_form(&self, call: &Call<'_>, extras: Extras) -> Result<ObjectWriter> {
+        let attributes = effective_attributes(call, self)?;
+        let level = call.level_in(self)?;
+        let view = ProjectView { call, project: self, attributes: &attributes, level, extras };
+        let mut body = view.write_simple_fields()?;
+        body.set_if(call.is_at_least(18, 2), "visibility", &self.visibility)?;
+        if call.release() >= OBSERVED_RELEASE {
+            view.add_repository_fields(&mut body)?;
+            let storage = &attributes["repository_storage"];
+            body.set_if(call.is_administrator(), "repository_storage", storage)?;
+            view.add_custom_attributes(&mut body)?;
+        }
+        Ok(body)
     }
-    for (name, value) in view.full_form_attributes() {
-        body.set(name, value)?;
+
+    /// The full form.
+    pub(crate) fn full_form(&self, call: &Call<'_>, extras: Extras) -> Result<ObjectWriter> {
+        let attributes = effective_attributes(call, self)?;
+        let level = call.level_in(self)?;
+        let view = ProjectView { call, project: self, attributes: &attributes, level, extras };
+        let mut body = view.write_simple_fields()?;
+        view.add_repository_fields(&mut body)?;
+        let shares = if self.shared {
+            shares::invitations_json(call, Holder::Project(self.id))?
+        } else {
+            Vec::new()
+        };
+        let image_path = self.full_path.to_lowercase();
+        body.set("creator_id", self.creator_id)?;
+        body.set("visibility", &self.visibility)?;
+        body.set("archived", call.is_archived(self)?)?;
+        body.set("empty_repo", self.empty_repo)?;
+        body.set_plain(
+            "container_registry_image_prefix",
+            format_args!("{}/{image_path}", client_host(call)),
+        );
+        body.set("import_status", self.import_status_at(call.time_text()))?;
+        body.set_object("_links", view.links());
+        body.set("shared_with_groups", shares)?;
+        if let Some(user) = call.caller.as_ref().filter(|_| extras.permissions) {
+            body.set("permissions", view.permissions(user)?)?;
+        }
+        for (name, value) in view.full_form_attributes() {
+            body.set(name, value)?;
+        }
+        // A project sends no e-mails if its own setting or that of a group above disables them.
+        if call.is_at_least(16, 3) {
+            let name = "emails_disabled";
+            let is_off = attributes.get(name) == Some(&Value::Bool(true))
+                || call.is_set_in_hierarchy(&self.namespace, name, true)?;
+            body.set(name, is_off)?;
+        }
+        let is_observed = call.release() >= OBSERVED_RELEASE;
+        body.set_if(is_observed, "updated_at", &self.updated_at)?;
+        body.set_if(is_observed, "description_html", description_html(&attributes))?;
+        view.add_maintainer_fields(&mut body)?;
+        view.add_optional_fields(&mut body)?;
+        view.add_requested_fields(&mut body)?;
+        Ok(body)
     }
-    // A project sends no e-mails if its own setting or that of a group above disables them.
-    if call.is_at_least(16, 3) {
-        let name = "emails_disabled";
-        let is_off = attributes.get(name) == Some(&Value::Bool(true))
-            || call.is_set_in_hierarchy(&project.namespace, name, true)?;
-        body.set(name, is_off)?;
-    }
-    let is_observed = call.release() >= OBSERVED_RELEASE;
-    body.set_if(is_observed, "updated_at", &project.updated_at)?;
-    body.set_if(is_observed, "description_html", description_html(&attributes))?;
-    view.add_maintainer_fields(&mut body)?;
-    view.add_optional_fields(&mut body)?;
-    view.add_requested_fields(&mut body)?;
-    Ok(body)
 }
 
 impl ProjectView<'_> {
@@ -332,7 +326,7 @@ fn upstream_json(call: &Call<'_>, id: i64, extras: Extras) -> Result<Option<Obje
         Some(upstream) if call.may_see(&upstream)? => upstream,
         _ => return Ok(None),
     };
-    let mut body = simple_form(call, &upstream, extras)?;
+    let mut body = upstream.simple_form(call, extras)?;
     if call.release() < OBSERVED_RELEASE {
         body.set("forks_count", upstream.forks_count)?;
         body.set("license_url", Value::Null)?;
