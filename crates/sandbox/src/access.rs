@@ -206,9 +206,6 @@ impl Memberships {
 
     /// The level in the namespace with this traversal, 0 without one.
     pub(crate) fn level_in_namespace(&self, traversal: &str) -> i64 {
-        if self.level_by_group.is_empty() {
-            return 0;
-        }
         traversal_ids(traversal)
             .filter_map(|id| self.level_by_group.get(&id))
             .copied()

@@ -59,8 +59,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         let text = "User does not have permission to create a token with this access level";
         ErrorResponse::bad_request(text)
     })?;
-    let bot = scope.insert_bot(call, &name, level)?;
-    let mut body = tokens::issue_token(call, bot)?;
+    let mut body = tokens::issue_token(call, scope.insert_bot(call, &name, level)?)?;
     add_bot_fields(call, scope, level, &mut body);
     Answer::created(&body)
 }

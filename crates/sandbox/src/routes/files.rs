@@ -180,8 +180,7 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     repository.commit(&branch, commit, &[edit])?;
     if project.empty_repo {
         repository.set_first_branch(&branch)?;
-        let due_at = call.protection_time();
-        protected_branches::protect_default(call, project.id, due_at.as_deref())?;
+        protected_branches::protect_default(call, project.id, call.protection_time().as_deref())?;
     }
     let body = json!({ "file_path": path, "branch": branch });
     match is_create {

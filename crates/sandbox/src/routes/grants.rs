@@ -255,8 +255,7 @@ impl GrantPlan {
 
     /// 422 with all errors, as sentences.
     pub(super) fn check_errors(&self) -> Result<()> {
-        let has_errors = !self.errors.is_empty();
-        refuse_if(has_errors, || ErrorResponse::invalid_record(self.errors.clone()))
+        refuse_if(!self.errors.is_empty(), || ErrorResponse::invalid_record(self.errors.clone()))
     }
 }
 

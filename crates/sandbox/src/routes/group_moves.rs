@@ -50,8 +50,7 @@ fn transfer_group(call: &Call<'_>) -> Result<Answer> {
         None => ensure_owner(call, &moved_group)?,
     }
     group_settings::inherit_settings(call, &moved_group, parent.as_ref())?;
-    let reloaded_group = groups::reload(call, group.id)?;
-    Answer::created(&groups::plain_json(call, &reloaded_group)?)
+    Answer::created(&groups::plain_json(call, &groups::reload(call, group.id)?)?)
 }
 
 fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {

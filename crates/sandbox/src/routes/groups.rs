@@ -216,8 +216,7 @@ fn answer_list(
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    let includes_projects = call.params.flag("with_projects")?.unwrap_or(true);
-    Answer::ok(&full_json(call, &group, includes_projects)?)
+    Answer::ok(&full_json(call, &group, call.params.flag("with_projects")?.unwrap_or(true))?)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {

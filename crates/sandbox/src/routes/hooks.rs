@@ -154,32 +154,25 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 /// in the same call.
 fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Map<String, Value>) -> Result<()> {
     hook_secrets::clear_secrets(&mut hook.settings, former_settings);
-    let invalid_hook = |words: &str| Err(ErrorResponse::unprocessable(words));
     let url_to_call = hook_secrets::fill_url(&hook.settings);
     let url_targets = instance::allowed_url_targets(call)?;
-    if hook.text("url").len() > MAX_URL_LENGTH
-        || url_to_call
-            .is_none_or(|url| urls::url_error(&url, &["http", "https"], url_targets).is_some())
-    {
-        return invalid_hook("Invalid url given");
-    }
-    if !check_filter(hook) {
-        return invalid_hook("Invalid branch filter given");
-    }
-    if hook.text(TOKEN).contains('\n') {
-        return invalid_hook("Token is invalid");
-    }
-    for (name, _, max_length) in text_fields(call) {
-        if let Some(error) = length_error(hook.text(name), *max_length) {
-            return invalid_hook(&format!("{} {error}", field_label(name)));
-        }
-    }
-    match SECRET_KINDS.iter().find(|kind| !kind.is_valid(&hook.settings)) {
-        Some(kind) => {
-            invalid_hook(&format!("{} must be a valid json schema", field_label(kind.name)))
-        }
-        None => Ok(()),
-    }
+    let is_url_valid = hook.text("url").len() <= MAX_URL_LENGTH
+        && url_to_call
+            .is_some_and(|url| urls::url_error(&url, &["http", "https"], url_targets).is_none());
+    refuse_if(!is_url_valid, || ErrorResponse::unprocessable("Invalid url given"))?;
+    let is_filter_valid = check_filter(hook);
+    refuse_if(!is_filter_valid, || ErrorResponse::unprocessable("Invalid branch filter given"))?;
+    let has_line_break = hook.text(TOKEN).contains('\n');
+    refuse_if(has_line_break, || ErrorResponse::unprocessable("Token is invalid"))?;
+    let length_errors = text_fields(call).filter_map(|(name, _, max_length)| {
+        let error = length_error(hook.text(name), *max_length)?;
+        Some(format!("{} {error}", field_label(name)))
+    });
+    let secret_errors = SECRET_KINDS.iter().filter(|kind| !kind.is_valid(&hook.settings));
+    let secret_errors =
+        secret_errors.map(|kind| format!("{} must be a valid json schema", field_label(kind.name)));
+    let error = length_errors.chain(secret_errors).next();
+    error.map_or(Ok(()), |text| Err(ErrorResponse::unprocessable(&text)))
 }
 
 /// True if the branch filter is valid. A filter by name loses spaces around it, and one for all

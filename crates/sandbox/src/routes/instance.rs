@@ -39,8 +39,7 @@ const LICENSES: &str = include_str!("licenses.txt");
 fn list_licenses(call: &Call<'_>) -> Result<Answer> {
     call.project()?;
     let keys_and_names = LICENSES.lines().filter_map(|line| line.split_once(' '));
-    let licenses = keys_and_names.map(|(key, name)| json!({ "key": key, "name": name }));
-    page::list(call, licenses)
+    page::list(call, keys_and_names.map(|(key, name)| json!({ "key": key, "name": name })))
 }
 
 /// The settings of a new service. Each value also defines the type of its setting.

@@ -74,8 +74,7 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 
 /// A protected branch in answers for a project or group.
 fn shown_json(call: &Call<'_>, scope: &GroupOrProject, protection: &Protection) -> Result<Value> {
-    let hidden_keys: &[&str] = scope.choose(&[], &["inherited"]);
-    Ok(remove_members(json(call, protection)?, hidden_keys))
+    Ok(remove_members(json(call, protection)?, scope.choose(&[], &["inherited"])))
 }
 
 /// The protected branch in the path.

@@ -80,8 +80,7 @@ fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
 
 /// The highest level of a user anywhere.
 fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
-    let sql = "SELECT max(access_level) FROM members WHERE user_id = ?1";
-    call.query_value(sql, [user.id])
+    call.query_value("SELECT max(access_level) FROM members WHERE user_id = ?1", [user.id])
 }
 
 /// The day of the user's last activity. It is not recorded: for users with a valid token it is the
@@ -323,8 +322,7 @@ fn store_user_params(
         USER_SETTINGS.put_value(call.db, id, AUDITOR, auditor)?;
     }
     avatars::store_avatar(call, Holder::User(id), &call.params)?;
-    let user = User::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
-    full_json(call, &user)
+    full_json(call, &User::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?)
 }
 
 /// Edits a user. A new username also renames the personal namespace and everything in it. A new e-mail
