@@ -270,6 +270,11 @@ pub(crate) fn refuse_if(is_refused: bool, failure: impl FnOnce() -> ErrorRespons
     if is_refused { Err(failure()) } else { Ok(()) }
 }
 
+/// 400 if a field has an error.
+pub(crate) fn refuse_field(field: &str, error: Option<String>) -> Result<()> {
+    error.map_or(Ok(()), |error| Err(ErrorResponse::field(field, error)))
+}
+
 /// True if one of the items matches.
 pub(crate) fn try_any<T>(
     items: impl IntoIterator<Item = T>,

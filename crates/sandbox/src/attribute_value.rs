@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::answer::{ErrorResponse, FieldErrors, Result, length_error};
+use super::answer::{ErrorResponse, FieldErrors, Result, length_error, refuse_field};
 use super::attributes::{Attribute, Bounds, OnNull, ValueKind};
 use super::params::{read_allowed_integer, read_flag, read_integer, read_text};
 use super::re2;
@@ -109,10 +109,8 @@ fn check_text(attribute: &Attribute, text: String, max_length: usize) -> Result<
             .then(|| "cannot include leading slash or directory traversal.".to_owned()),
         _ => None,
     };
-    match error.or_else(|| length_error(&text, max_length)) {
-        Some(error) => Err(ErrorResponse::field(attribute.name_in_errors(), error)),
-        None => Ok(text.into()),
-    }
+    let error = error.or_else(|| length_error(&text, max_length));
+    refuse_field(attribute.name_in_errors(), error).map(|()| text.into())
 }
 
 /// Checks the parts of a token's subject. The first must be the path of the project.

@@ -78,9 +78,8 @@ fn check_urls(badge: &Record) -> Result<()> {
     for name in URL_FIELDS.into_iter().filter(|name| badge.settings.contains_key(*name)) {
         // Placeholders may be anywhere.
         let plain_url = badge.text(name).replace("%{", "").replace('}', "");
-        if let Some(error) = urls::url_error(&plain_url, &["http", "https"], UrlTargets::Anywhere) {
-            return Err(ErrorResponse::field(name, error));
-        }
+        let error = urls::url_error(&plain_url, &["http", "https"], UrlTargets::Anywhere);
+        refuse_field(name, error)?;
     }
     Ok(())
 }

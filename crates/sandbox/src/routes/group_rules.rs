@@ -5,7 +5,7 @@ use super::names::{
     is_plain_path, is_reserved,
 };
 use super::prelude::*;
-use super::{group_settings, instance, users};
+use super::{instance, users};
 
 pub(super) const MIN_PATH_LENGTH: usize = 2;
 /// The maximum number of groups above a group.
@@ -28,11 +28,11 @@ const NAME_FORM_TEXT: &str = "can contain only letters, digits, emoji, '_', '.',
 pub(super) const PATH_FORM_TEXT: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
 
 /// The checks of the properties that a call sets for a new or existing group.
-struct GroupCheck<'a> {
-    call: &'a Call<'a>,
-    requested: NewGroup<'a>,
-    existing: Option<&'a Namespace>,
-    errors: FieldErrors,
+pub(super) struct GroupCheck<'a> {
+    pub(super) call: &'a Call<'a>,
+    pub(super) requested: NewGroup<'a>,
+    pub(super) existing: Option<&'a Namespace>,
+    pub(super) errors: FieldErrors,
 }
 
 /// Checks the properties of a group, without the caller's rights; unchanged ones are not checked.
@@ -47,10 +47,8 @@ pub(super) fn check(
         existing.is_none_or(|existing| existing.name != requested.name),
         existing.is_none_or(|existing| existing.path != requested.path),
     );
-    let is_subgroup = requested.parent.is_some();
-    let route = if existing.is_some() { Accepts::Edit } else { Accepts::Create };
     let mut group_check = GroupCheck { call, requested, existing, errors: FieldErrors::default() };
-    group_settings::check(call, is_subgroup, route, true, &mut group_check.errors)?;
+    group_check.check_settings(true)?;
     if is_name_changed {
         group_check.check_name()?;
     }
@@ -60,7 +58,7 @@ pub(super) fn check(
     let depth = requested.parent.map_or(0, |parent| traversal_ids(&parent.traversal).count());
     let is_deep = existing.is_none() && depth > MAX_DEPTH;
     group_check.errors.add_if(is_deep, "parent_id", "has too deep level of nesting");
-    group_settings::check(call, is_subgroup, route, false, &mut group_check.errors)?;
+    group_check.check_settings(false)?;
     if existing.is_none_or(|existing| existing.visibility != requested.visibility) {
         group_check.check_visibility()?;
     }

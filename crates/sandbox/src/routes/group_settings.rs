@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 
 use super::default_branches::{self, BRANCH_PROTECTION, DEFAULT_BRANCH, PROTECTION_DEFAULTS};
+use super::group_rules::GroupCheck;
 use super::names::is_blank;
 use super::prelude::*;
 use super::{avatars, group_runners, instance};
@@ -218,39 +219,38 @@ fn error_field(name: &str) -> String {
     format!("namespace_settings.{name}")
 }
 
-/// Refuses null where a setting needs a value, and values that are not allowed for a subgroup. It is
-/// called first for the settings that are stored apart from the group, then for the others.
-pub(super) fn check(
-    call: &Call<'_>,
-    is_subgroup: bool,
-    route: Accepts,
-    is_stored_apart: bool,
-    errors: &mut FieldErrors,
-) -> Result<()> {
-    for (name, texts) in REQUIRED_SETTINGS {
-        let is_missing = (name != GRACE_PERIOD) == is_stored_apart
-            && call.params.get(name).is_some_and(is_blank);
-        if is_missing && GROUP_SETTINGS.accepts(call, name, route) {
-            let field = if is_stored_apart { error_field(name) } else { name.to_owned() };
-            texts.iter().for_each(|text| errors.add(&field, *text));
+impl GroupCheck<'_> {
+    /// Refuses null where a setting needs a value, and values that are not allowed for a subgroup. It is
+    /// called first for the settings that are stored apart from the group, then for the others.
+    pub(super) fn check_settings(&mut self, is_stored_apart: bool) -> Result<()> {
+        let Self { call, errors, .. } = self;
+        let is_subgroup = self.requested.parent.is_some();
+        let route = if self.existing.is_some() { Accepts::Edit } else { Accepts::Create };
+        for (name, texts) in REQUIRED_SETTINGS {
+            let is_missing = (name != GRACE_PERIOD) == is_stored_apart
+                && call.params.get(name).is_some_and(is_blank);
+            if is_missing && GROUP_SETTINGS.accepts(call, name, route) {
+                let field = if is_stored_apart { error_field(name) } else { name.to_owned() };
+                texts.iter().for_each(|text| errors.add(&field, *text));
+            }
         }
+        if is_stored_apart {
+            let experiments = "experiment_features_enabled";
+            let is_on = is_subgroup
+                && call.release() >= OBSERVED_RELEASE
+                && call.params.is_true(experiments)?;
+            let text = "Experiment features' settings not allowed.";
+            errors.add_if(is_on, &error_field(experiments), text);
+            return Ok(());
+        }
+        let is_licensed_admin = call.tier() >= AttributeTier::Premium && call.is_administrator();
+        let has_minutes =
+            is_subgroup && is_licensed_admin && call.params.integer(MINUTES_LIMIT)?.is_some();
+        errors.add_if(has_minutes, MINUTES_LIMIT, "is not supported for this namespace");
+        let is_negative = call.params.integer(GRACE_PERIOD)?.is_some_and(|hours| hours < 0);
+        errors.add_if(is_negative, GRACE_PERIOD, "must be greater than or equal to 0");
+        Ok(())
     }
-    if is_stored_apart {
-        let experiments = "experiment_features_enabled";
-        let is_on = is_subgroup
-            && call.release() >= OBSERVED_RELEASE
-            && call.params.is_true(experiments)?;
-        let text = "Experiment features' settings not allowed.";
-        errors.add_if(is_on, &error_field(experiments), text);
-        return Ok(());
-    }
-    let is_licensed_admin = call.tier() >= AttributeTier::Premium && call.is_administrator();
-    let has_minutes =
-        is_subgroup && is_licensed_admin && call.params.integer(MINUTES_LIMIT)?.is_some();
-    errors.add_if(has_minutes, MINUTES_LIMIT, "is not supported for this namespace");
-    let is_negative = call.params.integer(GRACE_PERIOD)?.is_some_and(|hours| hours < 0);
-    errors.add_if(is_negative, GRACE_PERIOD, "must be greater than or equal to 0");
-    Ok(())
 }
 
 /// The project with templates must be visible to the caller.

@@ -10,8 +10,8 @@ pub(super) use super::super::access::{
     ROLE_LEVELS, level_name, traversal_ids,
 };
 pub(super) use super::super::answer::{
-    Answer, ErrorResponse, FieldErrors, Result, add_fields, length_error, number_error, refuse_if,
-    remove_members, set_if, try_any, try_filter,
+    Answer, ErrorResponse, FieldErrors, Result, add_fields, length_error, number_error,
+    refuse_field, refuse_if, remove_members, set_if, try_any, try_filter,
 };
 pub(super) use super::super::attributes::{
     ATTRIBUTE_TABLE, Attribute, AttributeTier, Audience, OnNull, VISIBILITIES, ValueKind,

@@ -118,9 +118,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         }
     }
     if let Some(pattern) = params.text(BRANCH_REGEX)? {
-        if let Some(error) = re2::syntax_error(&pattern) {
-            return Err(ErrorResponse::field(BRANCH_REGEX, error));
-        }
+        refuse_field(BRANCH_REGEX, re2::syntax_error(&pattern))?;
         attributes.insert(BRANCH_REGEX.to_owned(), pattern.into());
     }
     check_mirror_url(&attributes)?;

@@ -112,11 +112,8 @@ pub(super) fn mask_credentials(text: &str) -> String {
 
 /// Refuses a URL that the service could not call; `field` is its name in the error.
 pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
-    match urls::url_error(url, &SCHEMES, instance::allowed_url_targets(call)?) {
-        _ if url.is_empty() => Err(ErrorResponse::field(field, "can't be blank")),
-        Some(error) => Err(ErrorResponse::field(field, error)),
-        None => Ok(()),
-    }
+    refuse_if(url.is_empty(), || ErrorResponse::field(field, "can't be blank"))?;
+    refuse_field(field, urls::url_error(url, &SCHEMES, instance::allowed_url_targets(call)?))
 }
 
 /// Completes the flags of a mirror. Null turns a flag off. "All protected branches" and a pattern
@@ -131,9 +128,7 @@ fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
         && call.tier() >= AttributeTier::Premium
     {
         call.params.refuse_both([PROTECTED_ONLY, BRANCH_REGEX])?;
-        if let Some(error) = re2::syntax_error(mirror.text(BRANCH_REGEX)) {
-            return Err(ErrorResponse::field(BRANCH_REGEX, error));
-        }
+        refuse_field(BRANCH_REGEX, re2::syntax_error(mirror.text(BRANCH_REGEX)))?;
         if !mirror.text(BRANCH_REGEX).is_empty() {
             mirror.set(PROTECTED_ONLY, false);
         }
