@@ -5,6 +5,7 @@
 //! missing key, `null` is a value, and a secret is a reference.
 
 mod acknowledgement;
+mod circles;
 mod declared;
 mod groups;
 mod moves;
@@ -31,6 +32,7 @@ use crate::{
 };
 
 pub use acknowledgement::{Acknowledgement, Guard};
+pub(crate) use circles::find_circles;
 pub use declared::DeclaredFields;
 pub use groups::{GroupDeclarations, declared_members};
 pub use moves::{Move, Moves, path_after_rename};

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use super::Container;
+use super::{Container, find_circles};
 use crate::{
     address::{Address, groups_above},
     field::Scope,
@@ -365,36 +365,15 @@ impl Moves {
 
     /// The declared paths of a circle of moves, if there is one: none of its containers can be found.
     pub fn find_circle(&self) -> Option<Vec<&Arc<str>>> {
-        let mut finished = BTreeSet::new();
-        self.move_by_path
-            .values()
-            .find_map(|start| self.find_circle_from(start, &mut Vec::new(), &mut finished))
-    }
-
-    fn find_circle_from<'m>(
-        &'m self,
-        start: &'m Move,
-        visited_paths: &mut Vec<&'m Arc<str>>,
-        finished_paths: &mut BTreeSet<&'m Arc<str>>,
-    ) -> Option<Vec<&'m Arc<str>>> {
-        if let Some(at) = visited_paths.iter().position(|path| **path == start.path) {
-            return Some(visited_paths[at..].to_vec());
-        }
-        if finished_paths.contains(&start.path) {
-            return None;
-        }
-        visited_paths.push(&start.path);
-        let groups = std::iter::once(&start.path).chain(&start.former_paths);
-        let prerequisites: Vec<_> = groups
-            .filter_map(|path| self.nearest_group_above(path))
-            .chain(self.former_occupant(&start.path))
-            .collect();
-        let circle = prerequisites
-            .into_iter()
-            .find_map(|other| self.find_circle_from(other, visited_paths, finished_paths));
-        visited_paths.pop();
-        finished_paths.insert(&start.path);
-        circle
+        let prerequisites = |path: &Arc<str>| {
+            let moved = self.declared_at(path);
+            let former_paths = moved.into_iter().flat_map(|moved| &moved.former_paths);
+            let groups = std::iter::once(path).chain(former_paths);
+            let groups = groups.filter_map(|path| self.nearest_group_above(path));
+            groups.chain(self.former_occupant(path)).map(|other| &other.path).collect()
+        };
+        let paths = self.move_by_path.values().map(|moved| &moved.path);
+        find_circles(paths, prerequisites).next().map(|(_, circle)| circle)
     }
 }
 

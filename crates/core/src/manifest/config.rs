@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     LoadEnvironment,
-    faults::{Findings, texts, words},
+    faults::{Findings, file_diagnostic, texts, words},
     lints::{self, Lint},
     read::files,
     schema,
@@ -23,7 +23,7 @@ use crate::{
     address::{Address, Glob, GlobIndex, Globs},
     catalogue,
     desired::Container,
-    diagnostic::{Diagnostic, Diagnostics, FileName, SourceLocation},
+    diagnostic::{Diagnostics, FileName},
     field::Tier,
     release::{REFERENCE, Release},
     text::did_you_mean,
@@ -281,19 +281,13 @@ pub(super) fn load(
     let path = root.folder.join(FILE);
     let name = root.name(&path);
     match files::special_file_type(&path) {
-        Ok(Some(file_type)) => {
-            let message = format!("`{FILE}` must be a regular file, not {file_type}");
-            let irregular =
-                Diagnostic::error("unreadable", message).at_location(SourceLocation::file(name));
-            diagnostics.push(irregular.help("put the file itself there, or remove it"));
+        Ok(Some(what)) => {
+            diagnostics.push(file_diagnostic(texts::IRREGULAR_CONFIG, name, words![what]));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED).exists() {
-                let message = format!("`{MISNAMED}` must be called `{FILE}`");
-                let location = SourceLocation::file(name.replace(FILE, MISNAMED));
-                let misnamed = Diagnostic::error("unreadable", message).at_location(location);
-                let help = "rename the file; under this name its guards do not count";
-                diagnostics.push(misnamed.help(help));
+                let name = name.replace(FILE, MISNAMED);
+                diagnostics.push(file_diagnostic(texts::MISNAMED_CONFIG, name, &[]));
             }
         }
         // Other errors are reported when the file is read.

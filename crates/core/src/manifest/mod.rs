@@ -194,19 +194,14 @@ fn report_nothing_declared(
     searched_place: SourceLocation,
     diagnostics: &mut Diagnostics,
 ) {
-    let (location, help) = match idle_rule {
-        Some(rule) => (
-            rule,
-            "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
-        ),
-        None => (searched_place, "each document starts with `kind: Project` and `path: ...`"),
+    let (location, texts) = match idle_rule {
+        Some(rule) => (rule, texts::ONLY_RULES),
+        None => (searched_place, texts::NO_DECLARATION),
     };
     // Nothing is declared, so no rule can match, whatever its glob.
     let regex_help = Some(texts::IDLE_EXPRESSION[3]);
     diagnostics.retain(|fault| fault.code != "idle-rule" || fault.help.as_deref() == regex_help);
-    let nothing_declared =
-        Diagnostic::error("no-manifests", "no manifest here declares a group or project");
-    diagnostics.push(nothing_declared.at_location(location).help(help));
+    diagnostics.push(LocatedFault::new(texts, location, &[]).into_diagnostic(Clone::clone));
 }
 
 /// Loads manifests from `texts` alone and returns their declarations. `config` describes the

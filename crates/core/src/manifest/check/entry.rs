@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
 };
 
 use super::{ContainerCheck, find_repeats, place_fault};
@@ -287,7 +287,7 @@ impl ContainerCheck<'_> {
     ) {
         let words = words![noun = section.noun];
         let mut first_by_name: HashMap<&str, &DeclaredEntry> = HashMap::new();
-        let mut former_by_key: HashMap<&str, (&DeclaredEntry, &[String])> = HashMap::new();
+        let mut former_by_key: BTreeMap<&str, (&DeclaredEntry, &[String])> = BTreeMap::new();
         for (entry, identity) in all.filter(|(_, identity)| !identity.former_keys.is_empty()) {
             former_by_key.insert(identity.current_key(), (entry, &identity.former_keys));
             for name in &identity.former_keys {
@@ -298,12 +298,12 @@ impl ContainerCheck<'_> {
                 }
             }
         }
-        let mut is_acyclic_by_key = HashMap::new();
-        let mut keys: Vec<_> = former_by_key.keys().copied().collect();
-        keys.sort_unstable();
-        if let Some(key) =
-            keys.into_iter().find(|key| is_circular(key, &former_by_key, &mut is_acyclic_by_key))
-        {
+        let former_names = |key| {
+            let names = former_by_key.get(key).map_or(&[][..], |(_, names)| names);
+            names.iter().map(String::as_str).collect()
+        };
+        let keys = former_by_key.keys().copied();
+        if let Some((key, _)) = desired::find_circles(keys, former_names).next() {
             let at = field_position(former_by_key[key].0, FORMER_FIELD);
             self.faults.report(texts::FORMER_ENTRY_CIRCLE, at, words);
         }
@@ -439,22 +439,4 @@ fn rename_deprecated_keys(section: Section, fields: DeclaredFields) -> DeclaredF
         (name.to_owned(), field)
     });
     renamed.collect()
-}
-
-/// True if the former names of the entry `key` form a cycle. `is_acyclic_by_key` has the results for entries
-/// that were visited before: `true` for those that lead to no cycle.
-fn is_circular<'k>(
-    key: &'k str,
-    former_by_key: &HashMap<&'k str, (&'k DeclaredEntry, &'k [String])>,
-    is_acyclic_by_key: &mut HashMap<&'k str, bool>,
-) -> bool {
-    let Some((_, names)) = former_by_key.get(key) else { return false };
-    match is_acyclic_by_key.get(key) {
-        Some(is_acyclic) => return !is_acyclic,
-        None => drop(is_acyclic_by_key.insert(key, false)),
-    }
-    let is_part_of_circle =
-        names.iter().any(|name| is_circular(name, former_by_key, is_acyclic_by_key));
-    is_acyclic_by_key.insert(key, !is_part_of_circle);
-    is_part_of_circle
 }

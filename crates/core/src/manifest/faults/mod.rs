@@ -167,6 +167,15 @@ impl<A> LocatedFault<A> {
     }
 }
 
+/// A diagnostic with these texts about a whole file.
+pub(super) fn file_diagnostic(
+    texts: FaultTexts,
+    name: impl Into<FileName>,
+    words: PlaceholderValues<'_>,
+) -> Diagnostic {
+    LocatedFault::new(texts, SourceLocation::file(name), words).into_diagnostic(Clone::clone)
+}
+
 /// Faults with positions of type `A`.
 #[derive(Debug)]
 pub(super) struct Faults<A = NodePosition> {

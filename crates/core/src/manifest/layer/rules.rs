@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     address::{Glob, GlobIndex, Globs, is_literal},
-    desired::PROJECTS_KEY,
+    desired::{PROJECTS_KEY, find_circles},
     field::Scope,
     manifest::{
         faults::{Faults, NodePosition, texts, words},
@@ -150,41 +150,23 @@ impl LayerRules {
 
     /// Reports profiles that use each other in a circle.
     fn report_profile_circles(&self, faults: &mut Faults) {
-        let mut finished_profiles = BTreeSet::new();
-        for start in self.profiles.values().copied().collect::<BTreeSet<_>>() {
-            // The current path, with the profiles still to follow at each step.
-            let mut path: Vec<(usize, Vec<usize>)> = vec![(start, self.profiles_used_by(start))];
-            while let Some((index, remaining)) = path.last_mut() {
-                let Some(next) = remaining.pop() else {
-                    finished_profiles.insert(*index);
-                    path.pop();
-                    continue;
-                };
-                match path.iter().position(|(path_index, _)| *path_index == next) {
-                    _ if finished_profiles.contains(&next) => {}
-                    Some(first) => self.report_circle(&path[first..], faults),
-                    None => path.push((next, self.profiles_used_by(next))),
-                }
-            }
+        let used_by = |index: usize| {
+            let rule = &self.rules[index].rule;
+            let names = rule.body.uses.iter().flat_map(|uses| uses.names.iter().rev());
+            names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
+        };
+        let starts: BTreeSet<_> = self.profiles.values().copied().collect();
+        for (_, circle) in find_circles(starts, used_by) {
+            let mut circle: Vec<_> = circle.iter().map(|index| &self.rules[*index].rule).collect();
+            let first_position = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
+            circle.rotate_left(first_position.unwrap_or_default());
+            let profiles = circle.iter().chain(circle.first());
+            let names = profiles.filter_map(|rule| Some(format!("`{}`", rule.profile.as_ref()?)));
+            let names = names.collect::<Vec<_>>().join(" uses ");
+            let Rule { origin, body, .. } = circle[0];
+            let at = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
+            faults.report_key(texts::PROFILE_CIRCLE, at, words![names]);
         }
-    }
-
-    fn report_circle(&self, circle: &[(usize, Vec<usize>)], faults: &mut Faults) {
-        let mut circle: Vec<_> = circle.iter().map(|(index, _)| &self.rules[*index].rule).collect();
-        let first_position = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
-        circle.rotate_left(first_position.unwrap_or_default());
-        let profiles = circle.iter().chain(circle.first()).filter_map(|rule| rule.profile.as_ref());
-        let names: Vec<_> = profiles.map(|name| format!("`{name}`")).collect();
-        let Rule { origin, body, .. } = circle[0];
-        let at = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
-        faults.report_key(texts::PROFILE_CIRCLE, at, words![names = names.join(" uses ")]);
-    }
-
-    /// The positions of the profiles that a profile uses.
-    fn profiles_used_by(&self, index: usize) -> Vec<usize> {
-        let rule = &self.rules[index].rule;
-        let names = rule.body.uses.iter().flat_map(|uses| &uses.names);
-        names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
     }
 
     /// Collects the layers of the group or project at `path`, which has this `document`.
