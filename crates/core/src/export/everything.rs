@@ -56,19 +56,13 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
 
 /// `container`, changed so that its declared sections are read completely.
 pub fn with_all_fields(container: &Container, settings: &ExportSettings) -> Container {
-    widen_container(container, settings, false)
+    let mut widened = with_all_sections(container, settings);
+    widened.sections.retain(|section| container.section(section.kind.section).is_some());
+    widened
 }
 
 /// `container`, changed so that all sections are read completely, also undeclared ones.
 pub fn with_all_sections(container: &Container, settings: &ExportSettings) -> Container {
-    widen_container(container, settings, true)
-}
-
-fn widen_container(
-    container: &Container,
-    settings: &ExportSettings,
-    adds_sections: bool,
-) -> Container {
     let mut widened = container.clone();
     for section in readable_container(container.scope, container.path.clone(), settings).sections {
         match widened
@@ -77,8 +71,7 @@ fn widen_container(
             .find(|existing| existing.kind.section == section.kind.section)
         {
             Some(declared) => declared.entries.extend(section.entries),
-            None if adds_sections => widened.sections.push(section),
-            None => {}
+            None => widened.sections.push(section),
         }
     }
     widened.sections.sort_by_key(|section| section.kind.section);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     ExportedFile,
     document::{DocEntry, DocSection, ExportedDocument, SecretReference},
-    layout::hash,
+    files::hash,
 };
 use crate::{
     address::groups_above,

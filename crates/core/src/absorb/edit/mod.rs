@@ -12,6 +12,7 @@ use std::{collections::HashMap, ops::Range};
 
 use super::AbsorbRefusal;
 use crate::{
+    address::Address,
     diagnostic::{FileName, SourceText},
     origin::Layer,
     text::is_unsafe,
@@ -97,15 +98,10 @@ pub(super) struct EditFailure {
 }
 
 impl EditFailure {
-    /// Adds the position in the `text` of `file` to `refusal`.
-    pub(super) fn add_position(
-        &self,
-        refusal: AbsorbRefusal,
-        file: &FileName,
-        text: &str,
-    ) -> AbsorbRefusal {
+    /// The refusal for the object at `address`, with the position in the `text` of `file`.
+    pub(super) fn refuse(&self, address: &Address, file: &FileName, text: &str) -> AbsorbRefusal {
         let origin = SourceText::new(file.clone(), text).origin(self.byte, Layer::Project);
-        AbsorbRefusal { origin: Some(origin), ..refusal }
+        AbsorbRefusal { origin: Some(origin), ..AbsorbRefusal::new(address, self.reason) }
     }
 }
 
@@ -115,15 +111,6 @@ impl TextEdit {
         match self {
             Self::Put { at, .. } | Self::Remove { at, .. } | Self::Push { at, .. } => at,
         }
-    }
-
-    /// Applies the edit to `text`.
-    #[cfg(test)]
-    fn apply(&self, text: &str) -> Result<String, EditFailure> {
-        let parsed = crate::yaml::parse(text);
-        let mut pass = pass::EditPass::default();
-        pass.add(self, self.changes(text, &parsed)?, &parsed);
-        Ok(pass.apply(text))
     }
 
     /// The changes for `text`, whose parsed form is `parsed`.
