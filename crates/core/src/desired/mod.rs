@@ -62,22 +62,14 @@ impl Desired {
         })
     }
 
-    /// The path of every file to upload, with the address that needs it and its origin.
-    pub fn uploaded_files(&self) -> impl Iterator<Item = (Address, Origin, String)> {
-        self.secrets_and_files().filter_map(|(address, origin, value)| match value {
-            Value::File(path) => Some((address, origin, path)),
-            Value::Plain(_) | Value::Secret(_) => None,
-        })
+    /// Every secret and every file to upload, with the address that needs it and its origin.
+    pub fn secrets_and_files(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
+        self.containers.iter().flat_map(Container::secrets_and_files)
     }
 
-    /// The containers that a run creates if they are missing: all groups, and the projects that other
-    /// declarations name.
-    pub fn creatable_containers(&self) -> CreatedContainers {
-        self.creatable_containers_except(|_| false)
-    }
-
-    /// The same as [`Self::creatable_containers`], without the containers that `is_excluded` selects.
-    pub fn creatable_containers_except(
+    /// The containers that a run creates if they are missing, without those that `is_excluded` selects:
+    /// all groups, and the projects that other declarations name.
+    pub fn creatable_containers(
         &self,
         is_excluded: impl Fn(&Address) -> bool,
     ) -> CreatedContainers {
@@ -124,10 +116,6 @@ impl Desired {
             find_idle_acknowledgements(&self.acknowledgements, &self.containers).into_iter();
         self.acknowledgements.retain(|_| !idle_flags.next().unwrap_or_default());
         self
-    }
-
-    fn secrets_and_files(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
-        self.containers.iter().flat_map(Container::secrets_and_files)
     }
 }
 
@@ -270,20 +258,13 @@ impl Container {
     /// The addresses of the container, its sections and their entries.
     pub fn addresses(&self) -> impl Iterator<Item = Address> {
         let container = self.address();
-        let sections = self.sections.iter().flat_map({
-            let container = container.clone();
-            move |section| {
-                let entries: Vec<_> = section
-                    .entries
-                    .iter()
-                    .map(|entry| section.address_of(entry, &container))
-                    .collect();
-                let section = container.section(section.kind.section);
-                std::iter::once(section.clone())
-                    .chain(entries.into_iter().filter(move |entry| *entry != section))
-            }
-        });
-        std::iter::once(container).chain(sections)
+        let mut addresses = vec![container.clone()];
+        for section in &self.sections {
+            addresses.push(container.section(section.kind.section));
+            let entries = section.entries.iter().filter(|_| section.kind.shape == Shape::List);
+            addresses.extend(entries.map(|entry| section.address_of(entry, &container)));
+        }
+        addresses.into_iter()
     }
 
     /// The fields of its create request, and those of each entry with its section.

@@ -152,10 +152,8 @@ impl Moves {
         for (group_path, group) in
             self.move_by_path.iter().filter(|(_, moved)| moved.scope == Scope::Group)
         {
-            let renamed = group
-                .former_paths
-                .iter()
-                .filter_map(|former| path_after_rename(former, &group.path));
+            let former_paths = group.former_paths.iter();
+            let renamed = former_paths.filter_map(|path| path_after_rename(path, &group.path));
             for path in renamed.map(|path| path.to_lowercase()) {
                 let is_free =
                     !self.declares(&path) && !self.declared_by_former_path.contains_key(&path);
@@ -220,10 +218,8 @@ impl Moves {
             return None;
         }
         let path = path.to_lowercase();
-        let slash_positions: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
-        let groups =
-            slash_positions.into_iter().rev().filter_map(|end| self.move_by_path.get(&path[..end]));
-        groups.into_iter().find(|group| group.scope == Scope::Group)
+        let mut moves = groups_above(&path).filter_map(|group| self.move_by_path.get(group));
+        moves.find(|moved| moved.scope == Scope::Group)
     }
 
     /// The declared paths of the groups with former paths below the lower-case `path`.

@@ -100,10 +100,9 @@ impl From<Vec<Managed>> for ManagedPaths {
             (Glob::for_paths(&managed.path).into_iter().collect(), except.collect())
         });
         let mut glob_index = GlobIndex::default();
-        entries
-            .iter()
-            .enumerate()
-            .for_each(|(index, managed)| glob_index.insert(index, &managed.path));
+        for (index, managed) in entries.iter().enumerate() {
+            glob_index.insert(index, &managed.path);
+        }
         Self { globs: globs.collect(), by_path: glob_index, entries }
     }
 }
@@ -118,12 +117,8 @@ impl ManagedPaths {
     /// The reason why no entry of `manages` allows `path`, as a hint about its globs.
     pub(super) fn explain_exclusion(&self, path: &str) -> String {
         let lower_path = path.to_lowercase();
-        if self
-            .by_path
-            .candidates(&lower_path)
-            .into_iter()
-            .any(|index| self.globs[index].0.matches(&lower_path))
-        {
+        let mut candidates = self.by_path.candidates(&lower_path).into_iter();
+        if candidates.any(|index| self.globs[index].0.matches(&lower_path)) {
             return "there `except` leaves it out".to_owned();
         }
         let mut globs = self.entries.iter().map(|managed| &*managed.path);
@@ -228,11 +223,8 @@ pub struct ImportHosts {
 impl ImportHosts {
     /// The neutral words that are configured, each with the name that the service uses.
     pub fn names(&self) -> Vec<(&'static str, String)> {
-        let names = [("extgit", &self.extgit), ("extserver", &self.extserver)];
-        names
-            .into_iter()
-            .filter_map(|(neutral_word, name)| Some((neutral_word, name.clone()?)))
-            .collect()
+        let names = [("extgit", &self.extgit), ("extserver", &self.extserver)].into_iter();
+        names.filter_map(|(neutral_word, name)| Some((neutral_word, name.clone()?))).collect()
     }
 }
 

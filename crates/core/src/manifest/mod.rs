@@ -51,9 +51,7 @@ use surroundings::Root;
 use crate::{
     address::Glob,
     desired::Desired,
-    diagnostic::{
-        Diagnostic, Diagnostics, FileName, FilePaths, Severity, SourceLocation, SourceText,
-    },
+    diagnostic::{Diagnostics, FileName, FilePaths, Severity, SourceLocation, SourceText},
     field::{Field, Scope},
     secret::{AllowedVariables, Secrets},
     value::Json,
@@ -149,9 +147,7 @@ pub fn load_with(
     let relative_paths = lowercase_paths.collect::<Vec<_>>();
     let config = config::load(&root, Some(&relative_paths), &mut diagnostics);
     let context = CheckContext {
-        tier: config.service.tier,
-        manages: config.manages.clone(),
-        release: config.service.release,
+        config: config.clone(),
         today: environment.today,
         files: (!options.allows_missing_files).then(|| Secrets::new(&root.folder, [])),
         allowed: environment.allowed.clone(),
@@ -216,9 +212,9 @@ pub fn load_texts(
 ) -> Result<Desired, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let files = texts.into_iter().map(|(name, text)| ManifestFile::from_text(name, text)).collect();
-    let config::ServiceConfig { tier, release, .. } = config.service;
+    let config = Config { manages: None, ..config.clone() };
     let allowed = AllowedVariables::default();
-    let context = CheckContext { tier, manages: None, release, today, files: None, allowed };
+    let context = CheckContext { config, today, files: None, allowed };
     let (desired, ..) = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
@@ -237,11 +233,8 @@ pub fn hide_secrets(text: &str, visible_texts: &BTreeSet<String>) -> String {
     source.visible_text(|hidden| {
         // A block text keeps its last line feed.
         let hidden = format!("{hidden}\n");
-        let parsed = yaml::parse(&hidden);
-        parsed
-            .documents
-            .iter()
-            .any(|node| node.text().is_some_and(|text| visible_texts.contains(text)))
+        let documents = yaml::parse(&hidden).documents;
+        documents.iter().filter_map(Node::text).any(|text| visible_texts.contains(text))
     })
 }
 
@@ -309,7 +302,7 @@ fn read_layer_check(
     let mut merged = layer::merge_documents(documents, traced_globs);
     let rules = std::mem::take(&mut merged.rules);
     let mut traces = std::mem::take(&mut merged.traces);
-    traces.retain(Trace::is_named);
+    traces.retain(|trace| trace.merged.is_named);
     let paths =
         merged.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let (desired, mut faults) = check::check_declarations(merged, &rules, &context);

@@ -17,7 +17,7 @@ use crate::{
     },
     origin::Origin,
     text::{alternatives, plural, with_article},
-    value::{Fields, Json},
+    value::{Fields, texts},
 };
 
 impl ContainerCheck<'_> {
@@ -89,8 +89,7 @@ impl ContainerCheck<'_> {
             return false;
         }
         let schema = &section.table().schema;
-        let names = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        let missing_names: Vec<_> = names
+        let missing_names: Vec<_> = texts(&schema["required"])
             .filter(|name| part.state == EntryState::Present || section.identity.contains(name))
             .filter(|name| !part.fields.contains_key(name))
             .collect();
@@ -405,9 +404,8 @@ fn find_only_field(section: Section, part: &SectionPart) -> Option<&str> {
 
 /// True if every entry of `section` must have the field `name`.
 fn is_in_every_entry(section: Section, name: &str) -> bool {
-    let required = section.table().schema["required"].as_array();
-    section.identity.contains(&name)
-        || required.is_some_and(|names| names.iter().any(|other| other == name))
+    let mut required = texts(&section.table().schema["required"]);
+    section.identity.contains(&name) || required.any(|other| other == name)
 }
 
 /// True if the field `name` has a default.

@@ -73,14 +73,14 @@ impl ContainerCheck<'_> {
 
     /// Reports `name` if the declared tier is lower than `needed`.
     pub(super) fn check_required_tier(&mut self, name: &str, needed: Tier, at: NodePosition) {
-        if let Some(tier) = self.context.tier.filter(|tier| *tier < needed) {
+        if let Some(tier) = self.context.config.service.tier.filter(|tier| *tier < needed) {
             self.faults.report(texts::TIER, at, words![name, needed, tier]);
         }
     }
 
     /// Reports a field or value that the declared release does not have.
     fn check_release(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
-        let Some(release) = self.context.release else { return };
+        let Some(release) = self.context.config.service.release else { return };
         // If the release lacks the whole section, that is reported once, for the section.
         let unsupported = section.table().unsupported_value(spec, &field.value, release);
         if let Some(UnsupportedValue { message: what, help }) = unsupported
@@ -112,11 +112,10 @@ impl ContainerCheck<'_> {
             && limit.value.plain().is_some_and(|limit| needs::exceeds(value, limit))
         {
             let words = words![name, most];
-            let fault = self.faults.report_value(texts::SHOWS_MORE, &field.origin, words);
-            let level = limit.value.plain().and_then(Json::as_str);
-            fault
-                .related(NodePosition::value(&limit.origin))
-                .help_if(level.map(|level| format!("write `{level}` or less, or raise `{most}`")));
+            let at = [&field.origin, &limit.origin];
+            let fault = self.faults.report_values(texts::SHOWS_MORE, at, words);
+            let level = limit.value.text();
+            fault.help_if(level.map(|level| format!("write `{level}` or less, or raise `{most}`")));
         }
     }
 
@@ -127,7 +126,8 @@ impl ContainerCheck<'_> {
         if items.filter_map(Json::as_str).all(str::is_ascii) {
             return;
         }
-        let is_refused = self.context.release.is_some_and(|release| release >= from);
+        let release = self.context.config.service.release;
+        let is_refused = release.is_some_and(|release| release >= from);
         let problem_texts = if is_refused { texts::NO_ASCII } else { texts::NO_ASCII_LATER };
         self.faults.report_value(problem_texts, &field.origin, words![name = spec.name, from]);
     }
@@ -161,7 +161,8 @@ impl ContainerCheck<'_> {
 
     /// Warns about a deprecated field, also within a value, if the declared release has its replacement.
     fn check_deprecated(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
-        let (release, until) = (self.context.release, spec.field.available.until);
+        let release = self.context.config.service.release;
+        let until = spec.field.available.until;
         if release.zip(until).is_some_and(|(release, until)| release >= until) {
             // `check_release` reports an error.
             return;
@@ -184,15 +185,9 @@ impl ContainerCheck<'_> {
             }
             return;
         }
-        let mut deprecated_fields = Vec::new();
-        find_deprecated(
-            spec.name,
-            &spec.schema,
-            field.value.plain(),
-            &mut Vec::new(),
-            &mut deprecated_fields,
-        );
-        for (name, modern, inner_names) in deprecated_fields {
+        for (name, modern, inner_names) in
+            find_deprecated(spec.name, &spec.schema, field.value.plain(), &[])
+        {
             let part =
                 if inner_names.is_empty() { KeyPart::Key } else { KeyPart::NestedKey(inner_names) };
             let at = part_position(field, part);
@@ -270,30 +265,28 @@ fn part_position(field: &Sourced<Value>, part: KeyPart) -> NodePosition {
     NodePosition { origin: field.origin.clone(), part }
 }
 
-/// A deprecated field: its name, help, and the path of keys to it.
-type DeprecatedField = (String, Option<String>, Vec<String>);
-
-/// Adds the field `name` of `schema` if it is deprecated, and deprecated fields within `value`.
+/// The field `name` of `schema` if it is deprecated, and deprecated fields within `value`: for each its
+/// name, help, and the path of keys to it, after `keys`.
 fn find_deprecated(
     name: &str,
     schema: &Json,
     value: Option<&Json>,
-    keys: &mut Vec<String>,
-    deprecated_fields: &mut Vec<DeprecatedField>,
-) {
+    keys: &[String],
+) -> Vec<(String, Option<String>, Vec<String>)> {
+    let mut deprecated_fields = Vec::new();
     if schema["deprecated"] == true {
         let modern =
             Field::from_schema(schema).replaced_by().map(|modern| format!("use `{modern}`"));
         let modern = modern.or_else(|| replacement_advice(schema));
-        deprecated_fields.push((name.to_owned(), modern, keys.clone()));
+        deprecated_fields.push((name.to_owned(), modern, keys.to_vec()));
     }
     for (name, value) in value.and_then(Json::as_object).into_iter().flatten() {
         if let Some(schema) = schema["properties"].get(name) {
-            keys.push(name.clone());
-            find_deprecated(name, schema, Some(value), keys, deprecated_fields);
-            keys.pop();
+            let keys = [keys, std::slice::from_ref(name)].concat();
+            deprecated_fields.extend(find_deprecated(name, schema, Some(value), &keys));
         }
     }
+    deprecated_fields
 }
 
 /// The first name of a group or project in a `value` of `schema` that is not a full path. `names` is the

@@ -13,9 +13,9 @@ use std::{
 use jiff::civil::Date;
 
 use super::{
-    config::ManagedPaths,
+    config::Config,
     faults::{Faults, LocatedFault, NodeFault, NodePosition, texts, words},
-    layer::{IncludedContainer, LayerRules, MergeResult},
+    layer::{LayerRules, MergeResult},
     parallel::map_parallel,
     read::document::{
         DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity,
@@ -27,13 +27,12 @@ use crate::{
         words::{self, Meaning},
     },
     desired::{
-        self, Container, ContainerLifecycle, CreationPolicy, DeclaredEntry, DeclaredSection,
-        Desired, PROJECTS_KEY, Unlisted,
+        Container, ContainerLifecycle, CreationPolicy, DeclaredEntry, DeclaredSection, Desired,
+        PROJECTS_KEY, Unlisted,
     },
-    field::{Scope, Tier},
+    field::Scope,
     kind::{CollectionTrait, EntryFault, Section, Shape, Spec},
     origin::{Layer, Sourced},
-    release::Release,
     secret::{AllowedVariables, Secrets},
     value::Value,
 };
@@ -53,12 +52,8 @@ pub(super) use named::is_inside_folder;
 /// Facts for checks, in addition to the declarations.
 #[derive(Debug)]
 pub(super) struct CheckContext {
-    /// The tier of the service, if `undrift.yaml` sets it.
-    pub(super) tier: Option<Tier>,
-    /// The groups and projects that may be declared; `None` allows all.
-    pub(super) manages: Option<ManagedPaths>,
-    /// The release, if `undrift.yaml` sets it.
-    pub(super) release: Option<Release>,
+    /// The content of `undrift.yaml`.
+    pub(super) config: Config,
     pub(super) today: Date,
     /// Reads files that manifests name; `None` if they are not on this machine.
     pub(super) files: Option<Secrets>,
@@ -69,7 +64,7 @@ pub(super) struct CheckContext {
 impl CheckContext {
     /// True if these manifests may declare the group or project at `path`.
     pub(super) fn manages(&self, path: &str) -> bool {
-        self.manages.as_ref().is_none_or(|managed| managed.allows_path(path))
+        self.config.manages.as_ref().is_none_or(|managed| managed.allows_path(path))
     }
 }
 
@@ -82,7 +77,7 @@ pub(super) fn check_declarations(
     let MergeResult {
         containers,
         invented_containers,
-        acknowledgements: acknowledgement_documents,
+        acknowledgements: documents,
         mut faults,
         ..
     } = layered;
@@ -103,12 +98,8 @@ pub(super) fn check_declarations(
     between::check_named_scopes(&containers, &declared, &mut faults);
     between::check_display_names(&containers, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
-    let acknowledgements: Vec<_> = acknowledgement_documents
-        .into_iter()
-        .filter_map(|document| acknowledgements::warn_if_expired(document, context, &mut faults))
-        .collect();
-    acknowledgements::check_addresses(&acknowledgements, &declared, &mut faults);
-    acknowledgements::report_unused(&acknowledgements, &declared, rules, &mut faults);
+    let acknowledgements =
+        acknowledgements::check(documents, &declared, rules, context, &mut faults);
     between::check_shared_fields(&containers, &mut faults);
     containers.retain(|_| named_flags.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)
@@ -139,16 +130,11 @@ fn check_invented(
     }
 }
 
-/// Checks a container that a rule includes.
-pub(super) fn check_included(
-    included: IncludedContainer,
+/// Checks one container.
+pub(super) fn check_container(
+    merged: Box<DeclaredContainer>,
     context: &CheckContext,
 ) -> (Container, Faults) {
-    let (container, faults) = check_container(included.merged, context);
-    (Container { including_glob: Some(included.rule_glob), ..container }, faults)
-}
-
-fn check_container(merged: Box<DeclaredContainer>, context: &CheckContext) -> (Container, Faults) {
     let mut check = ContainerCheck { context, scope: merged.scope, faults: Faults::default() };
     let container = check.convert_container(merged);
     access::check_grantees(&container, &mut check.faults);
@@ -160,11 +146,6 @@ fn project_section(section: Section) -> Option<&'static str> {
     let alias = words::find_alias(&["Project"], section.section).and_then(Meaning::field);
     let mut names = [Some(section.section), alias].into_iter().flatten();
     names.find(|name| catalogue::section(Scope::Project, name).is_some())
-}
-
-/// The entries that must exist.
-fn present_entries(section: &DeclaredSection) -> impl Iterator<Item = &DeclaredEntry> {
-    section.entries.iter().filter(|entry| entry.state == desired::EntryPresence::Present)
 }
 
 /// The entries that declare the field `spec`, with its value.
@@ -233,13 +214,11 @@ impl ContainerCheck<'_> {
             let fault = self.faults.report_value(texts::PATH, &path.origin, words![why]);
             fault.help_if(path::suggest_path_fix(&path.value));
         }
-        let mut sections: Vec<_> = sections
-            .into_iter()
-            .map(|section| {
-                let policy = unlisted.remove(section.kind.section);
-                self.convert_section(section, policy)
-            })
-            .collect();
+        let converted_sections = sections.into_iter().map(|section| {
+            let policy = unlisted.remove(section.kind.section);
+            self.convert_section(section, policy)
+        });
+        let mut sections: Vec<_> = converted_sections.collect();
         self.drop_self_entry(&path.value, &mut sections);
         for (name, policy) in unlisted {
             self.faults.report_key(texts::UNLISTED, &policy.origin, words![name]);
@@ -270,7 +249,7 @@ impl ContainerCheck<'_> {
         lifecycle: &ContainerLifecycle,
         sections: &[DocumentSection],
     ) {
-        let Some(manages) = &self.context.manages else { return };
+        let Some(manages) = &self.context.config.manages else { return };
         // A former path must be allowed too: it selects the live container at that path.
         for path in std::iter::once(path).chain(&lifecycle.former_paths) {
             if manages.matching_entries(&path.value).is_empty() {
@@ -404,7 +383,7 @@ impl ContainerCheck<'_> {
     ) -> DeclaredSection {
         let DocumentSection { kind, origin, parts } = section;
         self.check_required_tier(kind.section, kind.tier(), NodePosition::key(&origin));
-        if let (Some(release), Some(since)) = (self.context.release, kind.since())
+        if let (Some(release), Some(since)) = (self.context.config.service.release, kind.since())
             && release < since
         {
             let what = format!("`{}` needs release {since} or later", kind.section);

@@ -6,7 +6,7 @@ use super::{ContainerCheck, place_fault};
 use crate::{
     desired::Container,
     diagnostic::Severity,
-    manifest::faults::{LocatedFault, NodePosition, texts, words},
+    manifest::faults::{LocatedFault, NodePosition, suggest_for_text, texts, words},
     secret::{Reference, without_newline},
     value::Value,
 };
@@ -33,12 +33,8 @@ impl ContainerCheck<'_> {
                 };
                 let fault = self.faults.report(problem_texts, at, words![why]);
                 fault.label(address.to_string());
-                if path.contains('\\') {
-                    fault.help("write `/` between the folders, also on Windows");
-                } else if path.starts_with(['~', '$']) {
-                    fault.help(
-                        "write a path inside the folder of the manifests: `~` and `$` are not filled in",
-                    );
+                if let Some(help) = suggest_for_text("file", &path) {
+                    fault.help(help);
                 }
             }
         }

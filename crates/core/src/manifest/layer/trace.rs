@@ -142,15 +142,13 @@ impl Trace {
         &self.merged.path.value
     }
 
-    /// True if its file was named, or is in the named folder.
-    pub(in crate::manifest) const fn is_named(&self) -> bool {
-        self.merged.is_named
-    }
-
     /// The rule that has a value at `origin`; `None` if only the document has one.
     pub fn rule_at(&self, origin: &Origin) -> Option<&TracedLayer> {
         let (_, rules) = self.layers.split_last()?;
-        rules.iter().find(|layer| layer.contains_origin(origin))
+        rules.iter().find(|layer| {
+            let watch_origin = layer.watch.as_ref().map(|watch| &watch.origin);
+            layer.values.iter().any(|value| value.origin == *origin) || watch_origin == Some(origin)
+        })
     }
 
     /// The chain of values for the entry `key` of a section, or for its field at the path `names`, highest
@@ -252,11 +250,6 @@ impl TracedLayer {
             TracedValue::new(section, None, LayerValue::Unlisted(policy.value), &policy.origin)
         }));
         Self { rank, name, origin: origin.clone(), values, watch: body.watch.clone() }
-    }
-
-    fn contains_origin(&self, origin: &Origin) -> bool {
-        self.values.iter().any(|value| value.origin == *origin)
-            || self.watch.as_ref().is_some_and(|watch| watch.origin == *origin)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{CONFIG_CHECKER, DocumentKind, layers};
+use super::{CONFIG_CHECKER, DocumentKind, container};
 use crate::{
     catalogue::{
         self,
@@ -63,7 +63,11 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
         }
     }
     if descriptions.is_empty() {
-        descriptions.extend(describe_elsewhere("any entry or value", &layers::value_keys(), name));
+        descriptions.extend(describe_elsewhere(
+            "any entry or value",
+            &container::value_keys(),
+            name,
+        ));
     }
     descriptions.extend(describe_elsewhere("`undrift.yaml`", &CONFIG_CHECKER.schema, name));
     descriptions
@@ -93,7 +97,7 @@ pub fn document_names() -> BTreeSet<String> {
     for kind in DocumentKind::ALL {
         collect_names("", &kind.checker().schema, &mut names);
     }
-    collect_names("", &layers::value_keys(), &mut names);
+    collect_names("", &container::value_keys(), &mut names);
     names
 }
 

@@ -22,15 +22,14 @@ use crate::{
 };
 
 mod container;
-mod layers;
 mod lookup;
 mod published;
 mod tree;
 
-pub(super) use container::OLD_UNLISTED_KEY;
-pub(super) use layers::INCLUDE_VALUE;
+pub(super) use container::{INCLUDE_VALUE, OLD_UNLISTED_KEY};
 pub use lookup::{NameDescription, all_names, describe_name, document_names, names_ending_in};
 pub use published::published_schema;
+use published::values_of;
 
 use container::SchemaUse;
 use tree::Tree;
@@ -251,12 +250,13 @@ impl DocumentKind {
     /// The schema with these sections.
     fn schema_with(self, sections: Object, usage: SchemaUse) -> Json {
         let name = self.name();
-        let mut properties = Object::from_iter([("kind".to_owned(), kind_property(name))]);
+        let kind = json!({"type": "string", "enum": [name], "description": KIND_DESCRIPTION});
+        let mut properties = Object::from_iter([("kind".to_owned(), kind)]);
         properties.extend(document_part(name));
         if let Some(paths) = properties.get_mut("paths").filter(|_| usage == SchemaUse::Editing) {
-            layers::accept_references(&mut paths["additionalProperties"]);
+            container::accept_references(&mut paths["additionalProperties"]);
         }
-        properties.extend(layers::layering_keys(usage));
+        properties.extend(container::layering_keys(usage));
         properties.extend(sections);
         let mut schema = json!({
             "description": document_part("descriptions")[name],
@@ -312,10 +312,8 @@ pub fn manifest_schema() -> Json {
         json!({"if": kind.condition_schema(), "then": schema})
     });
     let sections = Scope::ALL.map(|scope| {
-        (
-            scope.document_kind().to_owned(),
-            container::section_schemas(scope, SchemaUse::Editing).into(),
-        )
+        let schemas = container::section_schemas(scope, SchemaUse::Editing);
+        (scope.document_kind().to_owned(), schemas.into())
     });
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -333,19 +331,14 @@ pub fn manifest_schema() -> Json {
 /// Two schemas: of the keys of any document except `Acknowledge`, and of the keys of any entry with
 /// the forms that may replace a value.
 pub fn shared_schemas() -> [Json; 2] {
-    let mut keys = json!({"properties": layers::layering_keys(SchemaUse::Checking)});
-    keys["properties"]["ignore_layers"] = layers::ignore_layers_schema(&[]);
+    let mut keys = json!({"properties": container::layering_keys(SchemaUse::Checking)});
+    keys["properties"]["ignore_layers"] = container::ignore_layers_schema(&[]);
     keys["properties"]["unlisted"] = container::unlisted_schema(Scope::Group);
-    [keys, layers::value_keys()]
+    [keys, container::value_keys()]
 }
 
 /// The description of the key `kind`.
 const KIND_DESCRIPTION: &str = "What the document declares.";
-
-/// The property `kind` of a document of the kind `name`.
-fn kind_property(name: &str) -> Json {
-    json!({"type": "string", "enum": [name], "description": KIND_DESCRIPTION})
-}
 
 /// The schema of `undrift.yaml`, for editors.
 pub fn config_schema() -> Json {
@@ -375,12 +368,7 @@ pub(super) fn document_keys() -> Vec<String> {
 
 /// Removes defaults of `null`: an optional field must not be `null`.
 fn remove_null_defaults(schema: &mut Json) {
-    for property in schema
-        .get_mut("properties")
-        .and_then(Json::as_object_mut)
-        .into_iter()
-        .flat_map(Object::values_mut)
-    {
+    for property in schema.get_mut("properties").into_iter().flat_map(values_of) {
         if property.get("default").is_some_and(Json::is_null) {
             property.as_object_mut().and_then(|property| property.remove("default"));
         }
