@@ -278,10 +278,8 @@ impl DriftCollector<'_> {
             return Err("it is declared as a condition on the live value");
         }
         let key = section.entry_name(live.fields.raw());
-        let exported_fields = self
-            .comparison
-            .excerpt
-            .map_or(&[][..], |excerpt| excerpt.fields(section.section, &key));
+        let excerpt = self.comparison.excerpt;
+        let exported_fields = excerpt.map_or(&[][..], |words| words.fields(section.section, &key));
         if let (Some(object), Some(live_value)) = (declared.as_object(), live_json) {
             let changed_fields = exported_fields.iter().filter_map(|(field_name, value)| {
                 let inner_key = field_name.strip_prefix(name)?.strip_prefix('.')?;

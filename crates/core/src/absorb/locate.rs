@@ -51,7 +51,8 @@ pub(super) fn locate_edits(
         return Ok(Vec::new());
     };
     let entry = container.entry(goal.section, &goal.key);
-    let mut locator = Locator { goal, section, container, entry, origin: &container.origin };
+    let origin = &container.origin;
+    let mut locator = Locator { goal, section, container, entry, is_covered, origin };
     if let (AbsorbMode::AtSource, Some(entry)) = (mode, entry) {
         locator.origin = &entry.origin;
         if let GoalChange::Fields(fields) = &goal.change {
@@ -63,11 +64,11 @@ pub(super) fn locate_edits(
             _ => file.key(&entry.origin),
         };
         let location = location.ok_or_else(|| locator.new_refusal(NOT_FOUND_REASON, None))?;
-        return locator.edits_at(&file, location, false);
+        return locator.edits_at(&file, location);
     }
     let file = locator.open(&container.origin, files)?;
     let location = locator.locate_in_document(&file)?;
-    locator.edits_at(&file, &location, is_covered)
+    locator.edits_at(&file, &location)
 }
 
 struct Locator<'a> {
@@ -75,6 +76,8 @@ struct Locator<'a> {
     section: Section,
     container: &'a Container,
     entry: Option<&'a DeclaredEntry>,
+    /// True if a lower layer also declares the entry. A removal is then written as `state: absent`.
+    is_covered: bool,
     /// The place of the declaration to edit.
     origin: &'a Origin,
 }
@@ -109,27 +112,17 @@ impl Locator<'_> {
     }
 
     /// The edits at `location` in `file`.
-    fn edits_at(
-        &self,
-        file: &SourceFile,
-        location: &Location,
-        is_covered: bool,
-    ) -> LocateResult<Edits> {
+    fn edits_at(&self, file: &SourceFile, location: &Location) -> LocateResult<Edits> {
         let edits = if self.section.shape == Shape::List && !self.goal.key.is_empty() {
-            self.list_edits(file, location, is_covered)?
+            self.list_edits(file, location)?
         } else {
             self.section_edits(file, location)?
         };
         Ok(edits.into_iter().map(|edit| (file.name.clone(), edit)).collect())
     }
 
-    /// The edits of an entry of a list. If `is_covered` is true, a removal is written as `state: absent`.
-    fn list_edits(
-        &self,
-        file: &SourceFile,
-        location: &Location,
-        is_covered: bool,
-    ) -> LocateResult<Vec<TextEdit>> {
+    /// The edits of an entry of a list.
+    fn list_edits(&self, file: &SourceFile, location: &Location) -> LocateResult<Vec<TextEdit>> {
         let Location { mapping: at, key, item } = location.clone();
         if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.change, item) {
             let entry = at.child(PathStep::Key(key)).child(PathStep::Item(item));
@@ -137,7 +130,7 @@ impl Locator<'_> {
         }
         let removal = item.map(|item| TextEdit::Remove { at: at.clone(), key: key.clone(), item });
         let (entry, comment) = match &self.goal.change {
-            GoalChange::Removed if item.is_some() && !is_covered => {
+            GoalChange::Removed if item.is_some() && !self.is_covered => {
                 return Ok(removal.into_iter().collect());
             }
             GoalChange::Removed => {

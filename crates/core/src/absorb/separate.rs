@@ -75,10 +75,8 @@ fn find_changed_paths(
         let Ok(file) = files.open(&container.origin.file) else { continue };
         if let Some(at) = file.document_of(&container.origin).filter(|at| at.item.is_some()) {
             let document = (file.name.clone(), at.mapping.document);
-            paths_by_document
-                .entry(document)
-                .or_default()
-                .push(ChangedPath { location: at, goals });
+            let changed_path = ChangedPath { location: at, goals };
+            paths_by_document.entry(document).or_default().push(changed_path);
         }
     }
     paths_by_document

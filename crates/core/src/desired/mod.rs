@@ -178,10 +178,8 @@ pub struct ContainerLifecycle {
 impl ContainerLifecycle {
     /// The origin of `state: absent`, if it is declared.
     pub fn absent_origin(&self) -> Option<&Origin> {
-        self.state
-            .as_ref()
-            .filter(|state| state.value == EntryPresence::Absent)
-            .map(|state| &state.origin)
+        let state = self.state.as_ref()?;
+        (state.value == EntryPresence::Absent).then_some(&state.origin)
     }
 }
 
@@ -210,6 +208,18 @@ impl CreationPolicy {
 }
 
 impl Container {
+    /// A container with these sections that undrift must not create.
+    pub fn new(
+        scope: Scope,
+        path: Arc<str>,
+        origin: Origin,
+        sections: Vec<DeclaredSection>,
+    ) -> Self {
+        let (create, lifecycle) = (CreationPolicy::Forbidden, ContainerLifecycle::default());
+        let (including_glob, is_watched) = (None, false);
+        Self { scope, path, origin, including_glob, create, is_watched, lifecycle, sections }
+    }
+
     /// Its address.
     pub fn address(&self) -> Address {
         Address::container(self.path.clone())
@@ -294,11 +304,8 @@ impl Container {
     fn named_projects(&self) -> impl Iterator<Item = String> {
         let (container_kind, _) = catalogue::container(self.scope);
         self.all_fields().flat_map(move |(section_and_entry, fields)| {
-            let specs = section_and_entry
-                .map_or(container_kind, |(section, _)| section.kind)
-                .table()
-                .specs()
-                .iter();
+            let kind = section_and_entry.map_or(container_kind, |(section, _)| section.kind);
+            let specs = kind.table().specs().iter();
             let names = specs.filter(|spec| spec.field.names == Some(NamedObject::Project));
             let values = names.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))
@@ -315,14 +322,14 @@ impl Container {
         let (_, lookup) = catalogue::container(self.scope);
         let sections_with_container =
             self.sections.iter().filter(|section| section.kind.is_created_with_container());
-        create.keys().chain(sections_with_container.flat_map(DeclaredSection::field_names)).any(
-            |name| {
-                lookup.import_fields.iter().any(|import_field| {
-                    let rest = name.strip_prefix(import_field);
-                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-                })
-            },
-        )
+        let mut names =
+            create.keys().chain(sections_with_container.flat_map(DeclaredSection::field_names));
+        names.any(|name| {
+            lookup.import_fields.iter().any(|import_field| {
+                let rest = name.strip_prefix(import_field);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        })
     }
 
     /// The facts in its live object. The state of an import is only used if its creation imports contents:
@@ -416,20 +423,15 @@ impl DeclaredSection {
     /// The effects of the declared values on `live`, even if nothing differs; only for a section that is
     /// part of the container's own object.
     pub fn effects_on(&self, live: &LiveEntry) -> Vec<Effect> {
-        let Some(entry) = self
-            .entries
-            .first()
-            .filter(|_| matches!(self.kind.scoped_kind.read_source, ReadSource::Object))
-        else {
-            return Vec::new();
-        };
-        let declared = forms::plain_fields(&entry.values());
-        if declared.iter().all(|(name, value)| live.fields.raw().get(name) == Some(value)) {
-            return self.kind.rules().effects(None, live.fields.raw(), live.fields.raw());
+        let is_in_object = matches!(self.kind.scoped_kind.read_source, ReadSource::Object);
+        let Some(entry) = self.entries.first().filter(|_| is_in_object) else { return Vec::new() };
+        let (declared, live) = (forms::plain_fields(&entry.values()), live.fields.raw());
+        if declared.iter().all(|(name, value)| live.get(name) == Some(value)) {
+            return self.kind.rules().effects(None, live, live);
         }
-        let mut changed_fields = live.fields.raw().clone();
+        let mut changed_fields = live.clone();
         changed_fields.extend(declared);
-        self.kind.rules().effects(None, live.fields.raw(), &changed_fields)
+        self.kind.rules().effects(None, live, &changed_fields)
     }
 
     /// The fields that are read: those that any entry declares, and [`Self::extra_fields`].

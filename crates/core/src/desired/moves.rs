@@ -56,11 +56,9 @@ pub struct Move {
 
 /// The addresses of the entries of `container` with former names, each with its former addresses.
 fn former_entries(container: &Container) -> impl Iterator<Item = (Address, Vec<Address>)> {
-    let renamable_sections = container
-        .sections
-        .iter()
-        .filter(|section| section.kind.table().get(FORMER_FIELD).is_some());
-    renamable_sections.flat_map(move |section| {
+    let sections = container.sections.iter();
+    let renamable = sections.filter(|section| section.kind.table().get(FORMER_FIELD).is_some());
+    renamable.flat_map(move |section| {
         let section_address = container.address().section(section.kind.section);
         let declared =
             section.entries.iter().filter(|entry| entry.fields.get(FORMER_FIELD).is_some());
@@ -85,11 +83,8 @@ impl Moves {
             let depths = container.former_paths().map(|former| former.matches('/').count());
             (container.scope == Scope::Project, depths.min())
         });
-        let written_paths: BTreeSet<_> = moved_containers
-            .iter()
-            .flat_map(|container| container.former_paths())
-            .map(str::to_lowercase)
-            .collect();
+        let former_paths = moved_containers.iter().flat_map(|moved| moved.former_paths());
+        let written_paths: BTreeSet<_> = former_paths.map(str::to_lowercase).collect();
         let mut moves = Self::default();
         if !moved_containers.is_empty() {
             moves.add_reoccupied_paths(containers, |_, path| written_paths.contains(path));

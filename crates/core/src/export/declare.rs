@@ -182,10 +182,7 @@ impl DocumentBuilder<'_> {
             // 401 concerns the token; no response means that the role is too low.
             has_sufficient_role: cause.status.is_some_and(|status| status != REFUSAL_STATUSES[0])
                 && (self.settings.caller.is_administrator
-                    || self
-                        .facts
-                        .caller_level
-                        .is_some_and(|level| level >= section.scoped_kind.seen_from())),
+                    || self.facts.caller_level >= Some(section.scoped_kind.seen_from())),
         });
     }
 
@@ -251,11 +248,10 @@ fn secret_required_field(section: Section, live: &LiveEntry) -> Option<&'static 
 
 /// True if a section prevents all other changes of the container.
 fn is_archiving(section: Section, entries: &[LiveEntry]) -> bool {
+    let fields = entries.iter().map(|live| live.fields.raw());
+    let mut effects = fields.flat_map(|fields| section.rules().effects(None, fields, fields));
     matches!(section.scoped_kind.read_source, ReadSource::Object)
-        && entries
-            .iter()
-            .flat_map(|live| section.rules().effects(None, live.fields.raw(), live.fields.raw()))
-            .any(|effect| effect == Effect::lacks(Capability::Writable))
+        && effects.any(|effect| effect == Effect::lacks(Capability::Writable))
 }
 
 /// The highest tier of the fields of `live` that have a value.

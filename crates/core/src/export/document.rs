@@ -245,10 +245,10 @@ impl ExportedDocument {
     /// Removes the field for the number of approvals if the rule that the service creates for it is
     /// declared: `check` refuses both together.
     pub(super) fn drop_implied_approvals(&mut self) {
-        let rules =
-            self.section(approval_rules::SECTION).into_iter().flat_map(|content| &content.entries);
-        let mut types = rules.filter_map(|rule| rule.get("rule_type"));
-        if types.any(|rule_type| rule_type == approval_rules::ANY_APPROVER) {
+        let has_any_approver = self.entries(approval_rules::SECTION).any(|rule| {
+            rule.get("rule_type").is_some_and(|word| word == approval_rules::ANY_APPROVER)
+        });
+        if has_any_approver {
             let sections = self.sections.iter_mut();
             let settings = sections.filter(|content| content.name() == settings::SECTION);
             for entry in settings.flat_map(|content| &mut content.entries) {
@@ -262,6 +262,11 @@ impl ExportedDocument {
     /// The section `name`.
     pub(super) fn section(&self, name: &str) -> Option<&DocSection> {
         self.sections.iter().find(|content| content.name() == name)
+    }
+
+    /// The entries of the section `name`.
+    fn entries(&self, name: &str) -> impl Iterator<Item = &DocEntry> {
+        self.section(name).into_iter().flat_map(|content| &content.entries)
     }
 
     /// True if `apply` may create it.
@@ -281,10 +286,8 @@ impl ExportedDocument {
 
     /// True if it is created from an import source, which must not be shared with other projects.
     pub(super) fn has_source(&self) -> bool {
-        let mut settings =
-            self.section(settings::SECTION).into_iter().flat_map(|section| &section.entries);
-        let has_address = settings
-            .any(|entry| entry.fields.iter().any(|(name, _)| *name == settings::IMPORT_URL));
+        let mut settings = self.entries(settings::SECTION);
+        let has_address = settings.any(|entry| entry.get(settings::IMPORT_URL).is_some());
         let mut sources = catalogue::container_lookup(self.scope).import_fields.iter();
         has_address
             || sources.any(|source| {

@@ -154,10 +154,8 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                     self.record_omitted(spec.name, MISSING_IN_ANSWER);
                 }
                 _ => {
-                    self.builder
-                        .document
-                        .hidden_fields
-                        .push(format!("{}.{}", self.section.section, spec.name));
+                    let name = format!("{}.{}", self.section.section, spec.name);
+                    self.builder.document.hidden_fields.push(name);
                 }
             }
         }

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use super::ExportSettings;
 use crate::{
     catalogue,
-    desired::{
-        Container, ContainerLifecycle, CreationPolicy, DeclaredEntry, DeclaredSection,
-        EntryPresence,
-    },
+    desired::{Container, DeclaredEntry, DeclaredSection, EntryPresence},
     field::Scope,
     kind::{Shape, is_readable},
     origin::{Layer, Origin, Sourced},
@@ -40,18 +37,7 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
         sections.push(DeclaredSection { extra_fields, ..declared });
     }
     sections.sort_by_key(|section| section.kind.section);
-    let create = CreationPolicy::Forbidden;
-    let lifecycle = ContainerLifecycle::default();
-    Container {
-        scope,
-        path,
-        origin,
-        including_glob: None,
-        create,
-        is_watched: false,
-        lifecycle,
-        sections,
-    }
+    Container::new(scope, path, origin, sections)
 }
 
 /// `container`, changed so that its declared sections are read completely.

@@ -39,12 +39,8 @@ impl Excerpt {
 
     /// The texts in it; none of them is a secret.
     pub fn texts(&self) -> impl Iterator<Item = String> {
-        let values = self
-            .full_document
-            .sections
-            .iter()
-            .flat_map(|content| &content.entries)
-            .flat_map(|entry| &entry.fields);
+        let entries = self.full_document.sections.iter().flat_map(|content| &content.entries);
+        let values = entries.flat_map(|entry| &entry.fields);
         values.filter_map(|(_, value)| value.as_str().map(str::to_owned))
     }
 

@@ -322,12 +322,10 @@ impl ExportBuilder {
         {
             *unmanaged.entry(name).or_insert(0) += entries;
         }
-        let unmanaged_texts: Vec<_> = unmanaged
-            .iter()
-            .map(|(name, entry_count)| format!("`{name}` ({})", count(*entry_count, "entry")))
-            .collect();
-        let unmanaged_note = (!unmanaged_texts.is_empty()).then(|| {
-            let field_list = unmanaged_texts.join(", ");
+        let unmanaged_note = (!unmanaged.is_empty()).then(|| {
+            let fields = unmanaged.iter();
+            let fields = fields.map(|(name, all)| format!("`{name}` ({})", count(*all, "entry")));
+            let field_list = fields.collect::<Vec<_>>().join(", ");
             format!("set, but left out, because manifests have no such field: {field_list}")
         });
         let [other_tier, switched_off] = &self.unavailable_sections;

@@ -341,19 +341,14 @@ impl YamlText<'_> {
     /// Adds a new key to `map`.
     fn insert_key(self, map: &Node, name: &str, new_value: &New, order: &[&str]) -> EditResult {
         if self.is_flow(map) {
-            let entry = format!(
-                "{}: {}",
-                writer::scalar(name, true),
-                writer::inline(&new_value.to_json(), true)
-            );
+            let value = writer::inline(&new_value.to_json(), true);
+            let entry = format!("{}: {value}", writer::scalar(name, true));
             let last = written_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
             return Ok(self.insert_in_brackets(map, last, &entry));
         }
         let Some((first, _)) = written_entries(map).next() else {
-            return Err(Self::new_failure(
-                "all of it is merged in from a YAML anchor",
-                map.span.start,
-            ));
+            let reason = "all of it is merged in from a YAML anchor";
+            return Err(Self::new_failure(reason, map.span.start));
         };
         let positions: HashMap<&str, usize> =
             order.iter().enumerate().map(|(position, name)| (*name, position)).collect();
