@@ -37,7 +37,6 @@ pub use lints::{Lint, Warnings};
 pub use read::files::{
     MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, folder_of, is_manifest_name,
 };
-pub use report::describe_counts;
 pub use surroundings::LoadEnvironment;
 
 use check::CheckContext;

@@ -62,11 +62,8 @@ impl ContainerCheck<'_> {
         }
         for (part, needed) in spec.row_tiers(&field.value) {
             if needed > section.tier() {
-                self.check_required_tier(
-                    part,
-                    needed,
-                    part_position(field, KeyPart::NestedValue(part)),
-                );
+                let at = part_position(field, KeyPart::NestedValue(part));
+                self.check_required_tier(part, needed, at);
             }
         }
     }
@@ -141,12 +138,9 @@ impl ContainerCheck<'_> {
             let old = spec.key_fields.iter().find(|old_part| old_part.replaced_by() == Some(key));
             let old_name = old.map(|old| old.name).filter(|old| object.contains_key(*old));
             if let Some(old_name) = old_name.filter(|_| object.contains_key(key)) {
-                let words = words![name = old_name, modern = key];
-                self.faults.report_pair(
-                    texts::BOTH_SPELLINGS_WITHIN,
-                    [at(old_name), at(key)],
-                    words,
-                );
+                let (words, positions) =
+                    (words![name = old_name, modern = key], [at(old_name), at(key)]);
+                self.faults.report_pair(texts::BOTH_SPELLINGS_WITHIN, positions, words);
             }
             let limits = part.relations.limits;
             let Some(switch) = limits.filter(|_| part.required == Required::WithLimited) else {
@@ -208,16 +202,12 @@ impl ContainerCheck<'_> {
                 }
             }
             Reference::Env(variable) if self.context.allowed.refuses(variable) => {
-                let or_allow = match allowable_prefix(variable) {
-                    Some(_) => {
-                        format!(
-                            "; or allow it where undrift runs: `--allow-env {variable}`, and `--allow-env` for each other variable"
-                        )
-                    }
-                    None => String::new(),
+                let problem_texts = match allowable_prefix(variable) {
+                    Some(_) => texts::RESERVED_VARIABLE,
+                    None => texts::FORBIDDEN_VARIABLE,
                 };
-                let words = words![variable, reserved = alternatives(&RESERVED_PREFIXES), or_allow];
-                self.faults.report(texts::RESERVED_VARIABLE, at, words);
+                let words = words![variable, reserved = alternatives(&RESERVED_PREFIXES)];
+                self.faults.report(problem_texts, at, words);
                 return;
             }
             Reference::File(path) if path.contains(char::is_control) => texts::CONTROL_IN_PATH,

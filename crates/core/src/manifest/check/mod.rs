@@ -17,9 +17,7 @@ use super::{
     faults::{Faults, LocatedFault, NodeFault, NodePosition, texts, words},
     layer::{LayerRules, MergeResult},
     parallel::map_parallel,
-    read::document::{
-        DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity,
-    },
+    read::document::{DeclaredContainer, DocumentSection, EntryState, LayerBody, Validity},
 };
 use crate::{
     catalogue::{
@@ -27,8 +25,7 @@ use crate::{
         words::{self, Meaning},
     },
     desired::{
-        Container, ContainerLifecycle, CreationPolicy, DeclaredEntry, DeclaredSection, Desired,
-        PROJECTS_KEY, Unlisted,
+        Container, CreationPolicy, DeclaredEntry, DeclaredSection, Desired, PROJECTS_KEY, Unlisted,
     },
     field::Scope,
     kind::{CollectionTrait, EntryFault, Section, Shape, Spec},
@@ -191,14 +188,14 @@ struct ContainerCheck<'c> {
 
 impl ContainerCheck<'_> {
     fn convert_container(&mut self, merged: Box<DeclaredContainer>) -> Container {
+        self.check_absent(&merged);
+        self.check_managed_paths(&merged);
         let DeclaredContainer { scope, path, mut lifecycle, body, .. } = *merged;
         let LayerBody { mut sections, mut unlisted, watch, .. } = body;
-        self.check_absent(&lifecycle, &sections, &unlisted);
         let projects_policy = unlisted.remove(PROJECTS_KEY);
         lifecycle.unlisted_projects =
             projects_policy.filter(|policy| policy.value != Unlisted::Ignore);
         let (create_section, _) = catalogue::container(scope);
-        self.check_managed_paths(&path, &lifecycle, &sections);
         self.check_creation(create_section, &sections);
         let create = sections
             .extract_if(.., |section| section.kind.section == create_section.section)
@@ -224,41 +221,32 @@ impl ContainerCheck<'_> {
             self.faults.report_key(texts::UNLISTED, &policy.origin, words![name]);
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
-        let (path, origin) = (path.value, path.origin);
-        let including_glob = None;
-        let container = Container {
-            scope,
-            path,
-            origin,
-            including_glob,
-            create,
-            is_watched,
-            lifecycle,
-            sections,
-        };
+        let container = Container::new(scope, path.value, path.origin, sections);
+        let container = Container { create, is_watched, lifecycle, ..container };
         within::check_sections(&container, &mut self.faults);
         self.check_files(&container);
-        self.add_labels(&container.path);
+        // Faults in rules may only exist for this container.
+        for fault in &mut self.faults.items {
+            if fault.position.origin.layer <= Layer::Profile {
+                fault.label.get_or_insert_with(|| format!("for `{}`", container.path));
+            }
+        }
         container
     }
 
     /// Reports paths and sections that `manages` does not allow.
-    fn check_managed_paths(
-        &mut self,
-        path: &Sourced<Arc<str>>,
-        lifecycle: &ContainerLifecycle,
-        sections: &[DocumentSection],
-    ) {
+    fn check_managed_paths(&mut self, merged: &DeclaredContainer) {
         let Some(manages) = &self.context.config.manages else { return };
+        let path = &merged.path;
         // A former path must be allowed too: it selects the live container at that path.
-        for path in std::iter::once(path).chain(&lifecycle.former_paths) {
+        for path in std::iter::once(path).chain(&merged.lifecycle.former_paths) {
             if manages.matching_entries(&path.value).is_empty() {
                 let words = words![path = path.value, why = manages.explain_exclusion(&path.value)];
                 self.faults.report_value(texts::OUTSIDE, &path.origin, words);
             }
         }
         let matching_entries = manages.matching_entries(&path.value);
-        for section in sections.iter().filter(|_| !matching_entries.is_empty()) {
+        for section in merged.body.sections.iter().filter(|_| !matching_entries.is_empty()) {
             let name = section.kind.section;
             if !matching_entries.iter().any(|managed| managed.allows_section(name)) {
                 let words = words![path = path.value, section = name];
@@ -267,22 +255,9 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Adds the path of the container to faults in rules: they may only exist for this container.
-    fn add_labels(&mut self, path: &str) {
-        for fault in &mut self.faults.items {
-            if fault.position.origin.layer <= Layer::Profile {
-                fault.label.get_or_insert_with(|| format!("for `{path}`"));
-            }
-        }
-    }
-
     /// Reports an absent group, and other declarations of an absent project.
-    fn check_absent(
-        &mut self,
-        lifecycle: &ContainerLifecycle,
-        sections: &[DocumentSection],
-        unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
-    ) {
+    fn check_absent(&mut self, merged: &DeclaredContainer) {
+        let DeclaredContainer { lifecycle, body, .. } = merged;
         let Some(absent) = lifecycle.absent_origin() else { return };
         if self.scope == Scope::Group {
             self.faults.report_value(texts::ABSENT_GROUP, absent, &[]);
@@ -290,14 +265,15 @@ impl ContainerCheck<'_> {
         }
         let former = lifecycle.former_paths.first().map(|former| ("previously", &former.origin));
         let section_origins =
-            sections.iter().map(|section| (section.kind.section, &section.origin));
-        let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
+            body.sections.iter().map(|section| (section.kind.section, &section.origin));
+        let policy = body.unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in section_origins.chain(former).chain(policy) {
             self.faults.report_key(texts::BESIDE_ABSENT, origin, words![name]);
         }
     }
 
-    /// Checks the fields of the create request, including those of sections that belong to it.
+    /// Checks the fields of the create request, including those of sections that belong to it. Reports
+    /// fields of `create` that differ from those of such a section.
     fn check_creation(&mut self, create_section: Section, sections: &[DocumentSection]) {
         let find_first_part = |kind: Section| {
             let section = sections.iter().find(|section| section.kind.section == kind.section)?;
@@ -317,7 +293,17 @@ impl ContainerCheck<'_> {
             return;
         }
         for (section, part) in creation_parts {
-            self.check_create_conflicts(create_section, create, section, part);
+            for (name, field) in create.fields.iter() {
+                let is_conflict = match part.fields.get(name) {
+                    Some(other) => other.value != field.value,
+                    None => part.state == EntryState::Absent && section.kind.section == name,
+                };
+                if is_conflict {
+                    let words = words![create = create_section.section, name];
+                    let at = [&field.origin, &section.origin];
+                    self.faults.report_keys(texts::CREATE_CONFLICT, at, words);
+                }
+            }
         }
         let values = parts.iter().flat_map(|part| part.fields.values()).collect();
         create_section.check(&values, true, &mut |fault| {
@@ -327,27 +313,6 @@ impl ContainerCheck<'_> {
             self.faults
                 .push(LocatedFault { related, ..place_fault(fault, NodePosition::key(&at)) });
         });
-    }
-
-    /// Reports fields of `create` that differ from those of a section that belongs to the create request.
-    fn check_create_conflicts(
-        &mut self,
-        create_section: Section,
-        create: &SectionPart,
-        section: &DocumentSection,
-        part: &SectionPart,
-    ) {
-        for (name, field) in create.fields.iter() {
-            let is_conflict = match part.fields.get(name) {
-                Some(other) => other.value != field.value,
-                None => part.state == EntryState::Absent && section.kind.section == name,
-            };
-            if is_conflict {
-                let words = words![create = create_section.section, name];
-                let at = [&field.origin, &section.origin];
-                self.faults.report_keys(texts::CREATE_CONFLICT, at, words);
-            }
-        }
     }
 
     /// Drops entries that name the project itself, in sections where the service always lists it: a rule
@@ -406,14 +371,14 @@ impl ContainerCheck<'_> {
             })
             .collect();
         if kind.shape == Shape::List {
-            self.check_duplicates(kind, &entries, identities);
+            self.check_duplicates(kind, &entries, &identities);
             entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
         let default_policy =
             if kind.keeps_entries() { Unlisted::Ignore } else { Unlisted::default() };
         let unlisted =
             policy.unwrap_or_else(|| Sourced { value: default_policy, origin: origin.clone() });
-        let extra_fields = BTreeSet::new();
-        DeclaredSection { kind, origin, unlisted, entries, unmanaged_globs, extra_fields }
+        let section = DeclaredSection::with_entries(kind, &origin, entries);
+        DeclaredSection { unlisted, unmanaged_globs, ..section }
     }
 }

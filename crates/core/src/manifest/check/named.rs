@@ -45,10 +45,8 @@ impl ContainerCheck<'_> {
     /// lines. It is only a warning: the job that applies may replace the file.
     fn check_masked_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
-        let variables = container
-            .sections
-            .iter()
-            .filter(|declared_section| declared_section.kind.spec("masked").is_some());
+        let sections = container.sections.iter();
+        let variables = sections.filter(|section| section.kind.spec("masked").is_some());
         for (kind, entry) in
             variables.flat_map(|section| section.entries.iter().map(|entry| (section.kind, entry)))
         {

@@ -80,12 +80,8 @@ pub(super) fn merge_at_invented_paths(rules: &LayerRules, result: &mut MergeResu
         else {
             continue;
         };
-        result.invented_containers.push(merge_rules(
-            rules,
-            rule.scope,
-            &path.into(),
-            including_rule,
-        ));
+        let merged = merge_rules(rules, rule.scope, &path.into(), including_rule);
+        result.invented_containers.push(merged);
     }
 }
 

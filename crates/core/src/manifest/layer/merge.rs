@@ -178,11 +178,9 @@ impl<'m> ContainerMerge<'m> {
             .map(|ranked_value| ranked_value.resolve("watch", self.filler.path(), self.faults));
         for section_merge in std::mem::take(&mut self.sections).into_values() {
             let SectionMerge { section, origin, entries, duplicates, .. } = section_merge;
-            let mut parts: Vec<_> = entries
-                .into_iter()
-                .map(|(key, entry)| self.finish_entry(section, key, entry))
-                .collect();
-            parts.extend(duplicates);
+            let entries = entries.into_iter();
+            let parts = entries.map(|(key, entry)| self.finish_entry(section, key, entry));
+            let parts = parts.chain(duplicates).collect();
             body.sections.push(DocumentSection { kind: section, origin, parts });
         }
         self.filler.store_uses(&mut body);
@@ -215,12 +213,8 @@ impl<'m> ContainerMerge<'m> {
     ) -> DeclaredFields {
         let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
         for slot in slots.into_values() {
-            let Slot { rank, names, value, lower_value, origin, conflict } = slot;
-            let (field_name, path) = (names.join("."), self.filler.path());
-            report_ambiguous(&field_name, path, &origin, conflict.as_ref(), self.faults);
-            if origin.layer > Layer::Profile {
-                self.check_removed_items(section, &names[0], &value, lower_value.as_ref(), &origin);
-            }
+            self.check_slot(section, &slot);
+            let Slot { rank, names, value, lower_value, origin, .. } = slot;
             let value = apply_change(section, &names[0], value, lower_value);
             let Some((first, inner_names)) = names.split_first() else { continue };
             let (highest_rank, field) = fields.entry(first.clone()).or_insert_with(|| {
@@ -240,17 +234,15 @@ impl<'m> ContainerMerge<'m> {
         filled_fields.collect()
     }
 
-    /// Warns about `remove` items that no lower layer adds.
-    fn check_removed_items(
-        &mut self,
-        section: Section,
-        name: &str,
-        value: &Value,
-        lower_value: Option<&Value>,
-        origin: &Origin,
-    ) {
-        let Some([_, removed]) = list_changes(section, name, value) else { return };
-        let lower_items = match lower_value.map(Value::plain) {
+    /// Reports different values of equal rank, and in a document `remove` items that no lower layer adds.
+    fn check_slot(&mut self, section: Section, slot: &Slot) {
+        let Slot { names, value, lower_value, origin, conflict, .. } = slot;
+        let (field_name, path) = (names.join("."), self.filler.path());
+        report_ambiguous(&field_name, path, origin, conflict.as_ref(), self.faults);
+        let name = &names[0];
+        let changes = list_changes(section, name, value).filter(|_| origin.layer > Layer::Profile);
+        let Some([_, removed]) = changes else { return };
+        let lower_items = match lower_value.as_ref().map(Value::plain) {
             None => &[][..],
             Some(Some(Json::Array(list))) => list,
             Some(_) => return,

@@ -370,10 +370,8 @@ fn merge_params(
             RankedValue::add(values_by_name.entry(name), rank, value);
         }
     }
-    values_by_name
-        .into_iter()
-        .map(|(name, ranked_value)| (name.clone(), ranked_value.resolve(name, path, faults)))
-        .collect()
+    let values = values_by_name.into_iter();
+    values.map(|(name, value)| (name.clone(), value.resolve(name, path, faults))).collect()
 }
 
 /// The value of the highest layer so far, with its rank.

@@ -121,14 +121,8 @@ impl Trace {
             })
             .collect();
         let document_rank = traced_layers.last().map_or(0, |layer| layer.rank + 1);
-        let name = merged.scope.document_kind().to_owned();
-        traced_layers.push(TracedLayer::new(
-            document_rank,
-            name,
-            &merged.path.origin,
-            document,
-            &filler,
-        ));
+        let (name, origin) = (merged.scope.document_kind().to_owned(), &merged.path.origin);
+        traced_layers.push(TracedLayer::new(document_rank, name, origin, document, &filler));
         Self { layers: traced_layers, merged }
     }
 
@@ -190,8 +184,7 @@ impl Trace {
     /// The origin of the value that decides the field of an entry at the path `names`.
     pub(in crate::manifest) fn deciding_origin(
         &self,
-        section: &str,
-        entry: &str,
+        (section, entry): (&str, &str),
         names: &[String],
     ) -> Option<&Origin> {
         let ranked_values = self.layers.iter().flat_map(|layer| {

@@ -167,13 +167,11 @@ impl MaskWalk<'_> {
                             || matches!(value.data, NodeValue::Null | NodeValue::Bool(_)))) =>
             {
                 self.hidden.push(anchor_start(self.text, value.span.start)..value.span.start);
-                match &value.data {
-                    NodeValue::List(items) => {
-                        items
-                            .iter()
-                            .for_each(|item| self.hide_continuation_lines(item, item.span.start));
-                    }
-                    _ => self.hide_continuation_lines(value, key.span.end),
+                let NodeValue::List(items) = &value.data else {
+                    return self.hide_continuation_lines(value, key.span.end);
+                };
+                for item in items {
+                    self.hide_continuation_lines(item, item.span.start);
                 }
             }
             // A list or mapping in a wrong place.

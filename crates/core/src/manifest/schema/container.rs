@@ -23,20 +23,31 @@ pub(in crate::manifest) const OLD_UNLISTED_KEY: &str = "undeclared_projects";
 pub(super) enum SchemaUse {
     /// To check one document. Required fields are optional, because another layer may set them.
     Checking,
+    /// To check one document without its sections, which may have any value.
+    CheckingFrame,
     /// For editors: with required fields and with the forms that may replace a value.
     Editing,
 }
 
 /// The schemas of the sections of `scope`, and of the keys that concern sections.
 pub(super) fn section_schemas(scope: Scope, usage: SchemaUse) -> Object {
-    let sections = catalogue::sections(scope)
-        .map(|kind| (kind.section.to_owned(), section_schema(kind, usage)));
-    sections.chain(section_keys(scope)).collect()
+    let sections: Vec<_> = catalogue::sections(scope).collect();
+    let names: Vec<_> = sections.iter().map(|section| section.section).collect();
+    let keys = [
+        ("unlisted".to_owned(), unlisted_schema(scope)),
+        ("ignore_layers".to_owned(), ignore_layers_schema(&names)),
+    ];
+    let sections = sections.into_iter();
+    sections
+        .map(|kind| (kind.section.to_owned(), section_schema(kind, usage)))
+        .chain(keys)
+        .collect()
 }
 
 /// The schema of a section.
 pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
     let mut schema = match section.shape {
+        _ if usage == SchemaUse::CheckingFrame => return json!(true),
         Shape::Container => create_schema(section),
         Shape::List => list_schema(section),
         Shape::Mapping => mapping_schema(section),
@@ -58,15 +69,6 @@ pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
         }
     }
     schema
-}
-
-/// The schemas of the keys that concern sections: `unlisted` and `ignore_layers`.
-pub(super) fn section_keys(scope: Scope) -> [(String, Json); 2] {
-    let names: Vec<_> = catalogue::sections(scope).map(|section| section.section).collect();
-    [
-        ("unlisted".to_owned(), unlisted_schema(scope)),
-        ("ignore_layers".to_owned(), ignore_layers_schema(&names)),
-    ]
 }
 
 /// The schema of `create`: `true`, or a mapping.

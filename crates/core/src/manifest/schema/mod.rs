@@ -113,7 +113,7 @@ static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
     DocumentKind::ALL.map(|kind| Checker {
         schema: LazyLock::new(Box::new(move || kind.schema_for(SchemaUse::Checking))),
         validator: LazyLock::new(Box::new(move || {
-            Checker::build_validator(&kind.schema_without_sections())
+            Checker::build_validator(&kind.schema_for(SchemaUse::CheckingFrame))
         })),
         scope: kind.scope(),
     })
@@ -223,33 +223,15 @@ impl DocumentKind {
     }
 
     fn schema_for(self, usage: SchemaUse) -> Json {
-        match self.scope() {
-            Some(scope) => self.schema_with(container::section_schemas(scope, usage), usage),
-            None => {
-                let mut schema = document_part(self.name());
-                let guards = schema::schema_of::<Guard>();
-                for keyword in ["enum", "markdownEnumDescriptions"] {
-                    schema["properties"]["guard"][keyword] = json!(guards.get(keyword));
-                }
-                schema.into()
-            }
-        }
-    }
-
-    /// The schema, except that a section may have any value.
-    fn schema_without_sections(self) -> Json {
-        let Some(scope) = self.scope() else { return self.schema_for(SchemaUse::Checking) };
-        let open_sections =
-            catalogue::sections(scope).map(|section| (section.section.to_owned(), json!(true)));
-        self.schema_with(
-            open_sections.chain(container::section_keys(scope)).collect(),
-            SchemaUse::Checking,
-        )
-    }
-
-    /// The schema with these sections.
-    fn schema_with(self, sections: Object, usage: SchemaUse) -> Json {
         let name = self.name();
+        let Some(scope) = self.scope() else {
+            let mut schema = document_part(name);
+            let guards = schema::schema_of::<Guard>();
+            for keyword in ["enum", "markdownEnumDescriptions"] {
+                schema["properties"]["guard"][keyword] = json!(guards.get(keyword));
+            }
+            return schema.into();
+        };
         let kind = json!({"type": "string", "enum": [name], "description": KIND_DESCRIPTION});
         let mut properties = Object::from_iter([("kind".to_owned(), kind)]);
         properties.extend(document_part(name));
@@ -257,7 +239,7 @@ impl DocumentKind {
             container::accept_references(&mut paths["additionalProperties"]);
         }
         properties.extend(container::layering_keys(usage));
-        properties.extend(sections);
+        properties.extend(container::section_schemas(scope, usage));
         let mut schema = json!({
             "description": document_part("descriptions")[name],
             "type": "object",

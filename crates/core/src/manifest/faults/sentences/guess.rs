@@ -50,7 +50,14 @@ impl<'d> SchemaPosition<'d> {
                 let has_field = unwritten.iter().any(|name| !words::ENTRY_KEYS.contains(name));
                 (has_field && unwritten.len() <= MAX_LISTED_NAMES).then(|| alternatives(&unwritten))
             }
-            "twin" => self.find_synonym(),
+            // The written field of which the unknown key is an alias.
+            "twin" => {
+                let twin = self.node.keys().find(|name| {
+                    words::aliases(&self.schema["properties"][name])
+                        .any(|word| word == self.subject)
+                });
+                twin.map(str::to_owned)
+            }
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
                 let is_section = self.current_names().contains(&section);
@@ -116,14 +123,6 @@ impl<'d> SchemaPosition<'d> {
             }
             _ => None,
         }
-    }
-
-    /// The written field of which the unknown key is an alias.
-    fn find_synonym(&self) -> Option<String> {
-        let synonym = self.node.keys().find(|name| {
-            words::aliases(&self.schema["properties"][name]).any(|alias| alias == self.subject)
-        });
-        synonym.map(str::to_owned)
     }
 
     /// The fields that are not written yet. A hint must not suggest a field that is already written.

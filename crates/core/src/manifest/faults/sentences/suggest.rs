@@ -66,13 +66,10 @@ impl SuggestionRow {
     /// The suggestion of this row for a mistake with the value `json`; `None` if the row does not match.
     fn suggest(&self, position: &SchemaPosition<'_>, json: &str) -> Option<Suggestion> {
         let is_wanted = |type_name: &&str| self.want.contains(type_name);
+        let mut other_types = position.types.iter().filter(|name| !is_wanted(name));
         let matched_text = self.value.find(json)?;
         let is_match = (self.want.is_empty() || position.types.iter().any(is_wanted))
-            && (!self.only
-                || position
-                    .types
-                    .iter()
-                    .all(|type_name| *type_name == "null" || is_wanted(type_name)))
+            && (!self.only || other_types.all(|name| *name == "null"))
             && self.key.is_match(position.key_name())
             && self.name.is_match(position.subject)
             && self.text.is_match(position.node.text().unwrap_or_default())
@@ -244,7 +241,8 @@ impl<'d> SchemaPosition<'d> {
             "kind" => Some(node.get("kind")?.1.text()?.to_lowercase()),
             "description" => self.description(),
             "names" => self.describe_named_object().map(str::to_owned),
-            "example" => self.example(),
+            "example" => Some(value_example(self.schema))
+                .filter(|example| !["...", "[...]"].contains(&&**example)),
             "entry" => self.entry_example(),
             "mapping" => self.mapping_example(),
             "list" => self.list_example(),
@@ -352,11 +350,6 @@ impl<'d> SchemaPosition<'d> {
         [(',', "commas"), (' ', "blanks")]
             .into_iter()
             .find(|(_, signs)| description.contains(signs))
-    }
-
-    /// An example of its value, if its schema has one.
-    fn example(&self) -> Option<String> {
-        Some(value_example(self.schema)).filter(|example| example != "..." && example != "[...]")
     }
 }
 
