@@ -283,16 +283,28 @@ impl<'m> SectionMerge<'m> {
                 self.entries.remove(&key);
             }
         }
+        let new_entry = MergedEntry {
+            layer,
+            origin: part.origin.clone(),
+            state: part.state,
+            conflict: None,
+            validity: part.validity,
+            fields: if part.has_forms {
+                MergedFields::Slots(split_fields(section, &fields, rank))
+            } else {
+                MergedFields::SingleLayer(fields)
+            },
+        };
         let Some(entry) = self.entries.get_mut(&key) else {
-            self.entries.insert(key, MergedEntry::new(section, layer, part, fields));
+            self.entries.insert(key, new_entry);
             return;
         };
         if entry.layer == layer {
             self.duplicates.push(part.clone());
         } else if part.state == EntryState::Present && entry.state == EntryState::Present {
-            entry.add_fields(section, layer, part, &fields);
+            entry.merge(section, new_entry);
         } else if entry.layer.rank < rank {
-            *entry = MergedEntry::new(section, layer, part, fields);
+            *entry = new_entry;
         } else if part.state != entry.state {
             // Both layers have equal rank, so different states conflict.
             entry.conflict = Some(part.origin.clone());
@@ -300,49 +312,26 @@ impl<'m> SectionMerge<'m> {
     }
 }
 
-impl<'m> MergedEntry<'m> {
-    fn new(
-        section: Section,
-        layer: LayerPosition,
-        part: &SectionPart,
-        fields: Cow<'m, DeclaredFields>,
-    ) -> Self {
-        Self {
-            layer,
-            origin: part.origin.clone(),
-            state: part.state,
-            conflict: None,
-            validity: part.validity,
-            fields: if part.has_forms {
-                MergedFields::Slots(split_fields(section, &fields, layer.rank))
-            } else {
-                MergedFields::SingleLayer(fields)
-            },
+impl MergedEntry<'_> {
+    /// The slots of its fields, which it loses.
+    fn take_slots(&mut self, section: Section) -> BTreeMap<String, Slot> {
+        match std::mem::replace(&mut self.fields, MergedFields::Slots(BTreeMap::new())) {
+            MergedFields::SingleLayer(fields) => split_fields(section, &fields, self.layer.rank),
+            MergedFields::Slots(slots) => slots,
         }
     }
 
-    /// Merges the fields of another layer, which is not lower.
-    fn add_fields(
-        &mut self,
-        section: Section,
-        layer: LayerPosition,
-        part: &SectionPart,
-        fields: &DeclaredFields,
-    ) {
-        let lower_fields =
-            std::mem::replace(&mut self.fields, MergedFields::Slots(BTreeMap::new()));
-        let mut all_slots = match lower_fields {
-            MergedFields::SingleLayer(fields) => split_fields(section, &fields, self.layer.rank),
-            MergedFields::Slots(slots) => slots,
-        };
-        for (key, slot) in split_fields(section, fields, layer.rank) {
+    /// Merges the entry of another layer, which is not lower.
+    fn merge(&mut self, section: Section, mut other: Self) {
+        let mut all_slots = self.take_slots(section);
+        for (key, slot) in other.take_slots(section) {
             add_slot(section, &mut all_slots, key, slot);
         }
         self.fields = MergedFields::Slots(all_slots);
-        if self.layer.rank < layer.rank || part.origin < self.origin {
-            self.origin = part.origin.clone();
+        if self.layer.rank < other.layer.rank || other.origin < self.origin {
+            self.origin = other.origin;
         }
-        self.layer = layer;
-        self.validity = self.validity.min(part.validity);
+        self.layer = other.layer;
+        self.validity = self.validity.min(other.validity);
     }
 }
