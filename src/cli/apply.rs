@@ -329,9 +329,12 @@ fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Sessi
         let diagnostic = Diagnostic::error(reason.code(), reason.to_string());
         Some(diagnostic.at_location(SourceLocation::from(origin)).label(address.to_string()))
     };
-    let uploads = session.desired.uploaded_files();
-    let uploads = uploads.map(|(address, origin, path)| (address, origin, Reference::File(path)));
-    let references = session.desired.references().chain(uploads);
+    let declared = session.desired.secrets_and_files();
+    let references = declared.filter_map(|(address, origin, value)| match value {
+        Value::Secret(reference) => Some((address, origin, reference)),
+        Value::File(path) => Some((address, origin, Reference::File(path))),
+        Value::Plain(_) => None,
+    });
     let refused = references
         .filter_map(|(address, origin, reference)| diagnose(&reference, true, &origin, &address));
     let values = steps.flat_map(|step| step.secrets_and_files().map(move |value| (step, value)));

@@ -177,7 +177,7 @@ impl<'a> SessionBuilder<'a> {
             .filter(|container| !is_held(&container.address().section(settings::SECTION)));
         plan::PlanSettings {
             release: config.service.release,
-            created: desired.creatable_containers_except(is_held),
+            created: desired.creatable_containers(is_held),
             groups: GroupDeclarations::from_containers(unheld_containers),
             resend: self.changes.resend.clone(),
             holds,

@@ -76,7 +76,7 @@ impl Session {
             self.desired.containers =
                 base.changed_containers(std::mem::take(&mut self.desired.containers));
             comparison.unchanged = container_count - self.desired.containers.len();
-            self.settings.created = self.desired.creatable_containers();
+            self.settings.created = self.desired.creatable_containers(|_| false);
             // An acknowledgement in a document counts only for selected containers, one on the
             // command line for the whole run.
             let containers = &self.desired.containers;

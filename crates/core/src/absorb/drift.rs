@@ -50,7 +50,6 @@ pub fn find_drift(
     let mut drift = DriftCollector {
         comparison,
         selection,
-        container: comparison.container.address(),
         live_names: BTreeMap::new(),
         goals: Vec::new(),
         refusals: Vec::new(),
@@ -94,7 +93,7 @@ pub fn find_missing(comparison: &ContainerComparison<'_>, includes_fields: bool)
         let change = match comparison.container.section(section.section) {
             // `find_drift` handles switches such as `archived`.
             None if section.shape == Shape::Switch && !includes_fields => continue,
-            None if excerpt.is_absent => GoalChange::Removed,
+            None if excerpt.is_absent() => GoalChange::Removed,
             None if excerpt.fields.is_empty() => continue,
             None => GoalChange::from_excerpt(excerpt),
             Some(declared) if includes_fields && section.shape == Shape::Mapping => {
@@ -113,7 +112,7 @@ pub fn find_missing(comparison: &ContainerComparison<'_>, includes_fields: bool)
         if section.shape == Shape::List && !key.is_empty() {
             address = address.entry(key);
         }
-        goals.push(Goal::new(&address, &container, section, key, change));
+        goals.push(Goal::new(address, section, key, change));
     }
     goals
 }
@@ -121,7 +120,6 @@ pub fn find_missing(comparison: &ContainerComparison<'_>, includes_fields: bool)
 struct DriftCollector<'a> {
     comparison: &'a ContainerComparison<'a>,
     selection: &'a Selection,
-    container: Address,
     /// The live entries of sections by name.
     live_names: BTreeMap<&'static str, BTreeMap<String, Vec<&'a LiveEntry>>>,
     goals: Vec<Goal>,
@@ -150,7 +148,7 @@ impl DriftCollector<'_> {
     }
 
     fn add_goal(&mut self, address: &Address, section: Section, key: &str, change: GoalChange) {
-        self.goals.push(Goal::new(address, &self.container, section, key, change));
+        self.goals.push(Goal::new(address.clone(), section, key, change));
     }
 
     /// The section of `address`, and its declared entry.
@@ -280,10 +278,8 @@ impl DriftCollector<'_> {
             return Err("it is declared as a condition on the live value");
         }
         let key = section.entry_name(live.fields.raw());
-        let exported_fields = self
-            .comparison
-            .excerpt
-            .map_or(&[][..], |excerpt| excerpt.fields(section.section, &key));
+        let excerpt = self.comparison.excerpt;
+        let exported_fields = excerpt.map_or(&[][..], |words| words.fields(section.section, &key));
         if let (Some(object), Some(live_value)) = (declared.as_object(), live_json) {
             let changed_fields = exported_fields.iter().filter_map(|(field_name, value)| {
                 let inner_key = field_name.strip_prefix(name)?.strip_prefix('.')?;
@@ -367,8 +363,9 @@ impl DriftCollector<'_> {
             section.shape == Shape::Switch && effects.contains(&Effect::lacks(Capability::Writable))
         });
         let Some(section) = archiving_section else { return };
-        let address = self.container.section(section.section);
-        if self.selects(&address) || self.selects(&self.container) {
+        let container = self.comparison.container.address();
+        let address = container.section(section.section);
+        if self.selects(&address) || self.selects(&container) {
             let fields = vec![(vec![section.section.to_owned()], true.into())];
             self.add_goal(&address, section, "", GoalChange::Fields(fields));
         }

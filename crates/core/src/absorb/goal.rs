@@ -1,16 +1,12 @@
 //! The goals of absorbing: how declarations change.
 
-use crate::{
-    address::Address, desired::Container, export::ExcerptEntry, kind::Section, value::Json,
-};
+use crate::{address::Address, desired::Container, export::DocEntry, kind::Section, value::Json};
 
 /// The change of a declaration that removes a difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// The object.
     pub address: Address,
-    /// The address of its group or project.
-    pub(super) container: Address,
     pub(super) section: &'static str,
     /// The identity of the entry; empty if there is only one.
     pub(super) key: String,
@@ -44,22 +40,15 @@ pub(super) fn split_keys(name: &str) -> Vec<String> {
 
 impl GoalChange {
     /// The entry as an export writes it.
-    pub(super) fn from_excerpt(excerpt: ExcerptEntry) -> Self {
+    pub(super) fn from_excerpt(excerpt: DocEntry) -> Self {
         Self::Entry(split_names(excerpt.fields), excerpt.comment)
     }
 }
 
 impl Goal {
-    /// A goal for an object in `container`.
-    pub(super) fn new(
-        address: &Address,
-        container: &Address,
-        section: Section,
-        key: &str,
-        change: GoalChange,
-    ) -> Self {
-        let (address, container) = (address.clone(), container.clone());
-        Self { address, container, section: section.section, key: key.to_owned(), change }
+    /// A goal for the object at `address`, the entry `key` of `section`.
+    pub(super) fn new(address: Address, section: Section, key: &str, change: GoalChange) -> Self {
+        Self { address, section: section.section, key: key.to_owned(), change }
     }
 
     /// The number of differences that it removes.

@@ -1,20 +1,22 @@
 //! Finds the document and the node where the declaration of a [`Goal`] is written, and the edits that
 //! change it.
+//!
+//! An edit must not replace an expression by a plain value: a template, a reference, a change of a lower
+//! layer's list, a condition. Only a change of a list (`add`, `remove`) can be adapted.
 
 use std::rc::Rc;
 
 use super::{
     AbsorbMode, AbsorbRefusal,
-    edit::{New, PathStep, Pointer, TextEdit},
+    edit::{New, PathStep, Pointer, TextEdit, written_entry},
     goal::{EXTRA_KEY, FieldValues, Goal, GoalChange},
     source::{Location, SourceFile, SourceFiles},
-    templates,
 };
 use crate::{
     catalogue,
     desired::{Container, DeclaredEntry},
     diagnostic::FileName,
-    kind::{Section, Shape},
+    kind::{Section, Shape, forms},
     origin::{Layer, Origin, Sourced},
     value::{Json, Value},
     yaml::write::{Item, insert_nested},
@@ -49,7 +51,8 @@ pub(super) fn locate_edits(
         return Ok(Vec::new());
     };
     let entry = container.entry(goal.section, &goal.key);
-    let mut locator = Locator { goal, section, container, entry, origin: &container.origin };
+    let origin = &container.origin;
+    let mut locator = Locator { goal, section, container, entry, is_covered, origin };
     if let (AbsorbMode::AtSource, Some(entry)) = (mode, entry) {
         locator.origin = &entry.origin;
         if let GoalChange::Fields(fields) = &goal.change {
@@ -61,11 +64,11 @@ pub(super) fn locate_edits(
             _ => file.key(&entry.origin),
         };
         let location = location.ok_or_else(|| locator.new_refusal(NOT_FOUND_REASON, None))?;
-        return locator.edits_at(&file, location, false);
+        return locator.edits_at(&file, location);
     }
     let file = locator.open(&container.origin, files)?;
     let location = locator.locate_in_document(&file)?;
-    locator.edits_at(&file, &location, is_covered)
+    locator.edits_at(&file, &location)
 }
 
 struct Locator<'a> {
@@ -73,6 +76,8 @@ struct Locator<'a> {
     section: Section,
     container: &'a Container,
     entry: Option<&'a DeclaredEntry>,
+    /// True if a lower layer also declares the entry. A removal is then written as `state: absent`.
+    is_covered: bool,
     /// The place of the declaration to edit.
     origin: &'a Origin,
 }
@@ -107,27 +112,17 @@ impl Locator<'_> {
     }
 
     /// The edits at `location` in `file`.
-    fn edits_at(
-        &self,
-        file: &SourceFile,
-        location: &Location,
-        is_covered: bool,
-    ) -> LocateResult<Edits> {
+    fn edits_at(&self, file: &SourceFile, location: &Location) -> LocateResult<Edits> {
         let edits = if self.section.shape == Shape::List && !self.goal.key.is_empty() {
-            self.list_edits(file, location, is_covered)?
+            self.list_edits(file, location)?
         } else {
             self.section_edits(file, location)?
         };
         Ok(edits.into_iter().map(|edit| (file.name.clone(), edit)).collect())
     }
 
-    /// The edits of an entry of a list. If `is_covered` is true, a removal is written as `state: absent`.
-    fn list_edits(
-        &self,
-        file: &SourceFile,
-        location: &Location,
-        is_covered: bool,
-    ) -> LocateResult<Vec<TextEdit>> {
+    /// The edits of an entry of a list.
+    fn list_edits(&self, file: &SourceFile, location: &Location) -> LocateResult<Vec<TextEdit>> {
         let Location { mapping: at, key, item } = location.clone();
         if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.change, item) {
             let entry = at.child(PathStep::Key(key)).child(PathStep::Item(item));
@@ -135,7 +130,7 @@ impl Locator<'_> {
         }
         let removal = item.map(|item| TextEdit::Remove { at: at.clone(), key: key.clone(), item });
         let (entry, comment) = match &self.goal.change {
-            GoalChange::Removed if item.is_some() && !is_covered => {
+            GoalChange::Removed if item.is_some() && !self.is_covered => {
                 return Ok(removal.into_iter().collect());
             }
             GoalChange::Removed => {
@@ -185,9 +180,8 @@ impl Locator<'_> {
         let order: Vec<_> = specs.map(|spec| spec.name).chain([EXTRA_KEY]).collect();
         let mut edits = Vec::new();
         for (keys, value) in fields {
-            let node = mapping.and_then(|mapping| templates::node_at(mapping, keys));
-            let values = match node.and_then(|node| Some((node, templates::expression_kind(node)?)))
-            {
+            let node = mapping.and_then(|mapping| node_at(mapping, keys));
+            let values = match node.and_then(|node| Some((node, expression_kind(node)?))) {
                 None => vec![(keys.clone(), value.clone())],
                 Some((node, kind)) => self.list_change_values(node, kind, keys, value)?,
             };
@@ -210,8 +204,7 @@ impl Locator<'_> {
     ) -> LocateResult<FieldValues> {
         let field = field_name(keys).and_then(|name| self.entry?.fields.get(name));
         let declared = field.as_ref().and_then(|field| field.value.plain()?.as_array());
-        let lists =
-            declared.and_then(|declared| templates::list_change(node, declared, value.as_array()?));
+        let lists = declared.and_then(|declared| list_change(node, declared, value.as_array()?));
         let lists = lists.ok_or_else(|| {
             let reason = format!("`{}` is written {kind}", keys.join("."));
             self.new_refusal(reason, field.map(|Sourced { origin, .. }| origin))
@@ -287,9 +280,63 @@ fn key_edit<'n>(
     let Location { mapping: at, key, .. } = file.key(origin).ok_or(NOT_FOUND_REASON)?.clone();
     let mapping = file.node(&at).ok_or(NOT_FOUND_REASON)?;
     let keys: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
-    let node = templates::node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
-    match templates::expression_kind(node) {
+    let node = node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
+    match expression_kind(node) {
         Some(kind) => Err(format!("it is written {kind}")),
         None => Ok(TextEdit::Put { at, keys, value: New::Value(value.clone()), order: Vec::new() }),
     }
+}
+
+/// The keys of a mapping that changes the list of a lower layer.
+const CHANGE_KEYS: [&str; 2] = ["add", "remove"];
+
+/// The node below `names` in the mapping `map`.
+fn node_at<'n>(map: &'n Node, names: &[String]) -> Option<&'n Node> {
+    names.iter().try_fold(map, |node, name| written_entry(node, name).map(|(_, node)| node))
+}
+
+/// The kind of expression in `node` as text for a message; `None` for a plain value.
+fn expression_kind(node: &Node) -> Option<&'static str> {
+    let kinds: [(&[&str], _); 4] = [
+        (&["text"], "as a template"),
+        (&["env", "file"], "as a reference"),
+        (&CHANGE_KEYS, "as a change of lower layers"),
+        (&forms::CONDITION_KEYS, "as a condition on the live value"),
+    ];
+    let mut kinds = kinds.into_iter();
+    kinds.find(|(names, _)| has_any_key(node, names)).map(|(_, kind)| kind)
+}
+
+/// True if `node` is a mapping with one of these keys.
+fn has_any_key(node: &Node, names: &[&str]) -> bool {
+    names.iter().any(|name| node.get(name).is_some())
+}
+
+/// The items of `list` that `others` lack.
+fn missing_items(list: &[Json], others: &[Json]) -> Vec<Json> {
+    list.iter().filter(|item| !others.contains(item)).cloned().collect()
+}
+
+/// The new `add` and `remove` lists for `node`, which changes the list of a lower layer. The merged list
+/// is `declared` and must become `target`. `None` if `node` does not change a list, or if one of its
+/// lists would become empty.
+fn list_change(
+    node: &Node,
+    declared: &[Json],
+    target: &[Json],
+) -> Option<Vec<(&'static str, Vec<Json>)>> {
+    let (new_items, lost_items) =
+        (missing_items(target, declared), missing_items(declared, target));
+    let [added, removed] =
+        CHANGE_KEYS.map(|key| match node.get(key).map(|(_, list)| list.to_json()) {
+            Some(Json::Array(list)) => list,
+            _ => Vec::new(),
+        });
+    let add = [missing_items(&added, &lost_items), missing_items(&new_items, &removed)].concat();
+    let remove = [missing_items(&removed, &new_items), missing_items(&lost_items, &added)].concat();
+    let lists = [(CHANGE_KEYS[0], add, added), (CHANGE_KEYS[1], remove, removed)];
+    let is_possible = has_any_key(node, &CHANGE_KEYS)
+        && lists.iter().all(|(_, new, old)| !new.is_empty() || old.is_empty());
+    let changed = lists.into_iter().filter(|(_, new, old)| new != old);
+    is_possible.then(|| changed.map(|(key, new, _)| (key, new)).collect())
 }

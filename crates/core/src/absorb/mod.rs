@@ -11,7 +11,6 @@ mod goal;
 mod locate;
 mod separate;
 mod source;
-mod templates;
 mod verify;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -214,7 +213,7 @@ fn locate_all(
 ) -> Result<Vec<(usize, Edits)>, AbsorbError> {
     let (mut located_edits, mut refusals) = (Vec::new(), Vec::new());
     for (number, goal) in goals.iter().enumerate() {
-        let Some(container) = before.container(&goal.container.path) else { continue };
+        let Some(container) = before.container(&goal.address.path) else { continue };
         let is_covered = covered_addresses.contains(&goal.address);
         match locate::locate_edits(goal, container, mode, is_covered, files) {
             Ok(edits) => located_edits.push((number, edits)),
@@ -249,8 +248,7 @@ fn apply_edits(
         });
         let text = files.text(&file).unwrap_or_default().to_owned();
         let text = edit::apply_all(text, edits, &mut |number, failure, text| {
-            let refusal = AbsorbRefusal::new(&goals[number].address, failure.reason);
-            refusals.push(failure.add_position(refusal, &file, text));
+            refusals.push(failure.refuse(&goals[number].address, &file, text));
         });
         edited.insert(file, text);
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    AbsorbError, AbsorbRefusal, FileTexts, apply_edits,
+    AbsorbError, FileTexts, apply_edits,
     edit::{self, TextEdit},
     goal::Goal,
     source::{Location, SourceFiles},
@@ -38,9 +38,9 @@ pub(super) fn separate_documents(
             let item = item.unwrap_or_default();
             match edit::copy_document(&file.text, document, item) {
                 Ok(copy) => *copies.entry(name.clone()).or_default() += &copy,
-                Err(no_edit) => {
-                    let refusal = AbsorbRefusal::new(&goals[numbers[0]].address, no_edit.reason);
-                    refusals.push(no_edit.add_position(refusal, &name, &file.text));
+                Err(failure) => {
+                    let address = &goals[numbers[0]].address;
+                    refusals.push(failure.refuse(address, &name, &file.text));
                 }
             }
             let removal = TextEdit::Remove { at: mapping, key: "paths".to_owned(), item };
@@ -66,7 +66,7 @@ fn find_changed_paths(
 ) -> BTreeMap<(FileName, usize), Vec<ChangedPath>> {
     let mut goals_by_path: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (number, goal) in goals.iter().enumerate() {
-        goals_by_path.entry(&goal.container.path).or_default().push(number);
+        goals_by_path.entry(&goal.address.path).or_default().push(number);
     }
     let mut paths_by_document: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (path, goals) in goals_by_path {
@@ -75,10 +75,8 @@ fn find_changed_paths(
         let Ok(file) = files.open(&container.origin.file) else { continue };
         if let Some(at) = file.document_of(&container.origin).filter(|at| at.item.is_some()) {
             let document = (file.name.clone(), at.mapping.document);
-            paths_by_document
-                .entry(document)
-                .or_default()
-                .push(ChangedPath { location: at, goals });
+            let changed_path = ChangedPath { location: at, goals };
+            paths_by_document.entry(document).or_default().push(changed_path);
         }
     }
     paths_by_document

@@ -71,13 +71,10 @@ impl SourceFile {
             add_keys(node, &root, &source, &mut keys);
             for (key, list) in written_entries(node) {
                 for (number, item) in list.items().iter().enumerate() {
-                    items.entry(line_and_column(&source, item.start_offset())).or_insert_with(
-                        || Location {
-                            mapping: root.clone(),
-                            key: key.name.clone(),
-                            item: Some(number),
-                        },
-                    );
+                    let (mapping, key) = (root.clone(), key.name.clone());
+                    let location = Location { mapping, key, item: Some(number) };
+                    let at = line_and_column(&source, item.start_offset());
+                    items.entry(at).or_insert(location);
                 }
             }
         }

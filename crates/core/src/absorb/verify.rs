@@ -18,7 +18,7 @@ use crate::{
 
 /// True if `desired` declares the entry of `goal` as present.
 pub(super) fn declares_goal_entry(desired: &Desired, goal: &Goal) -> bool {
-    let container = desired.container(&goal.container.path);
+    let container = desired.container(&goal.address.path);
     let entry = container.and_then(|container| container.entry(goal.section, &goal.key));
     entry.is_some_and(|entry| entry.state == EntryPresence::Present)
 }
@@ -37,7 +37,7 @@ pub(super) fn check_goals(
     let (mut other_containers, mut refusals) = (BTreeSet::new(), Vec::new());
     let mut goals_by_path: BTreeMap<&str, Vec<&Goal>> = BTreeMap::new();
     for goal in goals {
-        goals_by_path.entry(&goal.container.path).or_default().push(goal);
+        goals_by_path.entry(&goal.address.path).or_default().push(goal);
     }
     for container in &before.containers {
         let container_goals = goals_by_path.get(&*container.path).map_or(&[][..], Vec::as_slice);

@@ -35,22 +35,14 @@ impl GroupDeclarations {
             .filter(|container| container.scope == Scope::Group && !container.is_watched)
             .collect();
         let members = groups.iter().map(|group| {
-            (
-                group.path.to_lowercase(),
-                declared_members(group).map(str::to_owned).collect::<BTreeSet<_>>(),
-            )
+            let members: BTreeSet<_> = declared_members(group).map(str::to_owned).collect();
+            (group.path.to_lowercase(), members)
         });
         let members = members.filter(|(_, members)| !members.is_empty()).collect();
         let settings = groups.into_iter().map(|group| {
             let group_settings = constraints::all_constraints().filter_map(|constraint| {
-                Some((
-                    &constraint.by,
-                    group
-                        .setting(&constraint.by.section, &constraint.by.field)?
-                        .value
-                        .plain()
-                        .cloned(),
-                ))
+                let setting = group.setting(&constraint.by.section, &constraint.by.field)?;
+                Some((&constraint.by, setting.value.plain().cloned()))
             });
             (group.path.to_lowercase(), group_settings.collect::<Vec<_>>())
         });

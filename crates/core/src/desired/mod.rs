@@ -5,6 +5,7 @@
 //! missing key, `null` is a value, and a secret is a reference.
 
 mod acknowledgement;
+mod circles;
 mod declared;
 mod groups;
 mod moves;
@@ -31,6 +32,7 @@ use crate::{
 };
 
 pub use acknowledgement::{Acknowledgement, Guard};
+pub(crate) use circles::find_circles;
 pub use declared::DeclaredFields;
 pub use groups::{GroupDeclarations, declared_members};
 pub use moves::{Move, Moves, path_after_rename};
@@ -60,22 +62,14 @@ impl Desired {
         })
     }
 
-    /// The path of every file to upload, with the address that needs it and its origin.
-    pub fn uploaded_files(&self) -> impl Iterator<Item = (Address, Origin, String)> {
-        self.secrets_and_files().filter_map(|(address, origin, value)| match value {
-            Value::File(path) => Some((address, origin, path)),
-            Value::Plain(_) | Value::Secret(_) => None,
-        })
+    /// Every secret and every file to upload, with the address that needs it and its origin.
+    pub fn secrets_and_files(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
+        self.containers.iter().flat_map(Container::secrets_and_files)
     }
 
-    /// The containers that a run creates if they are missing: all groups, and the projects that other
-    /// declarations name.
-    pub fn creatable_containers(&self) -> CreatedContainers {
-        self.creatable_containers_except(|_| false)
-    }
-
-    /// The same as [`Self::creatable_containers`], without the containers that `is_excluded` selects.
-    pub fn creatable_containers_except(
+    /// The containers that a run creates if they are missing, without those that `is_excluded` selects:
+    /// all groups, and the projects that other declarations name.
+    pub fn creatable_containers(
         &self,
         is_excluded: impl Fn(&Address) -> bool,
     ) -> CreatedContainers {
@@ -122,10 +116,6 @@ impl Desired {
             find_idle_acknowledgements(&self.acknowledgements, &self.containers).into_iter();
         self.acknowledgements.retain(|_| !idle_flags.next().unwrap_or_default());
         self
-    }
-
-    fn secrets_and_files(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
-        self.containers.iter().flat_map(Container::secrets_and_files)
     }
 }
 
@@ -188,10 +178,8 @@ pub struct ContainerLifecycle {
 impl ContainerLifecycle {
     /// The origin of `state: absent`, if it is declared.
     pub fn absent_origin(&self) -> Option<&Origin> {
-        self.state
-            .as_ref()
-            .filter(|state| state.value == EntryPresence::Absent)
-            .map(|state| &state.origin)
+        let state = self.state.as_ref()?;
+        (state.value == EntryPresence::Absent).then_some(&state.origin)
     }
 }
 
@@ -220,6 +208,18 @@ impl CreationPolicy {
 }
 
 impl Container {
+    /// A container with these sections that undrift must not create.
+    pub fn new(
+        scope: Scope,
+        path: Arc<str>,
+        origin: Origin,
+        sections: Vec<DeclaredSection>,
+    ) -> Self {
+        let (create, lifecycle) = (CreationPolicy::Forbidden, ContainerLifecycle::default());
+        let (including_glob, is_watched) = (None, false);
+        Self { scope, path, origin, including_glob, create, is_watched, lifecycle, sections }
+    }
+
     /// Its address.
     pub fn address(&self) -> Address {
         Address::container(self.path.clone())
@@ -268,20 +268,13 @@ impl Container {
     /// The addresses of the container, its sections and their entries.
     pub fn addresses(&self) -> impl Iterator<Item = Address> {
         let container = self.address();
-        let sections = self.sections.iter().flat_map({
-            let container = container.clone();
-            move |section| {
-                let entries: Vec<_> = section
-                    .entries
-                    .iter()
-                    .map(|entry| section.address_of(entry, &container))
-                    .collect();
-                let section = container.section(section.kind.section);
-                std::iter::once(section.clone())
-                    .chain(entries.into_iter().filter(move |entry| *entry != section))
-            }
-        });
-        std::iter::once(container).chain(sections)
+        let mut addresses = vec![container.clone()];
+        for section in &self.sections {
+            addresses.push(container.section(section.kind.section));
+            let entries = section.entries.iter().filter(|_| section.kind.shape == Shape::List);
+            addresses.extend(entries.map(|entry| section.address_of(entry, &container)));
+        }
+        addresses.into_iter()
     }
 
     /// The fields of its create request, and those of each entry with its section.
@@ -311,11 +304,8 @@ impl Container {
     fn named_projects(&self) -> impl Iterator<Item = String> {
         let (container_kind, _) = catalogue::container(self.scope);
         self.all_fields().flat_map(move |(section_and_entry, fields)| {
-            let specs = section_and_entry
-                .map_or(container_kind, |(section, _)| section.kind)
-                .table()
-                .specs()
-                .iter();
+            let kind = section_and_entry.map_or(container_kind, |(section, _)| section.kind);
+            let specs = kind.table().specs().iter();
             let names = specs.filter(|spec| spec.field.names == Some(NamedObject::Project));
             let values = names.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))
@@ -332,14 +322,14 @@ impl Container {
         let (_, lookup) = catalogue::container(self.scope);
         let sections_with_container =
             self.sections.iter().filter(|section| section.kind.is_created_with_container());
-        create.keys().chain(sections_with_container.flat_map(DeclaredSection::field_names)).any(
-            |name| {
-                lookup.import_fields.iter().any(|import_field| {
-                    let rest = name.strip_prefix(import_field);
-                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-                })
-            },
-        )
+        let mut names =
+            create.keys().chain(sections_with_container.flat_map(DeclaredSection::field_names));
+        names.any(|name| {
+            lookup.import_fields.iter().any(|import_field| {
+                let rest = name.strip_prefix(import_field);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+        })
     }
 
     /// The facts in its live object. The state of an import is only used if its creation imports contents:
@@ -433,20 +423,15 @@ impl DeclaredSection {
     /// The effects of the declared values on `live`, even if nothing differs; only for a section that is
     /// part of the container's own object.
     pub fn effects_on(&self, live: &LiveEntry) -> Vec<Effect> {
-        let Some(entry) = self
-            .entries
-            .first()
-            .filter(|_| matches!(self.kind.scoped_kind.read_source, ReadSource::Object))
-        else {
-            return Vec::new();
-        };
-        let declared = forms::plain_fields(&entry.values());
-        if declared.iter().all(|(name, value)| live.fields.raw().get(name) == Some(value)) {
-            return self.kind.rules().effects(None, live.fields.raw(), live.fields.raw());
+        let is_in_object = matches!(self.kind.scoped_kind.read_source, ReadSource::Object);
+        let Some(entry) = self.entries.first().filter(|_| is_in_object) else { return Vec::new() };
+        let (declared, live) = (forms::plain_fields(&entry.values()), live.fields.raw());
+        if declared.iter().all(|(name, value)| live.get(name) == Some(value)) {
+            return self.kind.rules().effects(None, live, live);
         }
-        let mut changed_fields = live.fields.raw().clone();
+        let mut changed_fields = live.clone();
         changed_fields.extend(declared);
-        self.kind.rules().effects(None, live.fields.raw(), &changed_fields)
+        self.kind.rules().effects(None, live, &changed_fields)
     }
 
     /// The fields that are read: those that any entry declares, and [`Self::extra_fields`].

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use super::Container;
+use super::{Container, find_circles};
 use crate::{
     address::{Address, groups_above},
     field::Scope,
@@ -56,11 +56,9 @@ pub struct Move {
 
 /// The addresses of the entries of `container` with former names, each with its former addresses.
 fn former_entries(container: &Container) -> impl Iterator<Item = (Address, Vec<Address>)> {
-    let renamable_sections = container
-        .sections
-        .iter()
-        .filter(|section| section.kind.table().get(FORMER_FIELD).is_some());
-    renamable_sections.flat_map(move |section| {
+    let sections = container.sections.iter();
+    let renamable = sections.filter(|section| section.kind.table().get(FORMER_FIELD).is_some());
+    renamable.flat_map(move |section| {
         let section_address = container.address().section(section.kind.section);
         let declared =
             section.entries.iter().filter(|entry| entry.fields.get(FORMER_FIELD).is_some());
@@ -85,11 +83,8 @@ impl Moves {
             let depths = container.former_paths().map(|former| former.matches('/').count());
             (container.scope == Scope::Project, depths.min())
         });
-        let written_paths: BTreeSet<_> = moved_containers
-            .iter()
-            .flat_map(|container| container.former_paths())
-            .map(str::to_lowercase)
-            .collect();
+        let former_paths = moved_containers.iter().flat_map(|moved| moved.former_paths());
+        let written_paths: BTreeSet<_> = former_paths.map(str::to_lowercase).collect();
         let mut moves = Self::default();
         if !moved_containers.is_empty() {
             moves.add_reoccupied_paths(containers, |_, path| written_paths.contains(path));
@@ -152,10 +147,8 @@ impl Moves {
         for (group_path, group) in
             self.move_by_path.iter().filter(|(_, moved)| moved.scope == Scope::Group)
         {
-            let renamed = group
-                .former_paths
-                .iter()
-                .filter_map(|former| path_after_rename(former, &group.path));
+            let former_paths = group.former_paths.iter();
+            let renamed = former_paths.filter_map(|path| path_after_rename(path, &group.path));
             for path in renamed.map(|path| path.to_lowercase()) {
                 let is_free =
                     !self.declares(&path) && !self.declared_by_former_path.contains_key(&path);
@@ -220,10 +213,8 @@ impl Moves {
             return None;
         }
         let path = path.to_lowercase();
-        let slash_positions: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
-        let groups =
-            slash_positions.into_iter().rev().filter_map(|end| self.move_by_path.get(&path[..end]));
-        groups.into_iter().find(|group| group.scope == Scope::Group)
+        let mut moves = groups_above(&path).filter_map(|group| self.move_by_path.get(group));
+        moves.find(|moved| moved.scope == Scope::Group)
     }
 
     /// The declared paths of the groups with former paths below the lower-case `path`.
@@ -365,36 +356,15 @@ impl Moves {
 
     /// The declared paths of a circle of moves, if there is one: none of its containers can be found.
     pub fn find_circle(&self) -> Option<Vec<&Arc<str>>> {
-        let mut finished = BTreeSet::new();
-        self.move_by_path
-            .values()
-            .find_map(|start| self.find_circle_from(start, &mut Vec::new(), &mut finished))
-    }
-
-    fn find_circle_from<'m>(
-        &'m self,
-        start: &'m Move,
-        visited_paths: &mut Vec<&'m Arc<str>>,
-        finished_paths: &mut BTreeSet<&'m Arc<str>>,
-    ) -> Option<Vec<&'m Arc<str>>> {
-        if let Some(at) = visited_paths.iter().position(|path| **path == start.path) {
-            return Some(visited_paths[at..].to_vec());
-        }
-        if finished_paths.contains(&start.path) {
-            return None;
-        }
-        visited_paths.push(&start.path);
-        let groups = std::iter::once(&start.path).chain(&start.former_paths);
-        let prerequisites: Vec<_> = groups
-            .filter_map(|path| self.nearest_group_above(path))
-            .chain(self.former_occupant(&start.path))
-            .collect();
-        let circle = prerequisites
-            .into_iter()
-            .find_map(|other| self.find_circle_from(other, visited_paths, finished_paths));
-        visited_paths.pop();
-        finished_paths.insert(&start.path);
-        circle
+        let prerequisites = |path: &Arc<str>| {
+            let moved = self.declared_at(path);
+            let former_paths = moved.into_iter().flat_map(|moved| &moved.former_paths);
+            let groups = std::iter::once(path).chain(former_paths);
+            let groups = groups.filter_map(|path| self.nearest_group_above(path));
+            groups.chain(self.former_occupant(path)).map(|other| &other.path).collect()
+        };
+        let paths = self.move_by_path.values().map(|moved| &moved.path);
+        find_circles(paths, prerequisites).next().map(|(_, circle)| circle)
     }
 }
 

@@ -13,9 +13,7 @@ use crate::{
     cause::Cause,
     desired::subject_field,
     field::{NamedObject, Scope, Secrecy, Tier},
-    kind::{
-        Capability, ContainerFacts, Effect, LiveEntry, Names, ReadSource, Section, Shape, forms,
-    },
+    kind::{Capability, ContainerFacts, Effect, LiveEntry, Names, ReadSource, Section, Shape},
     live::{LiveContainer, LiveEntries, Presence},
     manifest::is_valid_new_path,
     secret::judge,
@@ -26,16 +24,6 @@ use crate::{
 /// With these statuses, a section is not visible to this caller, not in the tier of the service, or
 /// switched off. A 401 for the token itself ends the run.
 const REFUSAL_STATUSES: [u16; 3] = [401, 403, 404];
-
-/// The result of converting the live state at the path of a group or project.
-pub(super) enum Conversion {
-    /// The document to write.
-    Document(Box<ExportedDocument>),
-    /// It is marked for deletion, and will disappear.
-    MarkedForDeletion,
-    /// It could not be read.
-    Unread(Cause),
-}
 
 /// A section that could not be read.
 #[derive(Clone, Debug)]
@@ -59,61 +47,34 @@ pub(super) struct DocumentBuilder<'a> {
     pub(super) document: ExportedDocument,
 }
 
-/// The ids in `live` whose names are needed.
-pub(super) fn referenced_ids(scope: Scope, live: &LiveContainer) -> BTreeSet<(NamedObject, u64)> {
-    let entries = catalogue::sections(scope).filter_map(|section| {
-        let entries = live.entries(section.section)?;
-        Some(
-            entries
-                .iter()
-                .flat_map(move |entry| forms::referenced_ids(section, entry.fields.raw())),
-        )
-    });
-    entries.flatten().collect()
-}
-
-/// The document for the group or project at `path`.
+/// The document for the group or project at `path`; `None` if it is marked for deletion, and will
+/// disappear.
+///
+/// # Errors
+/// Why it could not be read.
 pub(super) fn to_document(
     scope: Scope,
     path: &str,
     live: &LiveContainer,
     names: &Names,
     settings: &ExportSettings,
-) -> Conversion {
-    let reason = match &live.presence {
-        Presence::Existing(_, facts) if facts.deletion_mark.is_some() => {
-            return Conversion::MarkedForDeletion;
+) -> Result<Option<ExportedDocument>, Cause> {
+    let facts = match &live.presence {
+        Presence::Existing(_, facts) if facts.deletion_mark.is_some() => return Ok(None),
+        Presence::Existing(_, facts) => facts,
+        Presence::Unreadable(cause) => return Err(cause.clone()),
+        absence => {
+            let reason = match absence {
+                Presence::Redirected { new_path: Some(to) } => format!("it is now `{to}`"),
+                Presence::Redirected { new_path: None } => "it was renamed".to_owned(),
+                _ => "it is gone".to_owned(),
+            };
+            return Err(Cause::new(reason).mark_transient());
         }
-        Presence::Existing(_, facts) => {
-            return build_document(scope, path, live, facts, names, settings);
-        }
-        Presence::Unreadable(cause) => return Conversion::Unread(cause.clone()),
-        Presence::Redirected { new_path: Some(to) } => format!("it is now `{to}`"),
-        Presence::Redirected { new_path: None } => "it was renamed".to_owned(),
-        Presence::Missing(_)
-        | Presence::MissingNamespace(_)
-        | Presence::Ambiguous { .. }
-        | Presence::PartlyMoved { .. } => "it is gone".to_owned(),
     };
-    Conversion::Unread(Cause::new(reason).mark_transient())
-}
-
-/// The document for a group or project that exists.
-fn build_document(
-    scope: Scope,
-    path: &str,
-    live: &LiveContainer,
-    facts: &ContainerFacts,
-    names: &Names,
-    settings: &ExportSettings,
-) -> Conversion {
     let mut all_names = live.names.clone();
     all_names.extend(names.clone());
-    let document = ExportedDocument {
-        is_archived: facts.is_archived,
-        is_personal: facts.personal_owner.is_some(),
-        ..ExportedDocument::new(scope, path)
-    };
+    let document = ExportedDocument::new(scope, path, facts);
     let mut builder = DocumentBuilder { settings, path, facts, names: &all_names, document };
     for section in catalogue::sections(scope) {
         if settings.exports_section(path, section) {
@@ -123,7 +84,7 @@ fn build_document(
         }
     }
     builder.document.drop_implied_approvals();
-    Conversion::Document(Box::new(builder.document))
+    Ok(Some(builder.document))
 }
 
 impl DocumentBuilder<'_> {
@@ -164,7 +125,7 @@ impl DocumentBuilder<'_> {
             }
         }
         let address = Address::container(self.path.into()).section(section.section);
-        let is_empty = content.entries.is_empty() && content.comments.is_empty();
+        let is_empty = content.is_empty();
         if section.shape == Shape::List {
             self.omit_ambiguous(&mut content);
             content.entries.retain(|entry| {
@@ -175,10 +136,7 @@ impl DocumentBuilder<'_> {
         let is_declared_empty = self.settings.all && is_empty;
         if is_declared_empty && section.is_removable() && section.shape == Shape::Mapping {
             self.document.declare_absent(section);
-        } else if !content.entries.is_empty()
-            || !content.comments.is_empty()
-            || (is_declared_empty && section.shape == Shape::List)
-        {
+        } else if !content.is_empty() || (is_declared_empty && section.shape == Shape::List) {
             self.document.sections.push(content);
         }
     }
@@ -224,10 +182,7 @@ impl DocumentBuilder<'_> {
             // 401 concerns the token; no response means that the role is too low.
             has_sufficient_role: cause.status.is_some_and(|status| status != REFUSAL_STATUSES[0])
                 && (self.settings.caller.is_administrator
-                    || self
-                        .facts
-                        .caller_level
-                        .is_some_and(|level| level >= section.scoped_kind.seen_from())),
+                    || self.facts.caller_level >= Some(section.scoped_kind.seen_from())),
         });
     }
 
@@ -293,11 +248,10 @@ fn secret_required_field(section: Section, live: &LiveEntry) -> Option<&'static 
 
 /// True if a section prevents all other changes of the container.
 fn is_archiving(section: Section, entries: &[LiveEntry]) -> bool {
+    let fields = entries.iter().map(|live| live.fields.raw());
+    let mut effects = fields.flat_map(|fields| section.rules().effects(None, fields, fields));
     matches!(section.scoped_kind.read_source, ReadSource::Object)
-        && entries
-            .iter()
-            .flat_map(|live| section.rules().effects(None, live.fields.raw(), live.fields.raw()))
-            .any(|effect| effect == Effect::lacks(Capability::Writable))
+        && effects.any(|effect| effect == Effect::lacks(Capability::Writable))
 }
 
 /// The highest tier of the fields of `live` that have a value.

@@ -88,10 +88,8 @@ pub(super) fn extract_defaults(
     let values = choose_values(documents, &mut groups, scope);
     for group in 0..groups.len() {
         for project in groups[group].projects.clone() {
-            remove_shared_values(
-                &mut documents[project],
-                &effective_values(&groups, &values, group),
-            );
+            let shared = effective_values(&groups, &values, group);
+            remove_shared_values(&mut documents[project], &shared);
         }
     }
     let mut sections_by_rule: BTreeMap<(usize, Vec<String>), Vec<DocSection>> = BTreeMap::new();
@@ -255,18 +253,15 @@ fn shared_values_of(
         let Some(common) = majority_value(group, &project_values) else { continue };
         let [costs_before, costs_after] =
             [effective[group_index], Some(common)].map(|above| -> u64 {
-                group
-                    .projects_below
-                    .iter()
-                    .map(|project| line_cost(section, &project_values[*project], above))
-                    .sum()
+                let values = group.projects_below.iter().map(|project| &project_values[*project]);
+                values.map(|value| line_cost(section, value, above)).sum()
             });
-        let excluded_paths: Vec<_> = group
+        let lacking_projects = group
             .projects_below
             .iter()
-            .filter(|project| matches!(project_values[**project], ProjectValue::Undeclared(None)))
-            .map(|project| documents[*project].path.to_string())
-            .collect();
+            .filter(|project| matches!(project_values[**project], ProjectValue::Undeclared(None)));
+        let excluded_paths: Vec<_> =
+            lacking_projects.map(|project| documents[*project].path.to_string()).collect();
         // With more exceptions, the entry goes into a profile instead.
         if excluded_paths.len() > MAX_EXCEPTIONS.max(group.projects_below.len() / 10) {
             continue;

@@ -9,7 +9,7 @@ use crate::{
     catalogue::{self, approval_rules, settings},
     cause::Cause,
     field::{Scope, Tier},
-    kind::{Section, Shape},
+    kind::{ContainerFacts, Section, Shape},
     secret::Secret,
     steps,
     value::{Json, Object},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The state of an entry that must be absent.
-pub(super) const ABSENT: &str = "absent";
+const ABSENT: &str = "absent";
 /// The state of an entry that is managed elsewhere.
 pub(super) const UNMANAGED: &str = "unmanaged";
 
@@ -66,17 +66,17 @@ pub(super) struct DocSection {
     pub(super) entries: Vec<DocEntry>,
 }
 
-/// An entry.
+/// An entry in the form of a manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct DocEntry {
+pub struct DocEntry {
     /// Its identity.
     pub(super) key: String,
-    /// Its fields, in the documented order.
-    pub(super) fields: Vec<(String, Json)>,
+    /// Its fields, in the documented order. A dot in a name separates keys.
+    pub fields: Vec<(String, Json)>,
     /// Fields whose live value is omitted or unknown.
     pub(super) unknown_fields: Vec<String>,
-    /// A comment.
-    pub(super) comment: Option<String>,
+    /// A comment about omitted parts, with the reason.
+    pub comment: Option<String>,
     /// The state, if `state` is its only field apart from the identity.
     pub(super) state: Option<&'static str>,
 }
@@ -129,6 +129,16 @@ impl ExportedRule {
 }
 
 impl DocEntry {
+    /// An entry that must be absent.
+    pub(super) fn absent() -> Self {
+        Self { state: Some(ABSENT), ..Self::default() }
+    }
+
+    /// True if it must be absent.
+    pub fn is_absent(&self) -> bool {
+        self.state == Some(ABSENT)
+    }
+
     /// The value of `name`.
     pub(super) fn get(&self, name: &str) -> Option<&Json> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
@@ -193,7 +203,7 @@ impl DocSection {
             Shape::List => OutputNode::List(
                 self.entries.iter().map(|entry| (entry.items(), entry.comment.clone())).collect(),
             ),
-            Shape::Mapping if self.entries.iter().any(|entry| entry.state == Some(ABSENT)) => {
+            Shape::Mapping if self.entries.iter().any(DocEntry::is_absent) => {
                 OutputNode::Value(Json::Null)
             }
             Shape::Container | Shape::Mapping | Shape::Switch if fields.is_empty() => return None,
@@ -211,7 +221,7 @@ impl DocSection {
 
 impl ExportedDocument {
     /// A document without content.
-    pub(super) fn new(scope: Scope, path: &str) -> Self {
+    pub(super) fn new(scope: Scope, path: &str, facts: &ContainerFacts) -> Self {
         Self {
             scope,
             path: path.into(),
@@ -219,8 +229,8 @@ impl ExportedDocument {
             comments: Vec::new(),
             sections: Vec::new(),
             unread_sections: Vec::new(),
-            is_archived: false,
-            is_personal: false,
+            is_archived: facts.is_archived,
+            is_personal: facts.personal_owner.is_some(),
             tier: Tier::Free,
             proven_tier: Tier::Free,
             hidden_fields: Vec::new(),
@@ -235,16 +245,13 @@ impl ExportedDocument {
     /// Removes the field for the number of approvals if the rule that the service creates for it is
     /// declared: `check` refuses both together.
     pub(super) fn drop_implied_approvals(&mut self) {
-        let rules =
-            self.section(approval_rules::SECTION).into_iter().flat_map(|content| &content.entries);
-        let mut types = rules.filter_map(|rule| rule.get("rule_type"));
-        if types.any(|rule_type| rule_type == approval_rules::ANY_APPROVER) {
-            for entry in self
-                .sections
-                .iter_mut()
-                .filter(|content| content.name() == settings::SECTION)
-                .flat_map(|content| &mut content.entries)
-            {
+        let has_any_approver = self.entries(approval_rules::SECTION).any(|rule| {
+            rule.get("rule_type").is_some_and(|word| word == approval_rules::ANY_APPROVER)
+        });
+        if has_any_approver {
+            let sections = self.sections.iter_mut();
+            let settings = sections.filter(|content| content.name() == settings::SECTION);
+            for entry in settings.flat_map(|content| &mut content.entries) {
                 entry.fields.retain(|(name, _)| name != approval_rules::APPROVALS_SETTING);
                 // No `Defaults` may set it either.
                 entry.unknown_fields.push(approval_rules::APPROVALS_SETTING.to_owned());
@@ -257,6 +264,11 @@ impl ExportedDocument {
         self.sections.iter().find(|content| content.name() == name)
     }
 
+    /// The entries of the section `name`.
+    fn entries(&self, name: &str) -> impl Iterator<Item = &DocEntry> {
+        self.section(name).into_iter().flat_map(|content| &content.entries)
+    }
+
     /// True if `apply` may create it.
     pub(super) fn can_be_created(&self) -> bool {
         self.sections.iter().any(|content| content.section.shape == Shape::Container)
@@ -267,18 +279,15 @@ impl ExportedDocument {
         let is_read = self.section(section.section).is_some()
             || self.unread_sections.contains(&section.section);
         if !is_read {
-            let absent_entry = DocEntry { state: Some(ABSENT), ..DocEntry::default() };
-            self.sections.push(DocSection::new(section, vec![absent_entry]));
+            self.sections.push(DocSection::new(section, vec![DocEntry::absent()]));
             self.sections.sort_by_key(DocSection::position_in_document);
         }
     }
 
     /// True if it is created from an import source, which must not be shared with other projects.
     pub(super) fn has_source(&self) -> bool {
-        let mut settings =
-            self.section(settings::SECTION).into_iter().flat_map(|section| &section.entries);
-        let has_address = settings
-            .any(|entry| entry.fields.iter().any(|(name, _)| *name == settings::IMPORT_URL));
+        let mut settings = self.entries(settings::SECTION);
+        let has_address = settings.any(|entry| entry.get(settings::IMPORT_URL).is_some());
         let mut sources = catalogue::container_lookup(self.scope).import_fields.iter();
         has_address
             || sources.any(|source| {

@@ -154,10 +154,8 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                     self.record_omitted(spec.name, MISSING_IN_ANSWER);
                 }
                 _ => {
-                    self.builder
-                        .document
-                        .hidden_fields
-                        .push(format!("{}.{}", self.section.section, spec.name));
+                    let name = format!("{}.{}", self.section.section, spec.name);
+                    self.builder.document.hidden_fields.push(name);
                 }
             }
         }
@@ -201,7 +199,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         let fields: Vec<(String, Json)> = match (properties, &readable) {
             (Some(properties), Json::Object(object)) => properties
                 .keys()
-                .filter(|name| !is_deprecated(&properties[name.as_str()]))
+                .filter(|name| properties[name.as_str()].get("deprecated").is_none())
                 .filter_map(|name| {
                     Some((format!("{}.{name}", spec.name), object.get(name)?.clone()))
                 })
@@ -377,10 +375,6 @@ fn has_forbidden_character(value: &Json) -> bool {
         Json::Object(object) => object.values().any(has_forbidden_character),
         _ => false,
     }
-}
-
-fn is_deprecated(schema: &Json) -> bool {
-    schema.get("deprecated").is_some()
 }
 
 /// Sorts a list whose order has no meaning: levels, then users, then groups.

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use super::ExportSettings;
 use crate::{
     catalogue,
-    desired::{
-        Container, ContainerLifecycle, CreationPolicy, DeclaredEntry, DeclaredSection,
-        EntryPresence,
-    },
+    desired::{Container, DeclaredEntry, DeclaredSection, EntryPresence},
     field::Scope,
     kind::{Shape, is_readable},
     origin::{Layer, Origin, Sourced},
@@ -40,35 +37,18 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
         sections.push(DeclaredSection { extra_fields, ..declared });
     }
     sections.sort_by_key(|section| section.kind.section);
-    let create = CreationPolicy::Forbidden;
-    let lifecycle = ContainerLifecycle::default();
-    Container {
-        scope,
-        path,
-        origin,
-        including_glob: None,
-        create,
-        is_watched: false,
-        lifecycle,
-        sections,
-    }
+    Container::new(scope, path, origin, sections)
 }
 
 /// `container`, changed so that its declared sections are read completely.
 pub fn with_all_fields(container: &Container, settings: &ExportSettings) -> Container {
-    widen_container(container, settings, false)
+    let mut widened = with_all_sections(container, settings);
+    widened.sections.retain(|section| container.section(section.kind.section).is_some());
+    widened
 }
 
 /// `container`, changed so that all sections are read completely, also undeclared ones.
 pub fn with_all_sections(container: &Container, settings: &ExportSettings) -> Container {
-    widen_container(container, settings, true)
-}
-
-fn widen_container(
-    container: &Container,
-    settings: &ExportSettings,
-    adds_sections: bool,
-) -> Container {
     let mut widened = container.clone();
     for section in readable_container(container.scope, container.path.clone(), settings).sections {
         match widened
@@ -77,8 +57,7 @@ fn widen_container(
             .find(|existing| existing.kind.section == section.kind.section)
         {
             Some(declared) => declared.entries.extend(section.entries),
-            None if adds_sections => widened.sections.push(section),
-            None => {}
+            None => widened.sections.push(section),
         }
     }
     widened.sections.sort_by_key(|section| section.kind.section);

@@ -2,9 +2,8 @@
 //! manifests.
 
 use super::{
-    ExportSettings,
-    declare::{self, Conversion},
-    document::{ABSENT, ExportedDocument, UNMANAGED},
+    ExportSettings, declare,
+    document::{DocEntry, ExportedDocument, UNMANAGED},
 };
 use crate::{
     field::Scope,
@@ -21,17 +20,6 @@ pub struct Excerpt {
     exported_document: ExportedDocument,
 }
 
-/// An entry in the form of a manifest.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ExcerptEntry {
-    /// Its fields, in the order of the documentation.
-    pub fields: Vec<(String, Json)>,
-    /// A comment about omitted parts, with the reason.
-    pub comment: Option<String>,
-    /// True if the section has no entry.
-    pub is_absent: bool,
-}
-
 impl Excerpt {
     /// The live state at `path`; `None` if the container does not exist. `names` contains the names for
     /// [`ExportBuilder::referenced_ids`](super::ExportBuilder::referenced_ids).
@@ -44,22 +32,15 @@ impl Excerpt {
     ) -> Option<Self> {
         let [full, exported] = [true, settings.all].map(|all| {
             let settings = ExportSettings { all, ..settings.clone() };
-            match declare::to_document(scope, path, live, names, &settings) {
-                Conversion::Document(document) => Some(*document),
-                Conversion::MarkedForDeletion | Conversion::Unread(_) => None,
-            }
+            declare::to_document(scope, path, live, names, &settings).ok().flatten()
         });
         Some(Self { full_document: full?, exported_document: exported? })
     }
 
     /// The texts in it; none of them is a secret.
     pub fn texts(&self) -> impl Iterator<Item = String> {
-        let values = self
-            .full_document
-            .sections
-            .iter()
-            .flat_map(|content| &content.entries)
-            .flat_map(|entry| &entry.fields);
+        let entries = self.full_document.sections.iter().flat_map(|content| &content.entries);
+        let values = entries.flat_map(|entry| &entry.fields);
         values.filter_map(|(_, value)| value.as_str().map(str::to_owned))
     }
 
@@ -71,14 +52,14 @@ impl Excerpt {
 
     /// The entries of the sections that an export writes, with section and key. An empty section has one
     /// row with an empty key and an absent entry.
-    pub fn entries(&self) -> impl Iterator<Item = (Section, &str, ExcerptEntry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (Section, &str, DocEntry)> {
         self.exported_document
             .sections
             .iter()
             .filter(|content| content.section.shape != Shape::Container)
             .flat_map(|content| {
-                let absent_entry = ExcerptEntry { is_absent: true, ..ExcerptEntry::default() };
-                let absent_row = content.is_empty().then_some((content.section, "", absent_entry));
+                let absent_row =
+                    content.is_empty().then(|| (content.section, "", DocEntry::absent()));
                 let entries = content.entries.iter().filter_map(|entry| {
                     let excerpt = self.entry(content.name(), &entry.key)?;
                     Some((content.section, entry.key.as_str(), excerpt))
@@ -88,18 +69,13 @@ impl Excerpt {
     }
 
     /// The entry `key` as an export writes it; `None` if its identity must not be written.
-    pub fn entry(&self, section: &str, key: &str) -> Option<ExcerptEntry> {
+    pub fn entry(&self, section: &str, key: &str) -> Option<DocEntry> {
         let content = self.exported_document.section(section)?;
         let entry = content.entry(key)?;
         let comment = entry.comment.clone().or_else(|| {
             (!content.comments.is_empty() && entry.key.is_empty())
                 .then(|| content.comments.join("; "))
         });
-        let is_absent = entry.state == Some(ABSENT);
-        (entry.state != Some(UNMANAGED)).then(|| ExcerptEntry {
-            fields: entry.fields.clone(),
-            comment,
-            is_absent,
-        })
+        (entry.state != Some(UNMANAGED)).then(|| DocEntry { comment, ..entry.clone() })
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! [`readable_container`] selects what to read of each group and project. [`ExportBuilder::add`]
 //! converts the live state (`declare`). [`ExportBuilder::finish`] names references, moves common
-//! values into `Defaults`, and writes one file for each group ([`crate::yaml::write`], `layout`,
-//! `files`). A new kind needs no code here, because its table describes it. Values that equal a default
-//! of the service are omitted; see [`crate::catalogue::preset`].
+//! values into `Defaults`, and writes one file for each group ([`crate::yaml::write`], `files`).
+//! A new kind needs no code here, because its table describes it. Values that equal a default of the
+//! service are omitted; see [`crate::catalogue::preset`].
 //!
 //! The result does not depend on the order in which the state was read.
 
@@ -15,7 +15,6 @@ mod entry;
 mod everything;
 mod excerpt;
 mod files;
-mod layout;
 mod profiles;
 mod rehearse;
 mod shared;
@@ -27,11 +26,12 @@ use std::{
     mem,
 };
 
-use declare::{Conversion, UnreadSection};
+use declare::UnreadSection;
+pub use document::DocEntry;
 use document::{DocSection, ExportedDocument, SecretReference};
 pub use everything::{readable_container, with_all_fields, with_all_sections};
-pub use excerpt::{Excerpt, ExcerptEntry};
-pub use layout::file_stem;
+pub use excerpt::Excerpt;
+pub use files::file_stem;
 
 use crate::{
     address::Address,
@@ -39,7 +39,7 @@ use crate::{
     cause::{Cause, Withheld},
     desired::Moves,
     field::{Accepted, NamedObject, Readback, Scope, Tier},
-    kind::{Names, Section, Shape, Spec},
+    kind::{Names, Section, Shape, Spec, forms},
     live::{Caller, LiveContainer, Presence},
     manifest::ManagedPaths,
     release::DetectedRelease,
@@ -187,7 +187,12 @@ impl ExportBuilder {
 
     /// The ids in `live` whose names must be looked up before [`Self::add`].
     pub fn referenced_ids(scope: Scope, live: &LiveContainer) -> BTreeSet<(NamedObject, u64)> {
-        declare::referenced_ids(scope, live)
+        let sections = catalogue::sections(scope);
+        let entries = sections.flat_map(|section| {
+            let entries = live.entries(section.section).unwrap_or_default().iter();
+            entries.flat_map(move |entry| forms::referenced_ids(section, entry.fields.raw()))
+        });
+        entries.collect()
     }
 
     /// Adds the live state of the container at `path`.
@@ -196,7 +201,7 @@ impl ExportBuilder {
             self.tier = self.tier.max(facts.tier);
         }
         match declare::to_document(scope, path, live, names, &self.settings) {
-            Conversion::Document(mut document) => {
+            Ok(Some(mut document)) => {
                 self.tier = self.tier.max(document.proven_tier);
                 let refused = mem::take(&mut document.refused_sections).into_iter();
                 self.unread.extend(refused.map(|unread| (path.to_owned(), unread)));
@@ -205,10 +210,10 @@ impl ExportBuilder {
                     let subject = format!("{path}#{part}");
                     IncompleteRead { subject, cause }
                 }));
-                self.documents.push(*document);
+                self.documents.push(document);
             }
-            Conversion::MarkedForDeletion => drop(self.marked_for_deletion.insert(path.to_owned())),
-            Conversion::Unread(cause) => {
+            Ok(None) => drop(self.marked_for_deletion.insert(path.to_owned())),
+            Err(cause) => {
                 self.missing_reads.push(IncompleteRead { subject: path.to_owned(), cause });
             }
         }
@@ -289,14 +294,12 @@ impl ExportBuilder {
         let mut stems: BTreeMap<String, [Vec<String>; 3]> = BTreeMap::new();
         let mut profile_names = BTreeSet::new();
         for scope in Scope::ALL.into_iter().filter(|_| self.settings.defaults) {
-            for defaults in defaults::extract_defaults(&mut self.documents, scope) {
-                let stem = layout::file_stem(Scope::Group, &defaults.group);
-                stems.entry(stem).or_default()[1].push(write::document(&defaults.items()));
-            }
             let documents = &mut self.documents;
-            for profile in profiles::extract_profiles(documents, scope, &mut profile_names) {
-                let stem = layout::file_stem(Scope::Group, &profile.group);
-                stems.entry(stem).or_default()[1].push(write::document(&profile.items()));
+            let mut rules = defaults::extract_defaults(documents, scope);
+            rules.extend(profiles::extract_profiles(documents, scope, &mut profile_names));
+            for rule in rules {
+                let stem = file_stem(Scope::Group, &rule.group);
+                stems.entry(stem).or_default()[1].push(write::document(&rule.items()));
             }
         }
         for (stem, scope, text) in self.document_texts() {
@@ -313,44 +316,30 @@ impl ExportBuilder {
     fn notes(&self) -> Vec<String> {
         let never_shown =
             collect_never_shown(self.documents.iter().flat_map(|document| &document.sections));
-        let unshown = self.unshown_secrets();
         let hidden = self.documents.iter().flat_map(|document| &document.hidden_fields);
         let mut unmanaged = BTreeMap::new();
         for (name, entries) in self.documents.iter().flat_map(|document| &document.unmanaged_fields)
         {
             *unmanaged.entry(name).or_insert(0) += entries;
         }
-        let unmanaged_texts: Vec<_> = unmanaged
-            .iter()
-            .map(|(name, entry_count)| format!("`{name}` ({})", count(*entry_count, "entry")))
-            .collect();
-        let unmanaged_note = (!unmanaged_texts.is_empty()).then(|| {
-            let field_list = unmanaged_texts.join(", ");
+        let unmanaged_note = (!unmanaged.is_empty()).then(|| {
+            let fields = unmanaged.iter();
+            let fields = fields.map(|(name, all)| format!("`{name}` ({})", count(*all, "entry")));
+            let field_list = fields.collect::<Vec<_>>().join(", ");
             format!("set, but left out, because manifests have no such field: {field_list}")
         });
-        let notes: [(&str, BTreeSet<&str>); 6] = [
-            (
-                "skipped, because they are marked for deletion",
-                self.marked_for_deletion.iter().map(String::as_str).collect(),
-            ),
-            ("the service never shows", never_shown.iter().map(String::as_str).collect()),
-            (
-                "to be set before apply, because the service does not show the values",
-                unshown.iter().map(String::as_str).collect(),
-            ),
-            ("hidden by tier, release or role", hidden.map(String::as_str).collect()),
-            ("not in the service's tier", self.unavailable_sections[0].clone()),
-            (
-                "switched off by settings, in some or all projects",
-                self.unavailable_sections[1].clone(),
-            ),
+        let [other_tier, switched_off] = &self.unavailable_sections;
+        let unset = "to be set before apply, because the service does not show the values";
+        let notes = [
+            unmanaged_note,
+            list_note("skipped, because they are marked for deletion", &self.marked_for_deletion),
+            list_note("the service never shows", &never_shown),
+            list_note(unset, &self.unshown_secrets()),
+            list_note("hidden by tier, release or role", hidden),
+            list_note("not in the service's tier", other_tier),
+            list_note("switched off by settings, in some or all projects", switched_off),
         ];
-        let notes =
-            notes.into_iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| {
-                let names: Vec<_> = names.into_iter().collect();
-                format!("{what}: {}", list_names(&names))
-            });
-        unmanaged_note.into_iter().chain(notes).collect()
+        notes.into_iter().flatten().collect()
     }
 
     /// Declares an object absent in each project that lacks it while a group above has it. Otherwise the
@@ -391,7 +380,7 @@ impl ExportBuilder {
                     // A hash instead of a counter: a new secret must not change existing names.
                     let SecretReference { section, key, field, .. } = secret;
                     let field_address = format!("{}#{section}/{key}.{field}", document.path);
-                    let name = format!("{}_{:08X}", secret.name, layout::hash(&field_address));
+                    let name = format!("{}_{:08X}", secret.name, files::hash(&field_address));
                     document.rename_secret(index, name);
                 }
             }
@@ -405,6 +394,16 @@ impl ExportBuilder {
         let secrets = self.documents.iter().flat_map(|document| &document.secrets);
         secrets.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
     }
+}
+
+/// A note about `names`, each once and in order; `None` if there are none.
+fn list_note<'n, S: AsRef<str> + 'n>(
+    what: &str,
+    names: impl IntoIterator<Item = &'n S>,
+) -> Option<String> {
+    let names: BTreeSet<&str> = names.into_iter().map(AsRef::as_ref).collect();
+    let names: Vec<_> = names.into_iter().collect();
+    (!names.is_empty()).then(|| format!("{what}: {}", list_names(&names)))
 }
 
 /// The fields of `sections` that can be declared but are never shown in a response.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     ExportedFile,
     document::{DocEntry, DocSection, ExportedDocument, SecretReference},
-    layout::hash,
+    files::hash,
 };
 use crate::{
     address::groups_above,
@@ -95,9 +95,7 @@ pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
 /// The user, in lower case, and the level of an entry that gives somebody access.
 fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
     let fields = plain_fields(entry);
-    let (.., user) = forms::referenced_names(section, &fields)
-        .into_iter()
-        .find(|(_, object_type, _)| *object_type == NamedObject::User)?;
+    let user = named_object(section, &fields, NamedObject::User)?;
     creation_effects(section, &fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
         _ => None,
@@ -217,8 +215,8 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
     let mut seeded_sections: Vec<_> =
         document.sections.iter().filter(|content| content.section.is_only_edited()).collect();
     seeded_sections.retain(|content| !content.entries.is_empty() && !is_guarded(document));
-    let has_runner =
-        document_entries(document).any(|(section, fields)| names_runner(section, &fields));
+    let has_runner = document_entries(document)
+        .any(|(section, fields)| named_object(section, &fields, NamedObject::Runner).is_some());
     let is_creatable = branch.is_none()
         && seeded_sections.is_empty()
         && !has_runner
@@ -248,17 +246,16 @@ fn is_guarded(document: &ExportedDocument) -> bool {
         let find_default = |name: &str| preset::service_default(section, name, &document.path);
         let risks = risk::creation_risks(section, find_default, &forms::plain_fields(&fields));
         let mut effects = creation_effects(section, &fields).into_iter().chain(risks);
-        !names_runner(section, &fields)
+        named_object(section, &fields, NamedObject::Runner).is_none()
             && !section.is_created_with_container()
             && effects.any(|effect| matches!(effect, Effect::Risk(Risk::Opens | Risk::Weakens, _)))
     })
 }
 
-/// True if an entry of the section names a runner.
-fn names_runner(section: Section, fields: &Fields) -> bool {
-    forms::referenced_names(section, fields)
-        .into_iter()
-        .any(|(_, object_type, _)| object_type == NamedObject::Runner)
+/// The name of the first object of this type that an entry of the section names.
+fn named_object(section: Section, fields: &Fields, object_type: NamedObject) -> Option<String> {
+    let mut names = forms::referenced_names(section, fields).into_iter();
+    names.find(|(_, other_type, _)| *other_type == object_type).map(|(.., name)| name)
 }
 
 /// The effects of adding an entry with these fields.

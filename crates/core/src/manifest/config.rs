@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     LoadEnvironment,
-    faults::{Findings, texts, words},
+    faults::{Findings, file_diagnostic, texts, words},
     lints::{self, Lint},
     read::files,
     schema,
@@ -23,7 +23,7 @@ use crate::{
     address::{Address, Glob, GlobIndex, Globs},
     catalogue,
     desired::Container,
-    diagnostic::{Diagnostic, Diagnostics, FileName, SourceLocation},
+    diagnostic::{Diagnostics, FileName},
     field::Tier,
     release::{REFERENCE, Release},
     text::did_you_mean,
@@ -100,10 +100,9 @@ impl From<Vec<Managed>> for ManagedPaths {
             (Glob::for_paths(&managed.path).into_iter().collect(), except.collect())
         });
         let mut glob_index = GlobIndex::default();
-        entries
-            .iter()
-            .enumerate()
-            .for_each(|(index, managed)| glob_index.insert(index, &managed.path));
+        for (index, managed) in entries.iter().enumerate() {
+            glob_index.insert(index, &managed.path);
+        }
         Self { globs: globs.collect(), by_path: glob_index, entries }
     }
 }
@@ -118,12 +117,8 @@ impl ManagedPaths {
     /// The reason why no entry of `manages` allows `path`, as a hint about its globs.
     pub(super) fn explain_exclusion(&self, path: &str) -> String {
         let lower_path = path.to_lowercase();
-        if self
-            .by_path
-            .candidates(&lower_path)
-            .into_iter()
-            .any(|index| self.globs[index].0.matches(&lower_path))
-        {
+        let mut candidates = self.by_path.candidates(&lower_path).into_iter();
+        if candidates.any(|index| self.globs[index].0.matches(&lower_path)) {
             return "there `except` leaves it out".to_owned();
         }
         let mut globs = self.entries.iter().map(|managed| &*managed.path);
@@ -228,11 +223,8 @@ pub struct ImportHosts {
 impl ImportHosts {
     /// The neutral words that are configured, each with the name that the service uses.
     pub fn names(&self) -> Vec<(&'static str, String)> {
-        let names = [("extgit", &self.extgit), ("extserver", &self.extserver)];
-        names
-            .into_iter()
-            .filter_map(|(neutral_word, name)| Some((neutral_word, name.clone()?)))
-            .collect()
+        let names = [("extgit", &self.extgit), ("extserver", &self.extserver)].into_iter();
+        names.filter_map(|(neutral_word, name)| Some((neutral_word, name.clone()?))).collect()
     }
 }
 
@@ -281,19 +273,13 @@ pub(super) fn load(
     let path = root.folder.join(FILE);
     let name = root.name(&path);
     match files::special_file_type(&path) {
-        Ok(Some(file_type)) => {
-            let message = format!("`{FILE}` must be a regular file, not {file_type}");
-            let irregular =
-                Diagnostic::error("unreadable", message).at_location(SourceLocation::file(name));
-            diagnostics.push(irregular.help("put the file itself there, or remove it"));
+        Ok(Some(what)) => {
+            diagnostics.push(file_diagnostic(texts::IRREGULAR_CONFIG, name, words![what]));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED).exists() {
-                let message = format!("`{MISNAMED}` must be called `{FILE}`");
-                let location = SourceLocation::file(name.replace(FILE, MISNAMED));
-                let misnamed = Diagnostic::error("unreadable", message).at_location(location);
-                let help = "rename the file; under this name its guards do not count";
-                diagnostics.push(misnamed.help(help));
+                let name = name.replace(FILE, MISNAMED);
+                diagnostics.push(file_diagnostic(texts::MISNAMED_CONFIG, name, &[]));
             }
         }
         // Other errors are reported when the file is read.

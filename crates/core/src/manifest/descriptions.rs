@@ -11,14 +11,14 @@ use std::{
 
 use super::{
     LoadEnvironment,
-    faults::{Findings, LocatedFault, texts, words},
+    faults::{Findings, LocatedFault, file_diagnostic, texts, words},
     read::files,
     schema::{self, DESCRIPTION_CHECKER},
     surroundings::Root,
 };
 use crate::{
     catalogue::{Registry, description::DescribedKind},
-    diagnostic::{Diagnostic, Diagnostics, FileName, SourceLocation},
+    diagnostic::{Diagnostics, FileName},
     kind::Kind,
     text::escape,
     yaml::{self, Node, NodeValue},
@@ -37,10 +37,7 @@ pub fn load(
     description_paths.iter().fold(Registry::built_in(), |registry, path| {
         let name = FileName::from(environment.display_path(path));
         if root.as_ref().is_some_and(|root| leads_through(root, path, environment)) {
-            let message = "a description must not be in the folder of the manifests";
-            let inside = Diagnostic::error("kind-description-place", message)
-                .at_location(SourceLocation::file(name));
-            diagnostics.push(inside.help("keep it where only administrators of the service write"));
+            diagnostics.push(file_diagnostic(texts::DESCRIPTION_PLACE, name, &[]));
             return registry;
         }
         match read_description(path, &name, &registry, diagnostics) {

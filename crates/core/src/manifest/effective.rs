@@ -147,15 +147,8 @@ impl Trace {
                 hidden_notes.push(format!("{name}: what may be a credential is not shown"));
             }
             let field_path = [name.to_owned()];
-            let entry_key = part.key(section);
-            let node = self.field_item(
-                section,
-                entry_key,
-                &field_path,
-                &spec.schema,
-                value,
-                &field.origin,
-            );
+            let entry = (section.section, part.key(section));
+            let node = self.field_item(entry, &field_path, &spec.schema, value, &field.origin);
             insert_nested(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
         if !extra.is_empty() {
@@ -168,8 +161,7 @@ impl Trace {
     /// mapping has its own place.
     fn field_item(
         &self,
-        section: Section,
-        entry_key: &str,
+        entry: (&str, &str),
         field_path: &[String],
         schema: &Json,
         value: Json,
@@ -181,13 +173,12 @@ impl Trace {
                 let leaves = object.into_iter().map(|(name, value)| {
                     let schema = &schema["properties"][&name];
                     let leaf_path: Vec<_> = field_path.iter().cloned().chain([name]).collect();
-                    self.field_item(section, entry_key, &leaf_path, schema, value, origin)
+                    self.field_item(entry, &leaf_path, schema, value, origin)
                 });
                 Item::new(key, OutputNode::Map(leaves.collect()))
             }
             value => {
-                let leaf_origin =
-                    self.deciding_origin(section.section, entry_key, field_path).unwrap_or(origin);
+                let leaf_origin = self.deciding_origin(entry, field_path).unwrap_or(origin);
                 self.item_with_place(key, value, leaf_origin)
             }
         }

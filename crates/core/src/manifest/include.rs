@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cause::Cause,
-    desired::{Desired, PathClass, Roster, RosterQuery},
+    desired::{Container, Desired, PathClass, Roster, RosterQuery},
     diagnostic::{Diagnostics, Severity},
     field::Scope,
     kind::Section,
@@ -47,12 +47,9 @@ impl IncludeRules {
 
     /// The query for the groups and projects that exist in addition to those in `desired`.
     pub fn roster_query<'a>(&'a self, desired: &'a Desired) -> RosterQuery<'a> {
+        let globs = self.rules.including_globs();
         RosterQuery {
-            globs: self
-                .rules
-                .including_globs()
-                .map(|(scope, glob)| (scope, glob.clone()))
-                .collect(),
+            globs: globs.map(|(scope, glob)| (scope, glob.clone())).collect(),
             fields: self.declared_fields(),
             declared: &desired.containers,
             classify: Box::new(|scope, path| self.classify(desired, scope, path)),
@@ -120,18 +117,13 @@ impl IncludeRules {
         roster: &mut Roster,
     ) -> Result<Desired, Diagnostics> {
         if roster.incomplete.is_empty() {
-            let existing_paths: Vec<_> = roster
-                .members
-                .iter()
-                .map(|member| {
-                    (member.scope, desired.moves.declared_path(&member.path).to_lowercase())
-                })
+            let (moves, members) = (&desired.moves, roster.members.iter());
+            let existing_paths: Vec<_> = members
+                .map(|member| (member.scope, moves.declared_path(&member.path).to_lowercase()))
                 .collect();
-            let missing_groups: Vec<_> = roster
-                .absent_roots
-                .iter()
-                .map(|path| desired.moves.declared_path(path).to_lowercase())
-                .collect();
+            let missing_groups = roster.absent_roots.iter();
+            let missing_groups: Vec<_> =
+                missing_groups.map(|path| moves.declared_path(path).to_lowercase()).collect();
             let mut idle_rules = Faults::default();
             self.rules.report_idle_including_rules(
                 &self.declared_paths,
@@ -143,10 +135,9 @@ impl IncludeRules {
         }
         for root in &roster.absent_roots {
             if !self.declared_paths.contains(&root.to_lowercase()) {
-                let reason = format!(
-                    "no group or user `{}` exists, or the token cannot see it",
-                    escape(root)
-                );
+                let name = escape(root);
+                let reason =
+                    format!("no group or user `{name}` exists, or the token cannot see it");
                 roster.incomplete.push((format!("{root}/**").into(), Cause::new(reason)));
             }
         }
@@ -155,8 +146,10 @@ impl IncludeRules {
             .map(|member| (member.scope, desired.moves.declared_path(&member.path)))
             .collect();
         let checked_containers = parallel::map_parallel(paths, |(scope, path)| {
-            let (included, faults) = self.rules.include_path(scope, &path)?;
-            let (container, check_faults) = check::check_included(included, &self.context);
+            let (glob, merged, faults) = self.rules.include_path(scope, &path)?;
+            let (container, check_faults) = check::check_container(merged, &self.context);
+            let including_glob = Some(glob.pattern().into());
+            let container = Container { including_glob, ..container };
             Some((container, faults.items.into_iter().chain(check_faults.items)))
         });
         let (mut containers, mut faults) = (Vec::new(), Faults::default());

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     diagnostic::{Diagnostic, FileName, SourceLocation, SourceText},
     steps,
-    yaml::{self, MappingKey, Node, NodeValue, ParsedYaml},
+    yaml::{self, MappingKey, Node, NodeValue},
 };
 
 /// For each file: the number of faults shown so far, and the count of hidden ones.
@@ -37,13 +37,10 @@ pub(super) fn locate_faults(
             positions.entry(position.origin.file.clone()).or_default().insert(position);
         }
     }
-    let locations: BTreeMap<NodePosition, SourceLocation> =
-        map_parallel(positions.into_iter().collect(), |(name, positions)| {
-            find_locations(&name, positions, files)
-        })
-        .into_iter()
-        .flatten()
-        .collect();
+    let locations = map_parallel(positions.into_iter().collect(), |(name, positions)| {
+        find_locations(&name, positions, files)
+    });
+    let locations: BTreeMap<_, _> = locations.into_iter().flatten().collect();
     let hidden_diagnostics =
         counts.into_iter().filter_map(|(file, (_, hidden_faults))| hidden_faults.diagnostic(file));
     let shown_diagnostics = faults.into_iter().map(|fault| {
@@ -94,7 +91,8 @@ fn find_locations(
     let parsed = yaml::parse(&text);
     let mut source = SourceText::new(name.clone(), &text);
     read::hide_manifest_secrets(&mut source, &parsed, TextState::MayHaveFaults);
-    let index = NodeIndex::new(&parsed);
+    let mut index = NodeIndex::new();
+    parsed.documents.iter().for_each(|document| add_node(document, &mut index));
     let locations = positions.into_iter().map(|position| {
         let location = if text.is_empty() {
             (&position.origin).into()
@@ -110,8 +108,10 @@ impl NodePosition {
     /// The range of this position in a text with this `index`.
     fn find_range(&self, source: &SourceText<'_>, index: &NodeIndex<'_>) -> Range<usize> {
         let at = source.offset(self.origin.line, self.origin.column);
-        let Some((key, value)) = index.keys.get(&at).copied() else {
-            return index.nodes.get(&at).map_or(at..at, |node| node.span.clone());
+        let (key, value) = match index.get(&at) {
+            Some((Some(key), value)) => (*key, *value),
+            Some((None, node)) => return node.span.clone(),
+            None => return at..at,
         };
         match &self.part {
             KeyPart::Key => key.span.clone(),
@@ -152,28 +152,19 @@ fn find_item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
     node.children().find_map(|inner| find_item(inner, text))
 }
 
-/// The keys and values of a text, by their first byte.
-#[derive(Default)]
-struct NodeIndex<'p> {
-    /// Each key with its value. If several start at the same byte, the outermost.
-    keys: HashMap<usize, (&'p MappingKey, &'p Node)>,
-    /// Each value. If several start at the same byte, the outermost.
-    nodes: HashMap<usize, &'p Node>,
-}
+/// The values of a text by the first byte of their key, or their own if no key starts there. If several
+/// start at the same byte, the outermost.
+type NodeIndex<'p> = HashMap<usize, (Option<&'p MappingKey>, &'p Node)>;
 
-impl<'p> NodeIndex<'p> {
-    fn new(parsed: &'p ParsedYaml) -> Self {
-        let mut index = Self::default();
-        parsed.documents.iter().for_each(|document| index.add_node(document));
-        index
-    }
-
-    fn add_node(&mut self, node: &'p Node) {
-        steps::step();
-        self.nodes.entry(node.span.start).or_insert(node);
-        for (key, value) in node.entries() {
-            self.keys.entry(key.span.start).or_insert((key, value));
+/// Adds `node`, and all within it.
+fn add_node<'p>(node: &'p Node, index: &mut NodeIndex<'p>) {
+    steps::step();
+    index.entry(node.span.start).or_insert((None, node));
+    for (key, value) in node.entries() {
+        let first = index.entry(key.span.start).or_insert((None, value));
+        if first.0.is_none() {
+            *first = (Some(key), value);
         }
-        node.children().for_each(|inner| self.add_node(inner));
     }
+    node.children().for_each(|inner| add_node(inner, index));
 }

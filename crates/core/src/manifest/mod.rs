@@ -37,7 +37,6 @@ pub use lints::{Lint, Warnings};
 pub use read::files::{
     MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, folder_of, is_manifest_name,
 };
-pub use report::describe_counts;
 pub use surroundings::LoadEnvironment;
 
 use check::CheckContext;
@@ -51,9 +50,7 @@ use surroundings::Root;
 use crate::{
     address::Glob,
     desired::Desired,
-    diagnostic::{
-        Diagnostic, Diagnostics, FileName, FilePaths, Severity, SourceLocation, SourceText,
-    },
+    diagnostic::{Diagnostics, FileName, FilePaths, Severity, SourceLocation, SourceText},
     field::{Field, Scope},
     secret::{AllowedVariables, Secrets},
     value::Json,
@@ -149,9 +146,7 @@ pub fn load_with(
     let relative_paths = lowercase_paths.collect::<Vec<_>>();
     let config = config::load(&root, Some(&relative_paths), &mut diagnostics);
     let context = CheckContext {
-        tier: config.service.tier,
-        manages: config.manages.clone(),
-        release: config.service.release,
+        config: config.clone(),
         today: environment.today,
         files: (!options.allows_missing_files).then(|| Secrets::new(&root.folder, [])),
         allowed: environment.allowed.clone(),
@@ -194,19 +189,14 @@ fn report_nothing_declared(
     searched_place: SourceLocation,
     diagnostics: &mut Diagnostics,
 ) {
-    let (location, help) = match idle_rule {
-        Some(rule) => (
-            rule,
-            "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
-        ),
-        None => (searched_place, "each document starts with `kind: Project` and `path: ...`"),
+    let (location, texts) = match idle_rule {
+        Some(rule) => (rule, texts::ONLY_RULES),
+        None => (searched_place, texts::NO_DECLARATION),
     };
     // Nothing is declared, so no rule can match, whatever its glob.
     let regex_help = Some(texts::IDLE_EXPRESSION[3]);
     diagnostics.retain(|fault| fault.code != "idle-rule" || fault.help.as_deref() == regex_help);
-    let nothing_declared =
-        Diagnostic::error("no-manifests", "no manifest here declares a group or project");
-    diagnostics.push(nothing_declared.at_location(location).help(help));
+    diagnostics.push(LocatedFault::new(texts, location, &[]).into_diagnostic(Clone::clone));
 }
 
 /// Loads manifests from `texts` alone and returns their declarations. `config` describes the
@@ -221,9 +211,9 @@ pub fn load_texts(
 ) -> Result<Desired, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let files = texts.into_iter().map(|(name, text)| ManifestFile::from_text(name, text)).collect();
-    let config::ServiceConfig { tier, release, .. } = config.service;
+    let config = Config { manages: None, ..config.clone() };
     let allowed = AllowedVariables::default();
-    let context = CheckContext { tier, manages: None, release, today, files: None, allowed };
+    let context = CheckContext { config, today, files: None, allowed };
     let (desired, ..) = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
@@ -242,11 +232,8 @@ pub fn hide_secrets(text: &str, visible_texts: &BTreeSet<String>) -> String {
     source.visible_text(|hidden| {
         // A block text keeps its last line feed.
         let hidden = format!("{hidden}\n");
-        let parsed = yaml::parse(&hidden);
-        parsed
-            .documents
-            .iter()
-            .any(|node| node.text().is_some_and(|text| visible_texts.contains(text)))
+        let documents = yaml::parse(&hidden).documents;
+        documents.iter().filter_map(Node::text).any(|text| visible_texts.contains(text))
     })
 }
 
@@ -314,7 +301,7 @@ fn read_layer_check(
     let mut merged = layer::merge_documents(documents, traced_globs);
     let rules = std::mem::take(&mut merged.rules);
     let mut traces = std::mem::take(&mut merged.traces);
-    traces.retain(Trace::is_named);
+    traces.retain(|trace| trace.merged.is_named);
     let paths =
         merged.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let (desired, mut faults) = check::check_declarations(merged, &rules, &context);

@@ -36,7 +36,7 @@ impl LoadedManifests {
 
 /// The number of declared groups and projects as text, such as `2 groups and 1 project`. A scope
 /// without containers is left out, except projects if there are none at all.
-pub fn describe_counts(desired: &Desired) -> String {
+fn describe_counts(desired: &Desired) -> String {
     let scopes = [Scope::Group, Scope::Project];
     let [groups, projects] = scopes.map(|scope| text::count(desired.count(scope), scope.noun()));
     match scopes.map(|scope| desired.count(scope)) {

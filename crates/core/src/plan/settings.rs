@@ -48,7 +48,7 @@ impl PlanSettings {
             caller,
             secrets,
             release: None,
-            created: desired.creatable_containers(),
+            created: desired.creatable_containers(|_| false),
             moves: Arc::clone(&desired.moves),
             groups: GroupDeclarations::from_containers(&desired.containers),
             resend: Vec::new(),

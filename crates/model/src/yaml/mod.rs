@@ -173,6 +173,11 @@ impl Node {
         if let NodeValue::Map(entries) = &self.data { entries } else { &[] }
     }
 
+    /// The keys of a mapping; none for other values.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries().iter().map(|(key, _)| &*key.name)
+    }
+
     /// The items of a list; empty for other values.
     pub fn items(&self) -> &[Self] {
         if let NodeValue::List(items) = &self.data { items } else { &[] }
@@ -186,6 +191,16 @@ impl Node {
     /// The text, if it is one.
     pub fn text(&self) -> Option<&str> {
         if let NodeValue::Text(text) = &self.data { Some(text) } else { None }
+    }
+
+    /// The text, number or boolean as text, if it is one.
+    pub fn scalar_text(&self) -> Option<String> {
+        match &self.data {
+            NodeValue::Text(text) => Some(text.clone()),
+            NodeValue::Number(number) => Some(number.to_string()),
+            NodeValue::Bool(value) => Some(value.to_string()),
+            _ => None,
+        }
     }
 
     /// True if it contains a fault that is reported already.

@@ -23,10 +23,8 @@ pub(in crate::absorb) fn copy_document(
     let range = yaml.line_start(document.span.start)..yaml.node_end(document);
     let misplaced = yaml.misplaced_error(range.start);
     if yaml.is_flow(document) || range.start != document.span.start {
-        return Err(YamlText::new_failure(
-            "it is written in one line with others",
-            document.span.start,
-        ));
+        let reason = "it is written in one line with others";
+        return Err(YamlText::new_failure(reason, document.span.start));
     }
     let (paths_key, paths) = written_entry(document, "paths").ok_or(misplaced)?;
     let mut replacement_items = Vec::new();

@@ -12,6 +12,7 @@ use std::{collections::HashMap, ops::Range};
 
 use super::AbsorbRefusal;
 use crate::{
+    address::Address,
     diagnostic::{FileName, SourceText},
     origin::Layer,
     text::is_unsafe,
@@ -97,15 +98,10 @@ pub(super) struct EditFailure {
 }
 
 impl EditFailure {
-    /// Adds the position in the `text` of `file` to `refusal`.
-    pub(super) fn add_position(
-        &self,
-        refusal: AbsorbRefusal,
-        file: &FileName,
-        text: &str,
-    ) -> AbsorbRefusal {
+    /// The refusal for the object at `address`, with the position in the `text` of `file`.
+    pub(super) fn refuse(&self, address: &Address, file: &FileName, text: &str) -> AbsorbRefusal {
         let origin = SourceText::new(file.clone(), text).origin(self.byte, Layer::Project);
-        AbsorbRefusal { origin: Some(origin), ..refusal }
+        AbsorbRefusal { origin: Some(origin), ..AbsorbRefusal::new(address, self.reason) }
     }
 }
 
@@ -115,15 +111,6 @@ impl TextEdit {
         match self {
             Self::Put { at, .. } | Self::Remove { at, .. } | Self::Push { at, .. } => at,
         }
-    }
-
-    /// Applies the edit to `text`.
-    #[cfg(test)]
-    fn apply(&self, text: &str) -> Result<String, EditFailure> {
-        let parsed = crate::yaml::parse(text);
-        let mut pass = pass::EditPass::default();
-        pass.add(self, self.changes(text, &parsed)?, &parsed);
-        Ok(pass.apply(text))
     }
 
     /// The changes for `text`, whose parsed form is `parsed`.
@@ -354,19 +341,14 @@ impl YamlText<'_> {
     /// Adds a new key to `map`.
     fn insert_key(self, map: &Node, name: &str, new_value: &New, order: &[&str]) -> EditResult {
         if self.is_flow(map) {
-            let entry = format!(
-                "{}: {}",
-                writer::scalar(name, true),
-                writer::inline(&new_value.to_json(), true)
-            );
+            let value = writer::inline(&new_value.to_json(), true);
+            let entry = format!("{}: {value}", writer::scalar(name, true));
             let last = written_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
             return Ok(self.insert_in_brackets(map, last, &entry));
         }
         let Some((first, _)) = written_entries(map).next() else {
-            return Err(Self::new_failure(
-                "all of it is merged in from a YAML anchor",
-                map.span.start,
-            ));
+            let reason = "all of it is merged in from a YAML anchor";
+            return Err(Self::new_failure(reason, map.span.start));
         };
         let positions: HashMap<&str, usize> =
             order.iter().enumerate().map(|(position, name)| (*name, position)).collect();

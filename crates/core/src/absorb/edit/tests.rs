@@ -6,6 +6,16 @@ use serde_json::json;
 use super::*;
 use crate::{steps, yaml};
 
+impl TextEdit {
+    /// Applies the edit to `text`.
+    fn apply(&self, text: &str) -> Result<String, EditFailure> {
+        let parsed = yaml::parse(text);
+        let mut pass = pass::EditPass::default();
+        pass.add(self, self.changes(text, &parsed)?, &parsed);
+        Ok(pass.apply(text))
+    }
+}
+
 fn pointer(way: &str) -> Pointer {
     let step = |word: &str| match word.parse() {
         Ok(item) => PathStep::Item(item),

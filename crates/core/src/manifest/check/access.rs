@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use super::present_entries;
 use crate::{
     desired::{Container, DeclaredSection, EntryPresence},
     field::{Field, NamedObject, Scope},
@@ -36,7 +35,7 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     }
     let group_prefix = format!("{}/", container.path.to_lowercase());
     for section in &container.sections {
-        for entry in present_entries(section) {
+        for entry in section.present_entries() {
             for spec in section.kind.specs() {
                 let Some(field) = entry.fields.get(spec.name) else { continue };
                 for (row_key, name, is_row) in grantees(spec.field, field.value.plain()) {
@@ -130,10 +129,8 @@ fn collect_low_access(
         let name =
             called_by_field.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
         let name = name.to_owned();
-        Some((
-            (row_key, name.to_lowercase()),
-            LowAccess { texts: problem_texts, name, level, origin },
-        ))
+        let grantee = (row_key, name.to_lowercase());
+        Some((grantee, LowAccess { texts: problem_texts, name, level, origin }))
     });
     low_entries.collect()
 }

@@ -14,34 +14,36 @@ use crate::{
     text::nearest,
 };
 
-/// Warns about an expired acknowledgement. Returns it anyway: an expired acknowledgement is no error,
-/// and the planner ignores it.
-pub(super) fn warn_if_expired(
-    document: DocumentAcknowledgement,
-    context: &CheckContext,
-    faults: &mut Faults,
-) -> Option<Acknowledgement> {
-    if let Some(until) = document.until.filter(|until| until.value < context.today) {
-        faults.report_value(texts::EXPIRED, &until.origin, &[]);
-    }
-    document.acknowledgement
-}
-
-/// Warns about acknowledgements that match no declared object, or no possible refusal.
-pub(super) fn report_unused(
-    acknowledgements: &[Acknowledgement],
+/// The acknowledgements of `documents`. Warns about expired ones, which the planner ignores, and about
+/// those that match no declared object, or no possible refusal. Reports addresses such as
+/// `group/project/section`, which must be `group/project#section`.
+pub(super) fn check(
+    documents: Vec<DocumentAcknowledgement>,
     declared: &ContainersByPath<'_>,
     rules: &LayerRules,
+    context: &CheckContext,
     faults: &mut Faults,
-) {
+) -> Vec<Acknowledgement> {
+    let expiry_dates = documents.iter().filter_map(|document| document.until.as_ref());
+    for until in expiry_dates.filter(|until| until.value < context.today) {
+        faults.report_value(texts::EXPIRED, &until.origin, &[]);
+    }
+    let acknowledgements: Vec<_> =
+        documents.into_iter().filter_map(|document| document.acknowledgement).collect();
     let idle_flags =
-        desired::find_idle_acknowledgements(acknowledgements, declared.values().copied());
+        desired::find_idle_acknowledgements(&acknowledgements, declared.values().copied());
     for (acknowledgement, is_idle) in acknowledgements.iter().zip(idle_flags) {
         let Some(origin) = &acknowledgement.origin else { continue };
-        if is_idle {
+        let address = acknowledgement.selector.pattern();
+        let path = acknowledgement.selector.path_pattern().to_ascii_lowercase();
+        if let Some(end) = enclosing_project(&path, declared) {
+            let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
+            let words = words![project = &address[..end], rest];
+            faults.report_value(texts::INSIDE_PROJECT, origin, words);
+        } else if is_idle {
             check_declared_path(acknowledgement, origin, declared, rules, faults);
         }
-        let path = acknowledgement.selector.pattern().to_lowercase();
+        let path = address.to_lowercase();
         let Some(container) = declared.get(&path) else { continue };
         let problem_texts = match (acknowledgement.guard, container.lifecycle.absent_origin()) {
             (Guard::Deletion, None) => texts::NO_DELETION,
@@ -55,6 +57,7 @@ pub(super) fn report_unused(
         let words = words![noun = container.scope.noun()];
         faults.report_values(problem_texts, [origin, &container.origin], words);
     }
+    acknowledgements
 }
 
 /// Warns about an acknowledgement whose path is neither declared nor included by a rule.
@@ -72,8 +75,7 @@ fn check_declared_path(
     } else {
         rules.iter().any(|rule| rule.includes_undeclared)
     };
-    // `check_addresses` reports paths inside a project.
-    if is_included || enclosing_project(&path, declared).is_some() {
+    if is_included {
         return;
     }
     let candidates = declared.values().filter(|container| match acknowledgement.guard {
@@ -91,23 +93,6 @@ fn check_declared_path(
     let after_path = address.get(path_length..).unwrap_or_default();
     let fault = faults.report_value(texts::ACKNOWLEDGES_NOTHING, origin, &[]);
     fault.suggest(similar_path.map(|near| format!("{near}{after_path}")));
-}
-
-/// Reports acknowledgements such as `group/project/section`, which must be `group/project#section`.
-pub(super) fn check_addresses(
-    acknowledgements: &[Acknowledgement],
-    declared: &ContainersByPath<'_>,
-    faults: &mut Faults,
-) {
-    for acknowledgement in acknowledgements {
-        let address = acknowledgement.selector.pattern();
-        let path = acknowledgement.selector.path_pattern().to_ascii_lowercase();
-        let project_length = enclosing_project(&path, declared);
-        let (Some(end), Some(origin)) = (project_length, &acknowledgement.origin) else { continue };
-        let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
-        let words = words![project = &address[..end], rest];
-        faults.report_value(texts::INSIDE_PROJECT, origin, words);
-    }
 }
 
 /// The length of the project's path if the lower-case `path` names something inside a declared

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{CheckContext, ContainersByPath, declared_values, find_repeats, present_entries};
+use super::{CheckContext, ContainersByPath, declared_values, find_repeats};
 use crate::{
     address::{group_of, groups_above},
     catalogue::{
@@ -13,7 +13,7 @@ use crate::{
         constraints::{self, Constraint, ConstraintEffect},
         shares,
     },
-    desired::{Container, CreationPolicy, DeclaredEntry, EntryPresence},
+    desired::{Container, DeclaredEntry, EntryPresence},
     field::{Among, NamedObject, Scope},
     level::AccessLevel,
     manifest::{
@@ -29,7 +29,7 @@ use crate::{
 pub(super) fn mark_namespaces(containers: &mut [Container]) {
     let groups = containers.iter().filter(|container| container.scope == Scope::Group);
     let group_shares = groups.filter_map(|group| {
-        let shares = present_entries(group.section(shares::SECTION)?);
+        let shares = group.section(shares::SECTION)?.present_entries();
         Some((group.path.to_lowercase(), shares.map(|share| share.key.as_str().into()).collect()))
     });
     let shares_by_group: HashMap<String, Vec<Arc<str>>> = group_shares.collect();
@@ -38,14 +38,11 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
         let inherited_shares = groups_above(&path).filter_map(|group| shares_by_group.get(group));
         container.lifecycle.shares_above = inherited_shares.flatten().cloned().collect();
     }
-    let groups_of_new_projects: HashSet<_> = containers
-        .iter()
-        .filter(|container| {
-            container.scope == Scope::Project
-                && matches!(container.create, CreationPolicy::Allowed(_))
-        })
-        .filter_map(|container| Some(group_of(&container.path)?.to_lowercase()))
-        .collect();
+    let new_projects = containers.iter().filter(|container| {
+        container.scope == Scope::Project && container.create.create_fields().is_some()
+    });
+    let groups_of_new_projects: HashSet<_> =
+        new_projects.filter_map(|project| Some(group_of(&project.path)?.to_lowercase())).collect();
     for group in containers.iter_mut().filter(|container| container.scope == Scope::Group) {
         group.lifecycle.gets_new_projects =
             groups_of_new_projects.contains(&group.path.to_lowercase());
@@ -83,9 +80,10 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
     for section in &container.sections {
         let kind = section.kind;
         let Some(inherited_section) = group.section(kind.section) else { continue };
-        let entries = present_entries(section);
+        let entries = section.present_entries();
         for entry in entries.filter(|entry| kind.exclusive_key(&entry.key).is_some()) {
-            let colliding_entry = present_entries(inherited_section)
+            let colliding_entry = inherited_section
+                .present_entries()
                 .find(|other| kind.collides_with_parent(&entry.key, &other.key));
             let Some(inherited_entry) = colliding_entry else { continue };
             let is_unique_name = kind.is_name_unique_above();
@@ -106,7 +104,7 @@ fn check_inherited_levels(container: &Container, group: &Container, faults: &mut
         return;
     }
     let Some(inherited_section) = group.section("members") else { return };
-    for entry in container.section("members").into_iter().flat_map(present_entries) {
+    for entry in container.present_entries("members") {
         let inherited_entry = inherited_section.entry(&entry.key);
         let other = inherited_entry
             .filter(|other| other.state == EntryPresence::Present)
@@ -140,17 +138,16 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
         };
         let Some(limit) = group_field.value.plain() else { continue };
         let (setting, path) = (&constraint.by.field, &group.path);
-        let related = NodePosition::value(&group_field.origin);
         let Some(name) = &constraint.over.field else {
-            let section = container.section(&constraint.over.section);
-            let mut entries = section.into_iter().flat_map(present_entries);
+            let mut entries = container.present_entries(&constraint.over.section);
             if let Some(entry) = entries.find(|entry| {
                 constraint.forbids(limit, container.scope)
                     && constraint.applies_to(&container.path, &entry.key)
             }) {
                 // Existing entries stay, so this is only a warning.
                 let words = words![setting, path, text = constraint.text];
-                faults.report_key(texts::LOCKED, &entry.origin, words).related(related);
+                let fault = faults.report_key(texts::LOCKED, &entry.origin, words);
+                fault.related(NodePosition::value(&group_field.origin));
             }
             continue;
         };
@@ -159,17 +156,17 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
         else {
             continue;
         };
-        let words = words![name, setting, path, limit];
+        let (words, at) =
+            (words![name, setting, path, limit], [&field.origin, &group_field.origin]);
         if constraint.how == ConstraintEffect::Bounds {
             let most = limit
                 .as_str()
                 .map(|max_value| if value.is_boolean() { "false" } else { max_value });
             let help =
                 most.map(|most| format!("write `{most}`, or raise `{setting}` of the group first"));
-            let fault = faults.report_value(texts::BEYOND_GROUP, &field.origin, words);
-            fault.related(related).help_if(help);
+            faults.report_values(texts::BEYOND_GROUP, at, words).help_if(help);
         } else {
-            faults.report_value(texts::OVERRULED_BY_GROUP, &field.origin, words).related(related);
+            faults.report_values(texts::OVERRULED_BY_GROUP, at, words);
         }
     }
 }

@@ -1,9 +1,6 @@
 //! Checks single entries, and the entries of a list together.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{ContainerCheck, find_repeats, place_fault};
 use crate::{
@@ -17,8 +14,11 @@ use crate::{
     },
     origin::Origin,
     text::{alternatives, plural, with_article},
-    value::{Fields, Json},
+    value::{Fields, texts},
 };
+
+/// An entry with its identity.
+type IdentifiedEntry<'e> = (&'e DeclaredEntry, &'e Identity);
 
 impl ContainerCheck<'_> {
     /// Checks and converts an entry. Also returns its identity. The rules of the kind only apply if the
@@ -89,8 +89,7 @@ impl ContainerCheck<'_> {
             return false;
         }
         let schema = &section.table().schema;
-        let names = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        let missing_names: Vec<_> = names
+        let missing_names: Vec<_> = texts(&schema["required"])
             .filter(|name| part.state == EntryState::Present || section.identity.contains(name))
             .filter(|name| !part.fields.contains_key(name))
             .collect();
@@ -217,17 +216,12 @@ impl ContainerCheck<'_> {
     }
 
     /// Warns about pairs of entries whose URLs differ only in a `/` at the end.
-    fn check_nearly_equal(
-        &mut self,
-        section: Section,
-        entries: &[DeclaredEntry],
-        identities: &[Identity],
-    ) {
+    fn check_nearly_equal(&mut self, section: Section, entries: &[IdentifiedEntry<'_>]) {
         if section.identity.last().is_none_or(|name| section.field(name).compare != Compare::Url) {
             return;
         }
         let mut seen_urls = HashSet::new();
-        let urls = entries.iter().zip(identities).filter_map(|(entry, identity)| {
+        let urls = entries.iter().filter_map(|(entry, identity)| {
             let url = identity.keys.first().filter(|_| !entry.key.is_empty())?;
             Some((url.trim_end_matches('/'), (entry, seen_urls.insert(url))))
         });
@@ -241,22 +235,13 @@ impl ContainerCheck<'_> {
     }
 
     /// Reports former identities that another entry has now.
-    fn check_former_identities(
-        &mut self,
-        section: Section,
-        entries: &[DeclaredEntry],
-        identities: &[Identity],
-    ) {
-        let identified_entries = entries.iter().zip(identities);
-        self.check_renames(section, identified_entries.clone());
-        if identities
-            .iter()
-            .all(|identity| identity.keys.len() < 2 && identity.former_keys.is_empty())
-        {
+    fn check_former_identities(&mut self, section: Section, entries: &[IdentifiedEntry<'_>]) {
+        self.check_renames(section, entries);
+        if entries.iter().all(|(_, id)| id.keys.len() < 2 && id.former_keys.is_empty()) {
             return;
         }
-        let current_entries: HashMap<_, _> = identified_entries
-            .clone()
+        let current_entries: HashMap<_, _> = entries
+            .iter()
             .filter(|(entry, identity)| {
                 entry.state == desired::EntryPresence::Present
                     && identity.keys.len() == 1
@@ -264,46 +249,38 @@ impl ContainerCheck<'_> {
             })
             .map(|(entry, identity)| (&identity.keys[0], entry))
             .collect();
-        for (entry, identity) in identified_entries {
+        for (entry, identity) in entries {
             let mut former = identity.keys.iter().skip(1).chain(&identity.former_keys);
             let Some(other_entry) = former.find_map(|former| current_entries.get(former)) else {
                 continue;
             };
             let at = field_position(entry, "previously");
-            let words = words![noun = section.noun];
-            self.faults.report_pair(
-                texts::FORMER_ENTRY,
-                [at, NodePosition::key(&other_entry.origin)],
-                words,
-            );
+            let positions = [at, NodePosition::key(&other_entry.origin)];
+            self.faults.report_pair(texts::FORMER_ENTRY, positions, words![noun = section.noun]);
         }
     }
 
     /// Reports former names that two entries claim, and circles of former names.
-    fn check_renames<'e>(
-        &mut self,
-        section: Section,
-        all: impl Iterator<Item = (&'e DeclaredEntry, &'e Identity)>,
-    ) {
+    fn check_renames(&mut self, section: Section, entries: &[IdentifiedEntry<'_>]) {
         let words = words![noun = section.noun];
         let mut first_by_name: HashMap<&str, &DeclaredEntry> = HashMap::new();
-        let mut former_by_key: HashMap<&str, (&DeclaredEntry, &[String])> = HashMap::new();
-        for (entry, identity) in all.filter(|(_, identity)| !identity.former_keys.is_empty()) {
+        let mut former_by_key: BTreeMap<&str, (&DeclaredEntry, &[String])> = BTreeMap::new();
+        for (entry, identity) in entries.iter().filter(|(_, id)| !id.former_keys.is_empty()) {
             former_by_key.insert(identity.current_key(), (entry, &identity.former_keys));
             for name in &identity.former_keys {
                 let first = *first_by_name.entry(name).or_insert(entry);
-                if !std::ptr::eq(first, entry) {
+                if !std::ptr::eq(first, *entry) {
                     let positions = [entry, first].map(|entry| field_position(entry, FORMER_FIELD));
                     self.faults.report_pair(texts::FORMER_ENTRY_OF_TWO, positions, words);
                 }
             }
         }
-        let mut is_acyclic_by_key = HashMap::new();
-        let mut keys: Vec<_> = former_by_key.keys().copied().collect();
-        keys.sort_unstable();
-        if let Some(key) =
-            keys.into_iter().find(|key| is_circular(key, &former_by_key, &mut is_acyclic_by_key))
-        {
+        let former_names = |key| {
+            let names = former_by_key.get(key).map_or(&[][..], |(_, names)| names);
+            names.iter().map(String::as_str).collect()
+        };
+        let keys = former_by_key.keys().copied();
+        if let Some((key, _)) = desired::find_circles(keys, former_names).next() {
             let at = field_position(former_by_key[key].0, FORMER_FIELD);
             self.faults.report(texts::FORMER_ENTRY_CIRCLE, at, words);
         }
@@ -314,24 +291,24 @@ impl ContainerCheck<'_> {
         &mut self,
         section: Section,
         entries: &[DeclaredEntry],
-        identities: Vec<Identity>,
+        identities: &[Identity],
     ) {
         if entries.len() < 2 {
             return;
         }
         self.check_unique_values(section, entries);
         self.check_exclusive(section, entries);
-        self.check_former_identities(section, entries, &identities);
-        self.check_nearly_equal(section, entries, &identities);
+        let mut identified_entries: Vec<_> = entries.iter().zip(identities).collect();
+        self.check_former_identities(section, &identified_entries);
+        self.check_nearly_equal(section, &identified_entries);
         // The first entries, by their key in manifests and by their key on the service.
-        let mut first_by_key: [HashMap<Cow<'_, str>, &DeclaredEntry>; 2] = Default::default();
-        let identified_entries =
-            entries.iter().zip(identities).filter(|(entry, _)| !entry.key.is_empty());
+        let mut first_by_key: [HashMap<&str, &DeclaredEntry>; 2] = Default::default();
+        identified_entries.retain(|(entry, _)| !entry.key.is_empty());
         for (entry, identity) in identified_entries {
-            let service_key = identity.keys.into_iter().next().unwrap_or_default();
+            let service_key = identity.keys.first().map_or("", String::as_str);
             // If manifests give the entry a name, the service identifies it by other fields.
             let is_named = service_key != entry.key;
-            let keys = [(Cow::Borrowed(&*entry.key), false), (Cow::Owned(service_key), is_named)];
+            let keys = [(&*entry.key, false), (service_key, is_named)];
             // Both keys are recorded, also if the first one is a duplicate.
             let duplicates = first_by_key.iter_mut().zip(keys).filter_map(
                 |(first_entries, (key, is_service_key))| {
@@ -405,9 +382,8 @@ fn find_only_field(section: Section, part: &SectionPart) -> Option<&str> {
 
 /// True if every entry of `section` must have the field `name`.
 fn is_in_every_entry(section: Section, name: &str) -> bool {
-    let required = section.table().schema["required"].as_array();
-    section.identity.contains(&name)
-        || required.is_some_and(|names| names.iter().any(|other| other == name))
+    let mut required = texts(&section.table().schema["required"]);
+    section.identity.contains(&name) || required.any(|other| other == name)
 }
 
 /// True if the field `name` has a default.
@@ -439,22 +415,4 @@ fn rename_deprecated_keys(section: Section, fields: DeclaredFields) -> DeclaredF
         (name.to_owned(), field)
     });
     renamed.collect()
-}
-
-/// True if the former names of the entry `key` form a cycle. `is_acyclic_by_key` has the results for entries
-/// that were visited before: `true` for those that lead to no cycle.
-fn is_circular<'k>(
-    key: &'k str,
-    former_by_key: &HashMap<&'k str, (&'k DeclaredEntry, &'k [String])>,
-    is_acyclic_by_key: &mut HashMap<&'k str, bool>,
-) -> bool {
-    let Some((_, names)) = former_by_key.get(key) else { return false };
-    match is_acyclic_by_key.get(key) {
-        Some(is_acyclic) => return !is_acyclic,
-        None => drop(is_acyclic_by_key.insert(key, false)),
-    }
-    let is_part_of_circle =
-        names.iter().any(|name| is_circular(name, former_by_key, is_acyclic_by_key));
-    is_acyclic_by_key.insert(key, !is_part_of_circle);
-    is_part_of_circle
 }

@@ -62,25 +62,22 @@ impl ContainerCheck<'_> {
         }
         for (part, needed) in spec.row_tiers(&field.value) {
             if needed > section.tier() {
-                self.check_required_tier(
-                    part,
-                    needed,
-                    part_position(field, KeyPart::NestedValue(part)),
-                );
+                let at = part_position(field, KeyPart::NestedValue(part));
+                self.check_required_tier(part, needed, at);
             }
         }
     }
 
     /// Reports `name` if the declared tier is lower than `needed`.
     pub(super) fn check_required_tier(&mut self, name: &str, needed: Tier, at: NodePosition) {
-        if let Some(tier) = self.context.tier.filter(|tier| *tier < needed) {
+        if let Some(tier) = self.context.config.service.tier.filter(|tier| *tier < needed) {
             self.faults.report(texts::TIER, at, words![name, needed, tier]);
         }
     }
 
     /// Reports a field or value that the declared release does not have.
     fn check_release(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
-        let Some(release) = self.context.release else { return };
+        let Some(release) = self.context.config.service.release else { return };
         // If the release lacks the whole section, that is reported once, for the section.
         let unsupported = section.table().unsupported_value(spec, &field.value, release);
         if let Some(UnsupportedValue { message: what, help }) = unsupported
@@ -112,11 +109,10 @@ impl ContainerCheck<'_> {
             && limit.value.plain().is_some_and(|limit| needs::exceeds(value, limit))
         {
             let words = words![name, most];
-            let fault = self.faults.report_value(texts::SHOWS_MORE, &field.origin, words);
-            let level = limit.value.plain().and_then(Json::as_str);
-            fault
-                .related(NodePosition::value(&limit.origin))
-                .help_if(level.map(|level| format!("write `{level}` or less, or raise `{most}`")));
+            let at = [&field.origin, &limit.origin];
+            let fault = self.faults.report_values(texts::SHOWS_MORE, at, words);
+            let level = limit.value.text();
+            fault.help_if(level.map(|level| format!("write `{level}` or less, or raise `{most}`")));
         }
     }
 
@@ -127,7 +123,8 @@ impl ContainerCheck<'_> {
         if items.filter_map(Json::as_str).all(str::is_ascii) {
             return;
         }
-        let is_refused = self.context.release.is_some_and(|release| release >= from);
+        let release = self.context.config.service.release;
+        let is_refused = release.is_some_and(|release| release >= from);
         let problem_texts = if is_refused { texts::NO_ASCII } else { texts::NO_ASCII_LATER };
         self.faults.report_value(problem_texts, &field.origin, words![name = spec.name, from]);
     }
@@ -141,12 +138,9 @@ impl ContainerCheck<'_> {
             let old = spec.key_fields.iter().find(|old_part| old_part.replaced_by() == Some(key));
             let old_name = old.map(|old| old.name).filter(|old| object.contains_key(*old));
             if let Some(old_name) = old_name.filter(|_| object.contains_key(key)) {
-                let words = words![name = old_name, modern = key];
-                self.faults.report_pair(
-                    texts::BOTH_SPELLINGS_WITHIN,
-                    [at(old_name), at(key)],
-                    words,
-                );
+                let (words, positions) =
+                    (words![name = old_name, modern = key], [at(old_name), at(key)]);
+                self.faults.report_pair(texts::BOTH_SPELLINGS_WITHIN, positions, words);
             }
             let limits = part.relations.limits;
             let Some(switch) = limits.filter(|_| part.required == Required::WithLimited) else {
@@ -161,7 +155,8 @@ impl ContainerCheck<'_> {
 
     /// Warns about a deprecated field, also within a value, if the declared release has its replacement.
     fn check_deprecated(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
-        let (release, until) = (self.context.release, spec.field.available.until);
+        let release = self.context.config.service.release;
+        let until = spec.field.available.until;
         if release.zip(until).is_some_and(|(release, until)| release >= until) {
             // `check_release` reports an error.
             return;
@@ -184,15 +179,9 @@ impl ContainerCheck<'_> {
             }
             return;
         }
-        let mut deprecated_fields = Vec::new();
-        find_deprecated(
-            spec.name,
-            &spec.schema,
-            field.value.plain(),
-            &mut Vec::new(),
-            &mut deprecated_fields,
-        );
-        for (name, modern, inner_names) in deprecated_fields {
+        for (name, modern, inner_names) in
+            find_deprecated(spec.name, &spec.schema, field.value.plain(), &[])
+        {
             let part =
                 if inner_names.is_empty() { KeyPart::Key } else { KeyPart::NestedKey(inner_names) };
             let at = part_position(field, part);
@@ -213,16 +202,12 @@ impl ContainerCheck<'_> {
                 }
             }
             Reference::Env(variable) if self.context.allowed.refuses(variable) => {
-                let or_allow = match allowable_prefix(variable) {
-                    Some(_) => {
-                        format!(
-                            "; or allow it where undrift runs: `--allow-env {variable}`, and `--allow-env` for each other variable"
-                        )
-                    }
-                    None => String::new(),
+                let problem_texts = match allowable_prefix(variable) {
+                    Some(_) => texts::RESERVED_VARIABLE,
+                    None => texts::FORBIDDEN_VARIABLE,
                 };
-                let words = words![variable, reserved = alternatives(&RESERVED_PREFIXES), or_allow];
-                self.faults.report(texts::RESERVED_VARIABLE, at, words);
+                let words = words![variable, reserved = alternatives(&RESERVED_PREFIXES)];
+                self.faults.report(problem_texts, at, words);
                 return;
             }
             Reference::File(path) if path.contains(char::is_control) => texts::CONTROL_IN_PATH,
@@ -270,30 +255,28 @@ fn part_position(field: &Sourced<Value>, part: KeyPart) -> NodePosition {
     NodePosition { origin: field.origin.clone(), part }
 }
 
-/// A deprecated field: its name, help, and the path of keys to it.
-type DeprecatedField = (String, Option<String>, Vec<String>);
-
-/// Adds the field `name` of `schema` if it is deprecated, and deprecated fields within `value`.
+/// The field `name` of `schema` if it is deprecated, and deprecated fields within `value`: for each its
+/// name, help, and the path of keys to it, after `keys`.
 fn find_deprecated(
     name: &str,
     schema: &Json,
     value: Option<&Json>,
-    keys: &mut Vec<String>,
-    deprecated_fields: &mut Vec<DeprecatedField>,
-) {
+    keys: &[String],
+) -> Vec<(String, Option<String>, Vec<String>)> {
+    let mut deprecated_fields = Vec::new();
     if schema["deprecated"] == true {
         let modern =
             Field::from_schema(schema).replaced_by().map(|modern| format!("use `{modern}`"));
         let modern = modern.or_else(|| replacement_advice(schema));
-        deprecated_fields.push((name.to_owned(), modern, keys.clone()));
+        deprecated_fields.push((name.to_owned(), modern, keys.to_vec()));
     }
     for (name, value) in value.and_then(Json::as_object).into_iter().flatten() {
         if let Some(schema) = schema["properties"].get(name) {
-            keys.push(name.clone());
-            find_deprecated(name, schema, Some(value), keys, deprecated_fields);
-            keys.pop();
+            let keys = [keys, std::slice::from_ref(name)].concat();
+            deprecated_fields.extend(find_deprecated(name, schema, Some(value), &keys));
         }
     }
+    deprecated_fields
 }
 
 /// The first name of a group or project in a `value` of `schema` that is not a full path. `names` is the

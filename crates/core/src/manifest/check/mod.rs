@@ -13,13 +13,11 @@ use std::{
 use jiff::civil::Date;
 
 use super::{
-    config::ManagedPaths,
+    config::Config,
     faults::{Faults, LocatedFault, NodeFault, NodePosition, texts, words},
-    layer::{IncludedContainer, LayerRules, MergeResult},
+    layer::{LayerRules, MergeResult},
     parallel::map_parallel,
-    read::document::{
-        DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity,
-    },
+    read::document::{DeclaredContainer, DocumentSection, EntryState, LayerBody, Validity},
 };
 use crate::{
     catalogue::{
@@ -27,13 +25,11 @@ use crate::{
         words::{self, Meaning},
     },
     desired::{
-        self, Container, ContainerLifecycle, CreationPolicy, DeclaredEntry, DeclaredSection,
-        Desired, PROJECTS_KEY, Unlisted,
+        Container, CreationPolicy, DeclaredEntry, DeclaredSection, Desired, PROJECTS_KEY, Unlisted,
     },
-    field::{Scope, Tier},
+    field::Scope,
     kind::{CollectionTrait, EntryFault, Section, Shape, Spec},
     origin::{Layer, Sourced},
-    release::Release,
     secret::{AllowedVariables, Secrets},
     value::Value,
 };
@@ -53,12 +49,8 @@ pub(super) use named::is_inside_folder;
 /// Facts for checks, in addition to the declarations.
 #[derive(Debug)]
 pub(super) struct CheckContext {
-    /// The tier of the service, if `undrift.yaml` sets it.
-    pub(super) tier: Option<Tier>,
-    /// The groups and projects that may be declared; `None` allows all.
-    pub(super) manages: Option<ManagedPaths>,
-    /// The release, if `undrift.yaml` sets it.
-    pub(super) release: Option<Release>,
+    /// The content of `undrift.yaml`.
+    pub(super) config: Config,
     pub(super) today: Date,
     /// Reads files that manifests name; `None` if they are not on this machine.
     pub(super) files: Option<Secrets>,
@@ -69,7 +61,7 @@ pub(super) struct CheckContext {
 impl CheckContext {
     /// True if these manifests may declare the group or project at `path`.
     pub(super) fn manages(&self, path: &str) -> bool {
-        self.manages.as_ref().is_none_or(|managed| managed.allows_path(path))
+        self.config.manages.as_ref().is_none_or(|managed| managed.allows_path(path))
     }
 }
 
@@ -82,7 +74,7 @@ pub(super) fn check_declarations(
     let MergeResult {
         containers,
         invented_containers,
-        acknowledgements: acknowledgement_documents,
+        acknowledgements: documents,
         mut faults,
         ..
     } = layered;
@@ -103,12 +95,8 @@ pub(super) fn check_declarations(
     between::check_named_scopes(&containers, &declared, &mut faults);
     between::check_display_names(&containers, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
-    let acknowledgements: Vec<_> = acknowledgement_documents
-        .into_iter()
-        .filter_map(|document| acknowledgements::warn_if_expired(document, context, &mut faults))
-        .collect();
-    acknowledgements::check_addresses(&acknowledgements, &declared, &mut faults);
-    acknowledgements::report_unused(&acknowledgements, &declared, rules, &mut faults);
+    let acknowledgements =
+        acknowledgements::check(documents, &declared, rules, context, &mut faults);
     between::check_shared_fields(&containers, &mut faults);
     containers.retain(|_| named_flags.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)
@@ -139,16 +127,11 @@ fn check_invented(
     }
 }
 
-/// Checks a container that a rule includes.
-pub(super) fn check_included(
-    included: IncludedContainer,
+/// Checks one container.
+pub(super) fn check_container(
+    merged: Box<DeclaredContainer>,
     context: &CheckContext,
 ) -> (Container, Faults) {
-    let (container, faults) = check_container(included.merged, context);
-    (Container { including_glob: Some(included.rule_glob), ..container }, faults)
-}
-
-fn check_container(merged: Box<DeclaredContainer>, context: &CheckContext) -> (Container, Faults) {
     let mut check = ContainerCheck { context, scope: merged.scope, faults: Faults::default() };
     let container = check.convert_container(merged);
     access::check_grantees(&container, &mut check.faults);
@@ -160,11 +143,6 @@ fn project_section(section: Section) -> Option<&'static str> {
     let alias = words::find_alias(&["Project"], section.section).and_then(Meaning::field);
     let mut names = [Some(section.section), alias].into_iter().flatten();
     names.find(|name| catalogue::section(Scope::Project, name).is_some())
-}
-
-/// The entries that must exist.
-fn present_entries(section: &DeclaredSection) -> impl Iterator<Item = &DeclaredEntry> {
-    section.entries.iter().filter(|entry| entry.state == desired::EntryPresence::Present)
 }
 
 /// The entries that declare the field `spec`, with its value.
@@ -210,14 +188,14 @@ struct ContainerCheck<'c> {
 
 impl ContainerCheck<'_> {
     fn convert_container(&mut self, merged: Box<DeclaredContainer>) -> Container {
+        self.check_absent(&merged);
+        self.check_managed_paths(&merged);
         let DeclaredContainer { scope, path, mut lifecycle, body, .. } = *merged;
         let LayerBody { mut sections, mut unlisted, watch, .. } = body;
-        self.check_absent(&lifecycle, &sections, &unlisted);
         let projects_policy = unlisted.remove(PROJECTS_KEY);
         lifecycle.unlisted_projects =
             projects_policy.filter(|policy| policy.value != Unlisted::Ignore);
         let (create_section, _) = catalogue::container(scope);
-        self.check_managed_paths(&path, &lifecycle, &sections);
         self.check_creation(create_section, &sections);
         let create = sections
             .extract_if(.., |section| section.kind.section == create_section.section)
@@ -233,53 +211,42 @@ impl ContainerCheck<'_> {
             let fault = self.faults.report_value(texts::PATH, &path.origin, words![why]);
             fault.help_if(path::suggest_path_fix(&path.value));
         }
-        let mut sections: Vec<_> = sections
-            .into_iter()
-            .map(|section| {
-                let policy = unlisted.remove(section.kind.section);
-                self.convert_section(section, policy)
-            })
-            .collect();
+        let converted_sections = sections.into_iter().map(|section| {
+            let policy = unlisted.remove(section.kind.section);
+            self.convert_section(section, policy)
+        });
+        let mut sections: Vec<_> = converted_sections.collect();
         self.drop_self_entry(&path.value, &mut sections);
         for (name, policy) in unlisted {
             self.faults.report_key(texts::UNLISTED, &policy.origin, words![name]);
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
-        let (path, origin) = (path.value, path.origin);
-        let including_glob = None;
-        let container = Container {
-            scope,
-            path,
-            origin,
-            including_glob,
-            create,
-            is_watched,
-            lifecycle,
-            sections,
-        };
+        let container = Container::new(scope, path.value, path.origin, sections);
+        let container = Container { create, is_watched, lifecycle, ..container };
         within::check_sections(&container, &mut self.faults);
         self.check_files(&container);
-        self.add_labels(&container.path);
+        // Faults in rules may only exist for this container.
+        for fault in &mut self.faults.items {
+            if fault.position.origin.layer <= Layer::Profile {
+                fault.label.get_or_insert_with(|| format!("for `{}`", container.path));
+            }
+        }
         container
     }
 
     /// Reports paths and sections that `manages` does not allow.
-    fn check_managed_paths(
-        &mut self,
-        path: &Sourced<Arc<str>>,
-        lifecycle: &ContainerLifecycle,
-        sections: &[DocumentSection],
-    ) {
-        let Some(manages) = &self.context.manages else { return };
+    fn check_managed_paths(&mut self, merged: &DeclaredContainer) {
+        let Some(manages) = &self.context.config.manages else { return };
+        let path = &merged.path;
         // A former path must be allowed too: it selects the live container at that path.
-        for path in std::iter::once(path).chain(&lifecycle.former_paths) {
+        for path in std::iter::once(path).chain(&merged.lifecycle.former_paths) {
             if manages.matching_entries(&path.value).is_empty() {
                 let words = words![path = path.value, why = manages.explain_exclusion(&path.value)];
                 self.faults.report_value(texts::OUTSIDE, &path.origin, words);
             }
         }
         let matching_entries = manages.matching_entries(&path.value);
-        for section in sections.iter().filter(|_| !matching_entries.is_empty()) {
+        for section in merged.body.sections.iter().filter(|_| !matching_entries.is_empty()) {
             let name = section.kind.section;
             if !matching_entries.iter().any(|managed| managed.allows_section(name)) {
                 let words = words![path = path.value, section = name];
@@ -288,22 +255,9 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Adds the path of the container to faults in rules: they may only exist for this container.
-    fn add_labels(&mut self, path: &str) {
-        for fault in &mut self.faults.items {
-            if fault.position.origin.layer <= Layer::Profile {
-                fault.label.get_or_insert_with(|| format!("for `{path}`"));
-            }
-        }
-    }
-
     /// Reports an absent group, and other declarations of an absent project.
-    fn check_absent(
-        &mut self,
-        lifecycle: &ContainerLifecycle,
-        sections: &[DocumentSection],
-        unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
-    ) {
+    fn check_absent(&mut self, merged: &DeclaredContainer) {
+        let DeclaredContainer { lifecycle, body, .. } = merged;
         let Some(absent) = lifecycle.absent_origin() else { return };
         if self.scope == Scope::Group {
             self.faults.report_value(texts::ABSENT_GROUP, absent, &[]);
@@ -311,14 +265,15 @@ impl ContainerCheck<'_> {
         }
         let former = lifecycle.former_paths.first().map(|former| ("previously", &former.origin));
         let section_origins =
-            sections.iter().map(|section| (section.kind.section, &section.origin));
-        let policy = unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
+            body.sections.iter().map(|section| (section.kind.section, &section.origin));
+        let policy = body.unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in section_origins.chain(former).chain(policy) {
             self.faults.report_key(texts::BESIDE_ABSENT, origin, words![name]);
         }
     }
 
-    /// Checks the fields of the create request, including those of sections that belong to it.
+    /// Checks the fields of the create request, including those of sections that belong to it. Reports
+    /// fields of `create` that differ from those of such a section.
     fn check_creation(&mut self, create_section: Section, sections: &[DocumentSection]) {
         let find_first_part = |kind: Section| {
             let section = sections.iter().find(|section| section.kind.section == kind.section)?;
@@ -338,7 +293,17 @@ impl ContainerCheck<'_> {
             return;
         }
         for (section, part) in creation_parts {
-            self.check_create_conflicts(create_section, create, section, part);
+            for (name, field) in create.fields.iter() {
+                let is_conflict = match part.fields.get(name) {
+                    Some(other) => other.value != field.value,
+                    None => part.state == EntryState::Absent && section.kind.section == name,
+                };
+                if is_conflict {
+                    let words = words![create = create_section.section, name];
+                    let at = [&field.origin, &section.origin];
+                    self.faults.report_keys(texts::CREATE_CONFLICT, at, words);
+                }
+            }
         }
         let values = parts.iter().flat_map(|part| part.fields.values()).collect();
         create_section.check(&values, true, &mut |fault| {
@@ -348,27 +313,6 @@ impl ContainerCheck<'_> {
             self.faults
                 .push(LocatedFault { related, ..place_fault(fault, NodePosition::key(&at)) });
         });
-    }
-
-    /// Reports fields of `create` that differ from those of a section that belongs to the create request.
-    fn check_create_conflicts(
-        &mut self,
-        create_section: Section,
-        create: &SectionPart,
-        section: &DocumentSection,
-        part: &SectionPart,
-    ) {
-        for (name, field) in create.fields.iter() {
-            let is_conflict = match part.fields.get(name) {
-                Some(other) => other.value != field.value,
-                None => part.state == EntryState::Absent && section.kind.section == name,
-            };
-            if is_conflict {
-                let words = words![create = create_section.section, name];
-                let at = [&field.origin, &section.origin];
-                self.faults.report_keys(texts::CREATE_CONFLICT, at, words);
-            }
-        }
     }
 
     /// Drops entries that name the project itself, in sections where the service always lists it: a rule
@@ -404,7 +348,7 @@ impl ContainerCheck<'_> {
     ) -> DeclaredSection {
         let DocumentSection { kind, origin, parts } = section;
         self.check_required_tier(kind.section, kind.tier(), NodePosition::key(&origin));
-        if let (Some(release), Some(since)) = (self.context.release, kind.since())
+        if let (Some(release), Some(since)) = (self.context.config.service.release, kind.since())
             && release < since
         {
             let what = format!("`{}` needs release {since} or later", kind.section);
@@ -427,14 +371,14 @@ impl ContainerCheck<'_> {
             })
             .collect();
         if kind.shape == Shape::List {
-            self.check_duplicates(kind, &entries, identities);
+            self.check_duplicates(kind, &entries, &identities);
             entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
         let default_policy =
             if kind.keeps_entries() { Unlisted::Ignore } else { Unlisted::default() };
         let unlisted =
             policy.unwrap_or_else(|| Sourced { value: default_policy, origin: origin.clone() });
-        let extra_fields = BTreeSet::new();
-        DeclaredSection { kind, origin, unlisted, entries, unmanaged_globs, extra_fields }
+        let section = DeclaredSection::with_entries(kind, &origin, entries);
+        DeclaredSection { unlisted, unmanaged_globs, ..section }
     }
 }

@@ -135,7 +135,7 @@ fn check_former_names(
             for (field, Sourced { value, origin }) in entry.fields.iter() {
                 let is_name = references.iter().any(|(name, ..)| name == field);
                 let text = value.plain().filter(|_| !is_name);
-                let former = text.and_then(|text| formers.find_in(text));
+                let former = text.and_then(|text| Some(formers.paths[formers.find_first(text)?]));
                 if let Some((former, now)) =
                     former.and_then(|former| Some((former, moves.new_path(former)?)))
                 {
@@ -159,11 +159,7 @@ impl<'f> FormerPaths<'f> {
         Self { automaton: automaton.ok(), paths }
     }
 
-    /// The first former path in a text of `value`.
-    fn find_in(&self, value: &Json) -> Option<&'f str> {
-        self.find_first(value).map(|number| self.paths[number])
-    }
-
+    /// The number of the first former path in a text of `value`.
     fn find_first(&self, value: &Json) -> Option<usize> {
         match value {
             Json::String(text) => {

@@ -6,7 +6,7 @@ use super::{ContainerCheck, place_fault};
 use crate::{
     desired::Container,
     diagnostic::Severity,
-    manifest::faults::{LocatedFault, NodePosition, texts, words},
+    manifest::faults::{LocatedFault, NodePosition, suggest_for_text, texts, words},
     secret::{Reference, without_newline},
     value::Value,
 };
@@ -33,12 +33,8 @@ impl ContainerCheck<'_> {
                 };
                 let fault = self.faults.report(problem_texts, at, words![why]);
                 fault.label(address.to_string());
-                if path.contains('\\') {
-                    fault.help("write `/` between the folders, also on Windows");
-                } else if path.starts_with(['~', '$']) {
-                    fault.help(
-                        "write a path inside the folder of the manifests: `~` and `$` are not filled in",
-                    );
+                if let Some(help) = suggest_for_text("file", &path) {
+                    fault.help(help);
                 }
             }
         }
@@ -49,10 +45,8 @@ impl ContainerCheck<'_> {
     /// lines. It is only a warning: the job that applies may replace the file.
     fn check_masked_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
-        let variables = container
-            .sections
-            .iter()
-            .filter(|declared_section| declared_section.kind.spec("masked").is_some());
+        let sections = container.sections.iter();
+        let variables = sections.filter(|section| section.kind.spec("masked").is_some());
         for (kind, entry) in
             variables.flat_map(|section| section.entries.iter().map(|entry| (section.kind, entry)))
         {

@@ -1,6 +1,6 @@
 //! Rules for full paths of groups and projects.
 
-use crate::field::Scope;
+use crate::{field::Scope, manifest::faults::suggest_for_text};
 
 /// The special characters that are allowed in names.
 const SEPARATORS: [char; 3] = ['.', '-', '_'];
@@ -39,7 +39,8 @@ pub(in crate::manifest) fn check(
         return Err("must be as in `acme/shop`, without the address of the service");
     }
     let segments: Vec<_> = path.split('/').collect();
-    if segments.iter().any(|segment| segment.is_empty()) && path.contains('/') {
+    let has_segment = |is_wrong: fn(&str) -> bool| segments.iter().any(|segment| is_wrong(segment));
+    if has_segment(str::is_empty) && path.contains('/') {
         return Err("must not have an empty part, nor start or end with `/`");
     }
     if segments.len() < 2 && scope == Scope::Project {
@@ -51,66 +52,51 @@ pub(in crate::manifest) fn check(
     if !path.chars().all(|c| c.is_ascii_alphanumeric() || c == '/' || SEPARATORS.contains(&c)) {
         return Err("must have only letters, digits, `.`, `-`, `_` and `/`");
     }
-    if segments.iter().any(|segment| matches!(*segment, "." | "..")) {
+    if has_segment(|segment| matches!(segment, "." | "..")) {
         return Err("must be the full path, without `.` or `..`");
     }
-    if segments.iter().any(|segment| {
-        segment.starts_with('-') || segment.ends_with(".git") || segment.ends_with(".atom")
+    if has_segment(|name| {
+        name.starts_with('-') || name.ends_with(".git") || name.ends_with(".atom")
     }) {
         return Err("must not have a part that starts with `-` or ends with `.git` or `.atom`");
     }
-    if segments.iter().any(|segment| segment.len() > 255) {
+    if has_segment(|segment| segment.len() > 255) {
         return Err("must be shorter: at most 255 characters in each part");
     }
     if path.len() > 1024 {
         return Err("must be shorter: at most 1024 characters");
     }
-    let name = segments[segments.len() - 1];
     if !is_new {
         return Ok(());
     }
+    let name = segments[segments.len() - 1];
     let reserved = if segments.len() == 1 { RESERVED_TOP_LEVEL_NAMES } else { RESERVED_NAMES };
     if reserved.split(' ').any(|reserved| name.eq_ignore_ascii_case(reserved)) {
         return Err("ends with a name that the service keeps for its own pages");
     }
-    if scope == Scope::Group {
-        return if name.len() < 2 || name.ends_with('.') {
-            Err("must have two characters or more in its last part, and no `.` at its end")
-        } else {
-            Ok(())
-        };
-    }
-    if name.starts_with(SEPARATORS) || name.ends_with(SEPARATORS) {
-        return Err("must not start or end its last part with `.`, `-` or `_`");
-    }
     let mut pairs = name.as_bytes().windows(2);
-    if pairs.any(|pair| pair.iter().all(|byte| SEPARATORS.contains(&char::from(*byte)))) {
-        return Err("must not have two of `.`, `-` and `_` in a row in its last part");
+    match scope {
+        Scope::Group if name.len() < 2 || name.ends_with('.') => {
+            Err("must have two characters or more in its last part, and no `.` at its end")
+        }
+        Scope::Project if name.starts_with(SEPARATORS) || name.ends_with(SEPARATORS) => {
+            Err("must not start or end its last part with `.`, `-` or `_`")
+        }
+        Scope::Project
+            if pairs.any(|pair| pair.iter().all(|byte| SEPARATORS.contains(&(*byte).into()))) =>
+        {
+            Err("must not have two of `.`, `-` and `_` in a row in its last part")
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Help for an invalid path, if its form shows the intention.
 pub(super) fn suggest_path_fix(path: &str) -> Option<String> {
-    if let Some(path) = path_in_address(path) {
-        return Some(format!("write only the path: `{path}`"));
+    match path_in_address(path) {
+        Some(path) => Some(format!("write only the path: `{path}`")),
+        None => suggest_for_text("path", path).map(str::to_owned),
     }
-    let help = if path.contains("{{") || path.contains('$') {
-        "write the path itself: expressions of other tools are not filled in"
-    } else if path.contains('*') {
-        "for many at once, write `kind: Defaults` with `match: {path: ...}`"
-    } else if path.contains(['“', '”', '„', '‘', '’']) {
-        "write `'` or `\"` around it, or no quotes: others are part of the text"
-    } else if path.contains('#') {
-        "write a space before `#`: without it, it starts no comment"
-    } else if path.contains(['%', '\\']) {
-        "write `/` between the parts of the path, and nothing encoded"
-    } else if path.contains(' ') || !path.is_ascii() {
-        "write the path in its address, not the name that is shown"
-    } else {
-        return None;
-    };
-    Some(help.to_owned())
 }
 
 /// The path in the URL of a group, project or repository.

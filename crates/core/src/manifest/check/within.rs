@@ -59,11 +59,8 @@ fn check_named_entries(
             if is_present && named_entry.state == EntryPresence::Absent {
                 let problem_texts =
                     if is_parent { texts::REMOVED_PARENT } else { texts::REMOVED_ENTRY };
-                faults.report_pair(
-                    problem_texts,
-                    [at, NodePosition::key(&named_entry.origin)],
-                    words,
-                );
+                let positions = [at, NodePosition::key(&named_entry.origin)];
+                faults.report_pair(problem_texts, positions, words);
             }
             continue;
         }

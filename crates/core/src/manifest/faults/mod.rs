@@ -28,7 +28,7 @@ mod sentences;
 mod slips;
 
 use locate::SchemaPosition;
-pub(super) use sentences::missing_field_fault;
+pub(super) use sentences::{missing_field_fault, suggest_for_text};
 pub(super) use slips::Pattern;
 pub(super) use undrift_model::{text::PlaceholderValues, words};
 
@@ -117,10 +117,6 @@ impl<A> LocatedFault<A> {
         Self { severity, code, message, position, label, related, related_label, help }
     }
 
-    pub(super) fn warning(code: &'static str, message: impl Into<String>, position: A) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(code, message, position) }
-    }
-
     pub(super) fn help(&mut self, help: impl Into<String>) -> &mut Self {
         self.help = Some(help.into());
         self
@@ -167,6 +163,15 @@ impl<A> LocatedFault<A> {
     }
 }
 
+/// A diagnostic with these texts about a whole file.
+pub(super) fn file_diagnostic(
+    texts: FaultTexts,
+    name: impl Into<FileName>,
+    words: PlaceholderValues<'_>,
+) -> Diagnostic {
+    LocatedFault::new(texts, SourceLocation::file(name), words).into_diagnostic(Clone::clone)
+}
+
 /// Faults with positions of type `A`.
 #[derive(Debug)]
 pub(super) struct Faults<A = NodePosition> {
@@ -205,9 +210,9 @@ impl<A> Faults<A> {
         texts: FaultTexts,
         positions: [A; 2],
         words: PlaceholderValues<'_>,
-    ) {
+    ) -> &mut LocatedFault<A> {
         let [position, related] = positions;
-        self.report(texts, position, words).related = Some(related);
+        self.report(texts, position, words).related(related)
     }
 
     /// Adds a fault.
@@ -245,8 +250,8 @@ impl Faults {
         texts: FaultTexts,
         origins: [&Origin; 2],
         words: PlaceholderValues<'_>,
-    ) {
-        self.report_pair(texts, origins.map(NodePosition::key), words);
+    ) -> &mut NodeFault {
+        self.report_pair(texts, origins.map(NodePosition::key), words)
     }
 
     /// Adds a fault with these texts at the first value. The second value is its related position.
@@ -255,8 +260,8 @@ impl Faults {
         texts: FaultTexts,
         origins: [&Origin; 2],
         words: PlaceholderValues<'_>,
-    ) {
-        self.report_pair(texts, origins.map(NodePosition::value), words);
+    ) -> &mut NodeFault {
+        self.report_pair(texts, origins.map(NodePosition::value), words)
     }
 
     /// Drops faults about missing names if a rule could not be read: it may declare them. Keeps faults
@@ -299,16 +304,6 @@ impl HiddenFaults {
 }
 
 impl Findings {
-    /// The number of faults that can still be shown.
-    const fn remaining_count(&self) -> usize {
-        MAX_SHOWN_FAULTS.saturating_sub(self.items.len())
-    }
-
-    /// Counts errors that are not shown.
-    fn count_hidden_errors(&mut self, errors: usize) {
-        self.hidden.add(errors, Severity::Error);
-    }
-
     /// If there are too many faults, keeps the first ones and the last one, and counts the others.
     fn drop_excess_faults(&mut self) {
         if self.items.len() > MAX_SHOWN_FAULTS {
@@ -334,12 +329,13 @@ impl Findings {
     pub(super) fn add_yaml_faults(&mut self, parsed: &ParsedYaml) {
         for fault in &parsed.faults {
             let yaml::YamlFault { code, message, help, span, first_span } = fault.clone();
-            let constructor =
-                if code == "no-effect" { LocatedFault::warning } else { LocatedFault::error };
-            let help = help.map(str::to_owned);
-            let finding =
-                LocatedFault { help, related: first_span, ..constructor(code, message, span) };
-            self.push(LocatedFault { related_label: "first written here", ..finding });
+            self.push(LocatedFault {
+                severity: if code == "no-effect" { Severity::Warning } else { Severity::Error },
+                help: help.map(str::to_owned),
+                related: first_span,
+                related_label: "first written here",
+                ..LocatedFault::error(code, message, span)
+            });
         }
         self.drop_excess_faults();
     }
@@ -420,9 +416,7 @@ impl Findings {
         source: &SourceText<'_>,
     ) -> (Vec<Diagnostic>, HiddenFaults) {
         let items = self.items.into_iter();
-        (
-            items.map(|finding| finding.into_diagnostic(|span| source.locate(span))).collect(),
-            self.hidden,
-        )
+        let diagnostics = items.map(|finding| finding.into_diagnostic(|span| source.locate(span)));
+        (diagnostics.collect(), self.hidden)
     }
 }

@@ -20,25 +20,17 @@ use crate::{
     origin::Sourced,
 };
 
-/// A container that a rule includes, merged from all matching rules.
-#[derive(Debug)]
-pub(in crate::manifest) struct IncludedContainer {
-    pub(in crate::manifest) merged: Box<DeclaredContainer>,
-    /// The glob of the rule that includes it.
-    pub(in crate::manifest) rule_glob: Arc<str>,
-}
-
 impl LayerRules {
-    /// Merges the rules for the container at `path`; `None` if no named rule includes it. The container
-    /// must exist, and no document may declare it.
+    /// Merges the rules for the container at `path`, also returning the glob of the rule that includes it;
+    /// `None` if no named rule does. The container must exist, and no document may declare it.
     pub(in crate::manifest) fn include_path(
         &self,
         scope: Scope,
         path: &Arc<str>,
-    ) -> Option<(IncludedContainer, Faults)> {
+    ) -> Option<(&Glob, Box<DeclaredContainer>, Faults)> {
         let (rule, glob) = self.including_rule(scope, &path.to_lowercase(), true)?;
         let (merged, faults) = merge_rules(self, scope, path, rule);
-        Some((IncludedContainer { merged, rule_glob: glob.pattern().into() }, faults))
+        Some((glob, merged, faults))
     }
 
     /// The globs of named rules that include existing containers.
@@ -88,12 +80,8 @@ pub(super) fn merge_at_invented_paths(rules: &LayerRules, result: &mut MergeResu
         else {
             continue;
         };
-        result.invented_containers.push(merge_rules(
-            rules,
-            rule.scope,
-            &path.into(),
-            including_rule,
-        ));
+        let merged = merge_rules(rules, rule.scope, &path.into(), including_rule);
+        result.invented_containers.push(merged);
     }
 }
 

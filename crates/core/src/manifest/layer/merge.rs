@@ -178,11 +178,9 @@ impl<'m> ContainerMerge<'m> {
             .map(|ranked_value| ranked_value.resolve("watch", self.filler.path(), self.faults));
         for section_merge in std::mem::take(&mut self.sections).into_values() {
             let SectionMerge { section, origin, entries, duplicates, .. } = section_merge;
-            let mut parts: Vec<_> = entries
-                .into_iter()
-                .map(|(key, entry)| self.finish_entry(section, key, entry))
-                .collect();
-            parts.extend(duplicates);
+            let entries = entries.into_iter();
+            let parts = entries.map(|(key, entry)| self.finish_entry(section, key, entry));
+            let parts = parts.chain(duplicates).collect();
             body.sections.push(DocumentSection { kind: section, origin, parts });
         }
         self.filler.store_uses(&mut body);
@@ -215,12 +213,8 @@ impl<'m> ContainerMerge<'m> {
     ) -> DeclaredFields {
         let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
         for slot in slots.into_values() {
-            let Slot { rank, names, value, lower_value, origin, conflict } = slot;
-            let (field_name, path) = (names.join("."), self.filler.path());
-            report_ambiguous(&field_name, path, &origin, conflict.as_ref(), self.faults);
-            if origin.layer > Layer::Profile {
-                self.check_removed_items(section, &names[0], &value, lower_value.as_ref(), &origin);
-            }
+            self.check_slot(section, &slot);
+            let Slot { rank, names, value, lower_value, origin, .. } = slot;
             let value = apply_change(section, &names[0], value, lower_value);
             let Some((first, inner_names)) = names.split_first() else { continue };
             let (highest_rank, field) = fields.entry(first.clone()).or_insert_with(|| {
@@ -240,17 +234,15 @@ impl<'m> ContainerMerge<'m> {
         filled_fields.collect()
     }
 
-    /// Warns about `remove` items that no lower layer adds.
-    fn check_removed_items(
-        &mut self,
-        section: Section,
-        name: &str,
-        value: &Value,
-        lower_value: Option<&Value>,
-        origin: &Origin,
-    ) {
-        let Some([_, removed]) = list_changes(section, name, value) else { return };
-        let lower_items = match lower_value.map(Value::plain) {
+    /// Reports different values of equal rank, and in a document `remove` items that no lower layer adds.
+    fn check_slot(&mut self, section: Section, slot: &Slot) {
+        let Slot { names, value, lower_value, origin, conflict, .. } = slot;
+        let (field_name, path) = (names.join("."), self.filler.path());
+        report_ambiguous(&field_name, path, origin, conflict.as_ref(), self.faults);
+        let name = &names[0];
+        let changes = list_changes(section, name, value).filter(|_| origin.layer > Layer::Profile);
+        let Some([_, removed]) = changes else { return };
+        let lower_items = match lower_value.as_ref().map(Value::plain) {
             None => &[][..],
             Some(Some(Json::Array(list))) => list,
             Some(_) => return,
@@ -291,16 +283,28 @@ impl<'m> SectionMerge<'m> {
                 self.entries.remove(&key);
             }
         }
+        let new_entry = MergedEntry {
+            layer,
+            origin: part.origin.clone(),
+            state: part.state,
+            conflict: None,
+            validity: part.validity,
+            fields: if part.has_forms {
+                MergedFields::Slots(split_fields(section, &fields, rank))
+            } else {
+                MergedFields::SingleLayer(fields)
+            },
+        };
         let Some(entry) = self.entries.get_mut(&key) else {
-            self.entries.insert(key, MergedEntry::new(section, layer, part, fields));
+            self.entries.insert(key, new_entry);
             return;
         };
         if entry.layer == layer {
             self.duplicates.push(part.clone());
         } else if part.state == EntryState::Present && entry.state == EntryState::Present {
-            entry.add_fields(section, layer, part, &fields);
+            entry.merge(section, new_entry);
         } else if entry.layer.rank < rank {
-            *entry = MergedEntry::new(section, layer, part, fields);
+            *entry = new_entry;
         } else if part.state != entry.state {
             // Both layers have equal rank, so different states conflict.
             entry.conflict = Some(part.origin.clone());
@@ -308,49 +312,26 @@ impl<'m> SectionMerge<'m> {
     }
 }
 
-impl<'m> MergedEntry<'m> {
-    fn new(
-        section: Section,
-        layer: LayerPosition,
-        part: &SectionPart,
-        fields: Cow<'m, DeclaredFields>,
-    ) -> Self {
-        Self {
-            layer,
-            origin: part.origin.clone(),
-            state: part.state,
-            conflict: None,
-            validity: part.validity,
-            fields: if part.has_forms {
-                MergedFields::Slots(split_fields(section, &fields, layer.rank))
-            } else {
-                MergedFields::SingleLayer(fields)
-            },
+impl MergedEntry<'_> {
+    /// The slots of its fields, which it loses.
+    fn take_slots(&mut self, section: Section) -> BTreeMap<String, Slot> {
+        match std::mem::replace(&mut self.fields, MergedFields::Slots(BTreeMap::new())) {
+            MergedFields::SingleLayer(fields) => split_fields(section, &fields, self.layer.rank),
+            MergedFields::Slots(slots) => slots,
         }
     }
 
-    /// Merges the fields of another layer, which is not lower.
-    fn add_fields(
-        &mut self,
-        section: Section,
-        layer: LayerPosition,
-        part: &SectionPart,
-        fields: &DeclaredFields,
-    ) {
-        let lower_fields =
-            std::mem::replace(&mut self.fields, MergedFields::Slots(BTreeMap::new()));
-        let mut all_slots = match lower_fields {
-            MergedFields::SingleLayer(fields) => split_fields(section, &fields, self.layer.rank),
-            MergedFields::Slots(slots) => slots,
-        };
-        for (key, slot) in split_fields(section, fields, layer.rank) {
+    /// Merges the entry of another layer, which is not lower.
+    fn merge(&mut self, section: Section, mut other: Self) {
+        let mut all_slots = self.take_slots(section);
+        for (key, slot) in other.take_slots(section) {
             add_slot(section, &mut all_slots, key, slot);
         }
         self.fields = MergedFields::Slots(all_slots);
-        if self.layer.rank < layer.rank || part.origin < self.origin {
-            self.origin = part.origin.clone();
+        if self.layer.rank < other.layer.rank || other.origin < self.origin {
+            self.origin = other.origin;
         }
-        self.layer = layer;
-        self.validity = self.validity.min(part.validity);
+        self.layer = other.layer;
+        self.validity = self.validity.min(other.validity);
     }
 }

@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    faults::{Faults, NodePosition, texts, words},
+    faults::{Faults, texts, words},
     parallel::map_parallel,
     read::document::{DeclaredContainer, Document, DocumentAcknowledgement, FilledName},
 };
@@ -32,7 +32,6 @@ mod slots;
 mod text;
 mod trace;
 
-pub(super) use include::IncludedContainer;
 pub(super) use rules::LayerRules;
 pub(super) use text::find_references;
 pub use trace::{ChainLink, LayerEffect, LayerValue, Trace, TracedLayer, TracedValue};
@@ -107,7 +106,7 @@ fn merge_container(
     let params = std::mem::take(&mut body.params);
     // An absent container is not merged: nothing else may be declared for it.
     let is_absent = lifecycle.absent_origin().is_some();
-    if !(is_absent || layers.is_empty() && body.has_no_forms()) {
+    if !(is_absent || layers.rules.is_empty() && body.has_no_forms()) {
         *body = merge::merge_layers(path, &layers, body, &mut faults);
     }
     LayerRules::track_use(&layers, body, is_absent);
@@ -173,17 +172,12 @@ fn check_duplicates(containers: &[Box<DeclaredContainer>], faults: &mut Faults) 
         let problem_texts =
             if is_one_scope { texts::DECLARED_TWICE } else { texts::DECLARED_AS_BOTH };
         for other in others {
-            let words = words![noun = first.scope.noun()];
-            let fault = faults.report_value(problem_texts, &other.path.origin, words);
-            fault.related(NodePosition::value(&first.path.origin));
             let path = &other.path.value;
             let has_same_case = first.path.value == *path;
-            let case = if has_same_case {
-                ""
-            } else {
-                "; the service takes paths for the same in any case"
-            };
-            fault.message = format!("`{path}` is declared twice{case}");
+            let other_case = "; the service takes paths for the same in any case";
+            let case = if has_same_case { "" } else { other_case };
+            let origins = [&other.path.origin, &first.path.origin];
+            faults.report_values(problem_texts, origins, words![path, case]);
         }
     }
 }

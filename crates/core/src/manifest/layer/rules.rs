@@ -9,8 +9,8 @@ use std::{
 };
 
 use crate::{
-    address::{Glob, GlobIndex, Globs, is_literal},
-    desired::PROJECTS_KEY,
+    address::{Glob, GlobIndex, is_literal},
+    desired::{PROJECTS_KEY, find_circles},
     field::Scope,
     manifest::{
         faults::{Faults, NodePosition, texts, words},
@@ -66,10 +66,6 @@ pub(super) struct Layers<'r> {
 }
 
 impl Layers<'_> {
-    pub(super) const fn is_empty(&self) -> bool {
-        self.rules.is_empty()
-    }
-
     /// True if a template of the merged `body` used the parameter `name`, or a profile needs it.
     pub(super) fn uses_param(&self, name: &Arc<str>, body: &LayerBody) -> bool {
         let mut required_params =
@@ -150,41 +146,23 @@ impl LayerRules {
 
     /// Reports profiles that use each other in a circle.
     fn report_profile_circles(&self, faults: &mut Faults) {
-        let mut finished_profiles = BTreeSet::new();
-        for start in self.profiles.values().copied().collect::<BTreeSet<_>>() {
-            // The current path, with the profiles still to follow at each step.
-            let mut path: Vec<(usize, Vec<usize>)> = vec![(start, self.profiles_used_by(start))];
-            while let Some((index, remaining)) = path.last_mut() {
-                let Some(next) = remaining.pop() else {
-                    finished_profiles.insert(*index);
-                    path.pop();
-                    continue;
-                };
-                match path.iter().position(|(path_index, _)| *path_index == next) {
-                    _ if finished_profiles.contains(&next) => {}
-                    Some(first) => self.report_circle(&path[first..], faults),
-                    None => path.push((next, self.profiles_used_by(next))),
-                }
-            }
+        let used_by = |index: usize| {
+            let rule = &self.rules[index].rule;
+            let names = rule.body.uses.iter().flat_map(|uses| uses.names.iter().rev());
+            names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
+        };
+        let starts: BTreeSet<_> = self.profiles.values().copied().collect();
+        for (_, circle) in find_circles(starts, used_by) {
+            let mut circle: Vec<_> = circle.iter().map(|index| &self.rules[*index].rule).collect();
+            let first_position = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
+            circle.rotate_left(first_position.unwrap_or_default());
+            let profiles = circle.iter().chain(circle.first());
+            let names = profiles.filter_map(|rule| Some(format!("`{}`", rule.profile.as_ref()?)));
+            let names = names.collect::<Vec<_>>().join(" uses ");
+            let Rule { origin, body, .. } = circle[0];
+            let at = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
+            faults.report_key(texts::PROFILE_CIRCLE, at, words![names]);
         }
-    }
-
-    fn report_circle(&self, circle: &[(usize, Vec<usize>)], faults: &mut Faults) {
-        let mut circle: Vec<_> = circle.iter().map(|(index, _)| &self.rules[*index].rule).collect();
-        let first_position = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
-        circle.rotate_left(first_position.unwrap_or_default());
-        let profiles = circle.iter().chain(circle.first()).filter_map(|rule| rule.profile.as_ref());
-        let names: Vec<_> = profiles.map(|name| format!("`{name}`")).collect();
-        let Rule { origin, body, .. } = circle[0];
-        let at = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
-        faults.report_key(texts::PROFILE_CIRCLE, at, words![names = names.join(" uses ")]);
-    }
-
-    /// The positions of the profiles that a profile uses.
-    fn profiles_used_by(&self, index: usize) -> Vec<usize> {
-        let rule = &self.rules[index].rule;
-        let names = rule.body.uses.iter().flat_map(|uses| &uses.names);
-        names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
     }
 
     /// Collects the layers of the group or project at `path`, which has this `document`.
@@ -224,14 +202,17 @@ impl LayerRules {
                 let param_names = layers.params.keys().take(MAX_LISTED_NAMES).map(|name| &**name);
                 let similar_param = nearest(&required_param.value, param_names);
                 let at = similar_param.map_or(&name.origin, |near| &layers.params[near].origin);
-                let words =
-                    words![path = path.value, profile = name.value, param = required_param.value];
-                let fault = faults.report_key(texts::MISSING_PARAM, at, words);
-                fault.related(NodePosition::key(&required_param.origin));
-                if let Some(near) = similar_param {
-                    fault
-                        .help(format!("write `{}` in the place of `{near}`", required_param.value));
-                }
+                let problem_texts = match similar_param {
+                    Some(_) => texts::MISSPELLED_PARAM,
+                    None => texts::MISSING_PARAM,
+                };
+                let words = words![
+                    path = path.value,
+                    profile = name.value,
+                    param = required_param.value,
+                    near = similar_param.unwrap_or_default()
+                ];
+                faults.report_keys(problem_texts, [at, &required_param.origin], words);
             }
         }
         layers
@@ -320,18 +301,12 @@ impl TrackedRule {
 impl Rule {
     /// The most precise glob that matches the lower-case `path`; `None` if `path` is excluded.
     pub(super) fn best_match(&self, path: &str) -> Option<(Precision, &Glob)> {
-        find_best_glob(path, &self.path_globs, self.excluded_globs.as_ref())
+        let matches = self.path_globs.matching(path);
+        let matches = matches.map(|glob| (precision(glob.pattern()), glob));
+        let best = matches.max_by_key(|(precision, _)| *precision)?;
+        let is_excluded = self.excluded_globs.as_ref().is_some_and(|all| all.value.matches(path));
+        (!is_excluded).then_some(best)
     }
-}
-
-fn find_best_glob<'g>(
-    path: &str,
-    paths: &'g Globs,
-    except: Option<&Sourced<Globs>>,
-) -> Option<(Precision, &'g Glob)> {
-    let matching_globs = paths.matching(path).map(|glob| (precision(glob.pattern()), glob));
-    let best = matching_globs.max_by_key(|(precision, _)| *precision)?;
-    (!except.is_some_and(|except| except.value.matches(path))).then_some(best)
 }
 
 /// The precision of a glob.
@@ -395,10 +370,8 @@ fn merge_params(
             RankedValue::add(values_by_name.entry(name), rank, value);
         }
     }
-    values_by_name
-        .into_iter()
-        .map(|(name, ranked_value)| (name.clone(), ranked_value.resolve(name, path, faults)))
-        .collect()
+    let values = values_by_name.into_iter();
+    values.map(|(name, value)| (name.clone(), value.resolve(name, path, faults))).collect()
 }
 
 /// The value of the highest layer so far, with its rank.
@@ -438,8 +411,9 @@ pub(super) fn report_ambiguous(
     faults: &mut Faults,
 ) {
     if let Some(other) = other {
-        let fault = faults.report_key(texts::AMBIGUOUS, first.min(other), words![what]);
-        fault.related(NodePosition::key(first.max(other))).label(format!("for `{path}`"));
+        let origins = [first.min(other), first.max(other)];
+        let fault = faults.report_keys(texts::AMBIGUOUS, origins, words![what]);
+        fault.label(format!("for `{path}`"));
     }
 }
 
@@ -476,13 +450,22 @@ mod tests {
 
     #[test]
     fn the_best_match_of_a_list_counts() {
-        let globs = |texts: &[&str]| -> Globs {
-            texts.iter().map(|text| Glob::for_paths(text).unwrap()).collect()
-        };
-        let paths = globs(&["acme/**", "ACME/web/*", "other"]);
+        let globs =
+            |texts: &[&str]| texts.iter().map(|text| Glob::for_paths(text).unwrap()).collect();
         let origin = Origin::new("rules.yaml", 1, 1, crate::origin::Layer::Defaults);
-        let except = Sourced { value: globs(&["acme/old/*"]), origin };
-        let of = |path: &str| find_best_glob(path, &paths, Some(&except)).map(|(rank, _)| rank);
+        let excluded_globs = Sourced { value: globs(&["acme/old/*"]), origin: origin.clone() };
+        let rule = Rule {
+            scope: Scope::Project,
+            path_globs: globs(&["acme/**", "ACME/web/*", "other"]),
+            excluded_globs: Some(excluded_globs),
+            profile: None,
+            required_params: Vec::new(),
+            origin,
+            is_named: true,
+            includes_undeclared: false,
+            body: LayerBody::default(),
+        };
+        let of = |path: &str| rule.best_match(path).map(|(rank, _)| rank);
         assert_eq!(of("acme/web/shop"), Some((2, 0, 1)));
         assert_eq!(of("acme/shop"), Some((1, 0, 0)));
         assert_eq!(of("acme"), None, "what is below `acme`, not `acme` itself");

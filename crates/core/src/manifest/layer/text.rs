@@ -125,7 +125,10 @@ impl<'w> Filler<'w> {
             remaining = &remaining[at + 1..];
             if let Some(after) = remaining.strip_prefix(brace) {
                 let before = &template[..template.len() - after.len() - 2];
-                self.refuse_expression(before, brace, after, origin)?;
+                let name = expression_name(before, after).filter(|_| brace == "{");
+                if let Some(param) = name.filter(|name| self.resolve_param(name).is_some()) {
+                    return Err(FillError::new(texts::DOUBLE_BRACES, origin, words![param]));
+                }
                 filled.push(TextPiece::Shown(brace.to_owned()));
                 remaining = after;
                 continue;
@@ -151,23 +154,6 @@ impl<'w> Filler<'w> {
         }
         filled.push(TextPiece::Shown(remaining.to_owned()));
         Ok(filled.into_value())
-    }
-
-    /// Refuses `{{ name }}`: other tools fill that in, and here it is literal braces.
-    fn refuse_expression(
-        &self,
-        before: &str,
-        brace: &str,
-        after: &str,
-        origin: &Origin,
-    ) -> Result<(), FillError> {
-        let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
-        let name = inner.split(['|', '.']).next().unwrap_or_default().trim();
-        let is_expression = inner.starts_with(' ') && !before.ends_with(['{', '$', '%']);
-        if brace == "{" && is_expression && self.resolve_param(name).is_some() {
-            return Err(FillError::new(texts::DOUBLE_BRACES, origin, words![param = name]));
-        }
-        Ok(())
     }
 
     fn unknown_param(&self, name: &str, origin: &Origin) -> FillError {
@@ -334,6 +320,14 @@ impl<'w> Filler<'w> {
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => Ok(()),
         }
     }
+}
+
+/// The name in `{{ name }}` with these texts before its second brace and after it. Other tools fill that
+/// in, and here it is literal braces.
+fn expression_name<'t>(before: &str, after: &'t str) -> Option<&'t str> {
+    let (inner, _) = after.split_once("}}")?;
+    let is_expression = inner.starts_with(' ') && !before.ends_with(['{', '$', '%']);
+    inner.split(['|', '.']).next().map(str::trim).filter(|_| is_expression)
 }
 
 /// True if `name` looks like the name of an environment variable.

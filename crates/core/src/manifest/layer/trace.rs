@@ -121,14 +121,8 @@ impl Trace {
             })
             .collect();
         let document_rank = traced_layers.last().map_or(0, |layer| layer.rank + 1);
-        let name = merged.scope.document_kind().to_owned();
-        traced_layers.push(TracedLayer::new(
-            document_rank,
-            name,
-            &merged.path.origin,
-            document,
-            &filler,
-        ));
+        let (name, origin) = (merged.scope.document_kind().to_owned(), &merged.path.origin);
+        traced_layers.push(TracedLayer::new(document_rank, name, origin, document, &filler));
         Self { layers: traced_layers, merged }
     }
 
@@ -142,15 +136,13 @@ impl Trace {
         &self.merged.path.value
     }
 
-    /// True if its file was named, or is in the named folder.
-    pub(in crate::manifest) const fn is_named(&self) -> bool {
-        self.merged.is_named
-    }
-
     /// The rule that has a value at `origin`; `None` if only the document has one.
     pub fn rule_at(&self, origin: &Origin) -> Option<&TracedLayer> {
         let (_, rules) = self.layers.split_last()?;
-        rules.iter().find(|layer| layer.contains_origin(origin))
+        rules.iter().find(|layer| {
+            let watch_origin = layer.watch.as_ref().map(|watch| &watch.origin);
+            layer.values.iter().any(|value| value.origin == *origin) || watch_origin == Some(origin)
+        })
     }
 
     /// The chain of values for the entry `key` of a section, or for its field at the path `names`, highest
@@ -192,8 +184,7 @@ impl Trace {
     /// The origin of the value that decides the field of an entry at the path `names`.
     pub(in crate::manifest) fn deciding_origin(
         &self,
-        section: &str,
-        entry: &str,
+        (section, entry): (&str, &str),
         names: &[String],
     ) -> Option<&Origin> {
         let ranked_values = self.layers.iter().flat_map(|layer| {
@@ -252,11 +243,6 @@ impl TracedLayer {
             TracedValue::new(section, None, LayerValue::Unlisted(policy.value), &policy.origin)
         }));
         Self { rank, name, origin: origin.clone(), values, watch: body.watch.clone() }
-    }
-
-    fn contains_origin(&self, origin: &Origin) -> bool {
-        self.values.iter().any(|value| value.origin == *origin)
-            || self.watch.as_ref().is_some_and(|watch| watch.origin == *origin)
     }
 }
 

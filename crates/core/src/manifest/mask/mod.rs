@@ -47,8 +47,10 @@ pub(super) fn hide_secrets<'j>(
     schemas: &[&Json],
 ) {
     let text = source.text();
-    let mut hidden: Vec<_> =
-        parsed.dropped_ranges.iter().map(|range| dropped_range(text, range)).collect();
+    let dropped_ranges = parsed.dropped_ranges.iter();
+    let mut hidden: Vec<_> = dropped_ranges
+        .map(|range| with_anchor_and_tag(text, &value_range(text, range.start, range)))
+        .collect();
     for document in &parsed.documents {
         hidden.extend(find_secrets(text, document, text_state, schema(document)));
     }
@@ -71,16 +73,14 @@ fn find_secrets(
     text_state: TextState,
     schema: &Json,
 ) -> Vec<Range<usize>> {
-    let allows_forms = schema["properties"].get("uses").is_some();
-    let (shown_names, hidden) = (OnceCell::new(), Vec::new());
     let mut walk = MaskWalk {
         text,
         text_state,
         schema,
-        shown_names,
-        allows_template_forms: allows_forms,
+        shown_names: OnceCell::new(),
+        allows_template_forms: schema["properties"].get("uses").is_some(),
         is_misplaced: false,
-        hidden,
+        hidden: Vec::new(),
     };
     walk.visit(node, node.span.start, schema);
     walk.hidden
@@ -167,13 +167,11 @@ impl MaskWalk<'_> {
                             || matches!(value.data, NodeValue::Null | NodeValue::Bool(_)))) =>
             {
                 self.hidden.push(anchor_start(self.text, value.span.start)..value.span.start);
-                match &value.data {
-                    NodeValue::List(items) => {
-                        items
-                            .iter()
-                            .for_each(|item| self.hide_continuation_lines(item, item.span.start));
-                    }
-                    _ => self.hide_continuation_lines(value, key.span.end),
+                let NodeValue::List(items) = &value.data else {
+                    return self.hide_continuation_lines(value, key.span.end);
+                };
+                for item in items {
+                    self.hide_continuation_lines(item, item.span.start);
                 }
             }
             // A list or mapping in a wrong place.
@@ -274,11 +272,6 @@ fn value_range(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize>
     // A collection in block style ends at the next token.
     let start = value.end - rest.len();
     start..start + rest.trim_end().len()
-}
-
-/// The range of a value that the parser dropped, with its anchor and tag.
-fn dropped_range(text: &str, range: &Range<usize>) -> Range<usize> {
-    with_anchor_and_tag(text, &value_range(text, range.start, range))
 }
 
 /// The range of a value with its anchor and tag.

@@ -10,9 +10,10 @@ use std::{
 };
 
 use crate::{
-    diagnostic::{Diagnostic, Diagnostics, FileName, SourceLocation},
+    diagnostic::{Diagnostic, Diagnostics, FileName},
     manifest::{
         config::{FILE, MISNAMED},
+        faults::{file_diagnostic, texts, words},
         surroundings::{LoadEnvironment, Root},
     },
 };
@@ -67,23 +68,16 @@ impl ManifestFile {
 
 /// Reads a text file of at most 1 MiB.
 pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, Box<Diagnostic>> {
-    let fault = |code, message: String, help: Option<&str>| {
-        Box::new(
-            Diagnostic::error(code, message)
-                .at_location(SourceLocation::file(name.clone()))
-                .help_if(help),
-        )
-    };
     let mut bytes = Vec::new();
     let read_result = std::fs::File::open(path)
         .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
     read_result
-        .map_err(|error| fault("unreadable", format!("cannot read the file: {error}"), None))?;
+        .map_err(|error| file_diagnostic(texts::UNREADABLE_FILE, name.clone(), words![error]))?;
     check_size(bytes.len(), name)?;
     String::from_utf8(bytes).map_err(|error| {
         let valid_bytes = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid_bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
-        fault("not-utf-8", format!("line {line} is not UTF-8 text"), Some("save the file as UTF-8"))
+        file_diagnostic(texts::NOT_UTF_8, name.clone(), words![line]).into()
     })
 }
 
@@ -92,9 +86,7 @@ fn check_size(bytes: usize, name: &FileName) -> Result<(), Box<Diagnostic>> {
     if bytes as u64 <= MAX_FILE_BYTES {
         return Ok(());
     }
-    let fault = Diagnostic::error("too-large", "the file is larger than 1 MiB");
-    let fault = fault.help("split it: documents may stand in any file");
-    Err(Box::new(fault.at_location(SourceLocation::file(name.clone()))))
+    Err(file_diagnostic(texts::LARGE_FILE, name.clone(), &[]).into())
 }
 
 /// The type of the file at `path`, if it is not a regular file. Such files are refused: reading a pipe
@@ -168,9 +160,8 @@ pub(in crate::manifest) fn find_manifests(
         diagnostics.push(too_large.help("name a folder that contains only the manifests"));
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
-        let no_manifests = Diagnostic::error("no-manifests", "this folder has no manifests")
-            .at_location(SourceLocation::file(environment.display_path(named_path)));
-        diagnostics.push(no_manifests.help("a manifest is a file `*.yaml` or `*.yml`; hidden folders and symbolic links are skipped"));
+        let name = environment.display_path(named_path);
+        diagnostics.push(file_diagnostic(texts::EMPTY_FOLDER, name, &[]));
     }
     files
 }
@@ -216,13 +207,12 @@ impl ManifestSearch<'_> {
     /// Adds the files in `folder`, except `reserved` ones.
     fn search_folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
         if let Err(error) = self.search_entries(folder, reserved, depth) {
-            let message = match error.kind() {
-                ErrorKind::NotFound => "no such file or folder".to_owned(),
-                _ => format!("cannot read the folder: {error}"),
+            let texts = match error.kind() {
+                ErrorKind::NotFound => texts::NO_FOLDER,
+                _ => texts::UNREADABLE_FOLDER,
             };
-            let unreadable = Diagnostic::error("unreadable", message);
-            self.diagnostics
-                .push(unreadable.at_location(SourceLocation::file(self.root.name(folder))));
+            let name = self.root.name(folder);
+            self.diagnostics.push(file_diagnostic(texts, name, words![error]));
         }
     }
 

@@ -98,19 +98,9 @@ impl DocumentReader<'_, '_> {
     pub(super) fn read_params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let mut params = BTreeMap::new();
         for (key, node) in node.entries() {
-            let value = match (&node.data, parse_reference(node)) {
-                (_, Some(reference)) => Value::Secret(reference),
-                (NodeValue::Text(text), _) => text.as_str().into(),
-                (NodeValue::Bool(_) | NodeValue::Number(_), _) => {
-                    node.to_json().to_string().as_str().into()
-                }
-                (
-                    NodeValue::Null
-                    | NodeValue::List(_)
-                    | NodeValue::Map(_)
-                    | NodeValue::Unreadable,
-                    _,
-                ) => continue,
+            let text = || Some(node.scalar_text()?.as_str().into());
+            let Some(value) = parse_reference(node).map(Value::Secret).or_else(text) else {
+                continue;
             };
             if BUILT_IN_PARAMS.contains(&key.name.as_str()) || !looks_like_name(&key.name) {
                 self.findings.report(texts::PARAM_NAME, key.span.clone(), &[]);

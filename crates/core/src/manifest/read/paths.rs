@@ -36,10 +36,8 @@ impl DocumentReader<'_, '_> {
                 .and_then(|(key, node)| Some(self.with_key_origin(key, node.text()?.into())));
             let former_paths = self.read_names(&document["previously"]);
             let params = BTreeMap::new();
-            return path
-                .map(|path| DocumentPath { path, former_paths, params })
-                .into_iter()
-                .collect();
+            let path = path.map(|path| DocumentPath { path, former_paths, params });
+            return path.into_iter().collect();
         };
         self.check_shared_keys(document);
         let mapping_paths = paths.entries().iter().map(|(key, node)| (&*key.name, &key.span, node));

@@ -32,17 +32,11 @@ pub(in crate::manifest) const CHANGE_KEYS: [&str; 2] = ["add", "remove"];
 fn form_items(node: &Node) -> Option<Vec<&Node>> {
     let entries = node.entries();
     let has_form_keys = [CHANGE_KEYS, forms::CONDITION_KEYS].iter().any(|keys| {
-        entries
-            .iter()
-            .all(|(key, list)| keys.contains(&key.name.as_str()) && !list.items().is_empty())
+        let mut entries = entries.iter();
+        entries.all(|(key, list)| keys.contains(&&*key.name) && !list.items().is_empty())
     });
     (has_form_keys && !entries.is_empty())
         .then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
-}
-
-/// True if `node` is a list form with conditions on the live list.
-fn is_list_condition(node: &Node) -> bool {
-    forms::CONDITION_KEYS.iter().any(|key| node.get(key).is_some())
 }
 
 /// The values in a form that replaces a value of `schema`, each after the end of its key; `None` if
@@ -78,7 +72,7 @@ pub(super) fn remove_forms(
             (Some(section), _) => strip_section_forms(section, node),
             (None, "uses")
                 if allows_added_profiles
-                    && !is_list_condition(node)
+                    && forms::CONDITION_KEYS.iter().all(|key| node.get(key).is_none())
                     && form_items(node).is_some() =>
             {
                 return flatten_list_form(&Json::Null, node);

@@ -1,13 +1,16 @@
-//! The schemas of the sections of a document, made from the tables of the kinds.
+//! The schemas of the sections of a document, made from the tables of the kinds, of the keys that
+//! concern other layers, and of the forms that may replace a value.
 
 use serde_json::json;
 
-use super::{document_part, insert_property, layers, without_root_keys};
+use super::{document_part, insert_property, without_root_keys};
 use crate::{
     catalogue,
     desired::PROJECTS_KEY,
-    field::Scope,
+    field::{ALIASES_KEYWORD, Scope},
     kind::{Section, Shape},
+    schema,
+    secret::Reference,
     text::with_article,
     value::{Json, Object, texts},
 };
@@ -20,20 +23,31 @@ pub(in crate::manifest) const OLD_UNLISTED_KEY: &str = "undeclared_projects";
 pub(super) enum SchemaUse {
     /// To check one document. Required fields are optional, because another layer may set them.
     Checking,
+    /// To check one document without its sections, which may have any value.
+    CheckingFrame,
     /// For editors: with required fields and with the forms that may replace a value.
     Editing,
 }
 
 /// The schemas of the sections of `scope`, and of the keys that concern sections.
 pub(super) fn section_schemas(scope: Scope, usage: SchemaUse) -> Object {
-    let sections = catalogue::sections(scope)
-        .map(|kind| (kind.section.to_owned(), section_schema(kind, usage)));
-    sections.chain(section_keys(scope)).collect()
+    let sections: Vec<_> = catalogue::sections(scope).collect();
+    let names: Vec<_> = sections.iter().map(|section| section.section).collect();
+    let keys = [
+        ("unlisted".to_owned(), unlisted_schema(scope)),
+        ("ignore_layers".to_owned(), ignore_layers_schema(&names)),
+    ];
+    let sections = sections.into_iter();
+    sections
+        .map(|kind| (kind.section.to_owned(), section_schema(kind, usage)))
+        .chain(keys)
+        .collect()
 }
 
 /// The schema of a section.
 pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
     let mut schema = match section.shape {
+        _ if usage == SchemaUse::CheckingFrame => return json!(true),
         Shape::Container => create_schema(section),
         Shape::List => list_schema(section),
         Shape::Mapping => mapping_schema(section),
@@ -45,7 +59,7 @@ pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
         let field_names =
             section.table().schema["properties"].as_object().into_iter().flat_map(Object::keys);
         for name in field_names.filter(|_| section.shape != Shape::Switch) {
-            layers::add_forms(&mut fields_schema["properties"][name]);
+            add_forms(&mut fields_schema["properties"][name]);
         }
         if section.shape == Shape::List {
             // The other fields may come from another layer.
@@ -55,15 +69,6 @@ pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
         }
     }
     schema
-}
-
-/// The schemas of the keys that concern sections: `unlisted` and `ignore_layers`.
-pub(super) fn section_keys(scope: Scope) -> [(String, Json); 2] {
-    let names: Vec<_> = catalogue::sections(scope).map(|section| section.section).collect();
-    [
-        ("unlisted".to_owned(), unlisted_schema(scope)),
-        ("ignore_layers".to_owned(), layers::ignore_layers_schema(&names)),
-    ]
 }
 
 /// The schema of `create`: `true`, or a mapping.
@@ -147,4 +152,74 @@ fn entry_schema(section: Section) -> Object {
     let extra = document_part("in_values").remove("extra").unwrap_or_default();
     insert_property(&mut fields, "extra", extra);
     fields
+}
+
+/// The value of `undeclared` that makes a rule include undeclared containers.
+pub(in crate::manifest) const INCLUDE_VALUE: &str = "include";
+
+/// The keys of any document that concern other layers, except `ignore_layers`.
+pub(super) fn layering_keys(usage: SchemaUse) -> Object {
+    let mut keys = document_part("any");
+    if usage == SchemaUse::Editing {
+        add_forms(&mut keys["uses"]);
+        accept_references(&mut keys["params"]);
+    }
+    keys
+}
+
+/// Allows references to secrets as values of `params`.
+pub(super) fn accept_references(params: &mut Json) {
+    let param = &mut params["additionalProperties"];
+    *param = json!({"anyOf": [param.take(), schema::schema_of::<Reference>().to_value()]});
+}
+
+/// The schema of `ignore_layers`: `[SECTION, ...]` or `true`.
+pub(super) fn ignore_layers_schema(sections: &[&str]) -> Json {
+    let mut ignore = document_part("ignore_layers");
+    if !sections.is_empty() {
+        ignore["items"]["enum"] = json!(sections);
+    }
+    ignore.into()
+}
+
+/// Adds the forms that may replace a value to the schema of a field: `{text: ...}` for a text or
+/// number; `{add: [...]}`, `{remove: [...]}` and conditions for a list.
+pub(super) fn add_forms(schema: &mut Json) {
+    if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
+        properties.values_mut().for_each(add_forms);
+        return;
+    }
+    let types: Vec<&str> = texts(&schema["type"]).collect();
+    let alternative_forms = if types.contains(&"array") {
+        let mut list = document_part("list_form");
+        list["items"] = schema.get("items").cloned().unwrap_or(json!(true));
+        let pairs = [["add", "remove"], ["at_least", "none_of"]].map(|[first, second]| {
+            json!({
+                "type": "object",
+                "properties": {first: list, second: list},
+                "minProperties": 1,
+                "additionalProperties": false,
+            })
+        });
+        pairs.to_vec()
+    } else if types.contains(&"boolean") {
+        return;
+    } else {
+        vec![document_part("text_form").into()]
+    };
+    let mut plain_form = std::mem::take(schema);
+    let description = plain_form.as_object_mut().and_then(|plain| {
+        plain.remove(ALIASES_KEYWORD);
+        plain.remove("description")
+    });
+    let choices: Vec<_> = std::iter::once(plain_form).chain(alternative_forms).collect();
+    *schema = json!({"anyOf": choices});
+    if let Some(description) = description {
+        schema["description"] = description;
+    }
+}
+
+/// The schema of the keys that any entry may have, and of the forms that may replace a value.
+pub(super) fn value_keys() -> Json {
+    json!({"properties": document_part("in_values")})
 }

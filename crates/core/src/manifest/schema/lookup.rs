@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{CONFIG_CHECKER, DocumentKind, layers};
+use super::{CONFIG_CHECKER, DocumentKind, container::value_keys};
 use crate::{
     catalogue::{
         self,
@@ -31,24 +31,18 @@ pub struct NameDescription {
 /// with a kind, as in `group settings.visibility` or `Defaults.match`.
 pub fn describe_name(name: &str) -> Vec<NameDescription> {
     let (first_word, inner_name) = name.split_once([' ', '.']).unwrap_or((name, ""));
-    let (named_kinds, other_kinds): (Vec<_>, Vec<_>) = DocumentKind::ALL
-        .into_iter()
-        .partition(|kind| kind.name().eq_ignore_ascii_case(first_word));
-    let all_descriptions = if named_kinds.is_empty() {
-        // Rules have the same fields as groups and projects.
-        let (containers, rule_kinds): (Vec<_>, Vec<_>) =
-            other_kinds.into_iter().partition(|kind| matches!(kind, DocumentKind::Container(_)));
-        let descriptions_in_containers = describe_in_kinds(containers, name);
-        if descriptions_in_containers.is_empty() {
-            describe_in_kinds(rule_kinds, name)
-        } else {
-            descriptions_in_containers
-        }
-    } else {
-        describe_in_kinds(named_kinds, inner_name)
-    };
+    let mut kinds = DocumentKind::ALL.to_vec();
+    kinds.retain(|kind| kind.name().eq_ignore_ascii_case(first_word));
+    let (kinds, name_in_kinds) =
+        if kinds.is_empty() { (DocumentKind::ALL.to_vec(), name) } else { (kinds, inner_name) };
+    let found =
+        kinds.iter().filter_map(|kind| Some((kind, describe_in_kind(*kind, name_in_kinds)?)));
+    let (in_containers, in_others): (Vec<_>, Vec<_>) =
+        found.partition(|(kind, _)| matches!(kind, DocumentKind::Container(_)));
+    // Rules have the same fields as groups and projects.
+    let all_descriptions = if in_containers.is_empty() { in_others } else { in_containers };
     let mut descriptions: Vec<NameDescription> = Vec::new();
-    for mut description in all_descriptions {
+    for (_, mut description) in all_descriptions {
         if let Some(existing) = descriptions.iter_mut().find(|one: &&mut NameDescription| {
             (&one.field, &one.required_fields, &one.inner_names)
                 == (&description.field, &description.required_fields, &description.inner_names)
@@ -63,15 +57,10 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
         }
     }
     if descriptions.is_empty() {
-        descriptions.extend(describe_elsewhere("any entry or value", &layers::value_keys(), name));
+        descriptions.extend(describe_elsewhere("any entry or value", &value_keys(), name));
     }
     descriptions.extend(describe_elsewhere("`undrift.yaml`", &CONFIG_CHECKER.schema, name));
     descriptions
-}
-
-/// The description of `name` in documents of each of `kinds` that has it.
-fn describe_in_kinds(kinds: Vec<DocumentKind>, name: &str) -> Vec<NameDescription> {
-    kinds.into_iter().filter_map(|kind| describe_in_kind(kind, name)).collect()
 }
 
 /// The description of `name` in `place`, whose schema is `root`.
@@ -93,7 +82,7 @@ pub fn document_names() -> BTreeSet<String> {
     for kind in DocumentKind::ALL {
         collect_names("", &kind.checker().schema, &mut names);
     }
-    collect_names("", &layers::value_keys(), &mut names);
+    collect_names("", &value_keys(), &mut names);
     names
 }
 

@@ -22,15 +22,14 @@ use crate::{
 };
 
 mod container;
-mod layers;
 mod lookup;
 mod published;
 mod tree;
 
-pub(super) use container::OLD_UNLISTED_KEY;
-pub(super) use layers::INCLUDE_VALUE;
+pub(super) use container::{INCLUDE_VALUE, OLD_UNLISTED_KEY};
 pub use lookup::{NameDescription, all_names, describe_name, document_names, names_ending_in};
 pub use published::published_schema;
+use published::values_of;
 
 use container::SchemaUse;
 use tree::Tree;
@@ -114,7 +113,7 @@ static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
     DocumentKind::ALL.map(|kind| Checker {
         schema: LazyLock::new(Box::new(move || kind.schema_for(SchemaUse::Checking))),
         validator: LazyLock::new(Box::new(move || {
-            Checker::build_validator(&kind.schema_without_sections())
+            Checker::build_validator(&kind.schema_for(SchemaUse::CheckingFrame))
         })),
         scope: kind.scope(),
     })
@@ -224,40 +223,23 @@ impl DocumentKind {
     }
 
     fn schema_for(self, usage: SchemaUse) -> Json {
-        match self.scope() {
-            Some(scope) => self.schema_with(container::section_schemas(scope, usage), usage),
-            None => {
-                let mut schema = document_part(self.name());
-                let guards = schema::schema_of::<Guard>();
-                for keyword in ["enum", "markdownEnumDescriptions"] {
-                    schema["properties"]["guard"][keyword] = json!(guards.get(keyword));
-                }
-                schema.into()
-            }
-        }
-    }
-
-    /// The schema, except that a section may have any value.
-    fn schema_without_sections(self) -> Json {
-        let Some(scope) = self.scope() else { return self.schema_for(SchemaUse::Checking) };
-        let open_sections =
-            catalogue::sections(scope).map(|section| (section.section.to_owned(), json!(true)));
-        self.schema_with(
-            open_sections.chain(container::section_keys(scope)).collect(),
-            SchemaUse::Checking,
-        )
-    }
-
-    /// The schema with these sections.
-    fn schema_with(self, sections: Object, usage: SchemaUse) -> Json {
         let name = self.name();
-        let mut properties = Object::from_iter([("kind".to_owned(), kind_property(name))]);
+        let Some(scope) = self.scope() else {
+            let mut schema = document_part(name);
+            let guards = schema::schema_of::<Guard>();
+            for keyword in ["enum", "markdownEnumDescriptions"] {
+                schema["properties"]["guard"][keyword] = json!(guards.get(keyword));
+            }
+            return schema.into();
+        };
+        let kind = json!({"type": "string", "enum": [name], "description": KIND_DESCRIPTION});
+        let mut properties = Object::from_iter([("kind".to_owned(), kind)]);
         properties.extend(document_part(name));
         if let Some(paths) = properties.get_mut("paths").filter(|_| usage == SchemaUse::Editing) {
-            layers::accept_references(&mut paths["additionalProperties"]);
+            container::accept_references(&mut paths["additionalProperties"]);
         }
-        properties.extend(layers::layering_keys(usage));
-        properties.extend(sections);
+        properties.extend(container::layering_keys(usage));
+        properties.extend(container::section_schemas(scope, usage));
         let mut schema = json!({
             "description": document_part("descriptions")[name],
             "type": "object",
@@ -312,10 +294,8 @@ pub fn manifest_schema() -> Json {
         json!({"if": kind.condition_schema(), "then": schema})
     });
     let sections = Scope::ALL.map(|scope| {
-        (
-            scope.document_kind().to_owned(),
-            container::section_schemas(scope, SchemaUse::Editing).into(),
-        )
+        let schemas = container::section_schemas(scope, SchemaUse::Editing);
+        (scope.document_kind().to_owned(), schemas.into())
     });
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -333,19 +313,14 @@ pub fn manifest_schema() -> Json {
 /// Two schemas: of the keys of any document except `Acknowledge`, and of the keys of any entry with
 /// the forms that may replace a value.
 pub fn shared_schemas() -> [Json; 2] {
-    let mut keys = json!({"properties": layers::layering_keys(SchemaUse::Checking)});
-    keys["properties"]["ignore_layers"] = layers::ignore_layers_schema(&[]);
+    let mut keys = json!({"properties": container::layering_keys(SchemaUse::Checking)});
+    keys["properties"]["ignore_layers"] = container::ignore_layers_schema(&[]);
     keys["properties"]["unlisted"] = container::unlisted_schema(Scope::Group);
-    [keys, layers::value_keys()]
+    [keys, container::value_keys()]
 }
 
 /// The description of the key `kind`.
 const KIND_DESCRIPTION: &str = "What the document declares.";
-
-/// The property `kind` of a document of the kind `name`.
-fn kind_property(name: &str) -> Json {
-    json!({"type": "string", "enum": [name], "description": KIND_DESCRIPTION})
-}
 
 /// The schema of `undrift.yaml`, for editors.
 pub fn config_schema() -> Json {
@@ -375,12 +350,7 @@ pub(super) fn document_keys() -> Vec<String> {
 
 /// Removes defaults of `null`: an optional field must not be `null`.
 fn remove_null_defaults(schema: &mut Json) {
-    for property in schema
-        .get_mut("properties")
-        .and_then(Json::as_object_mut)
-        .into_iter()
-        .flat_map(Object::values_mut)
-    {
+    for property in schema.get_mut("properties").into_iter().flat_map(values_of) {
         if property.get("default").is_some_and(Json::is_null) {
             property.as_object_mut().and_then(|property| property.remove("default"));
         }

@@ -61,7 +61,7 @@ fn add_markdown(schema: &mut Json) {
 }
 
 /// The values of an object.
-fn values_of(object: &mut Json) -> impl Iterator<Item = &mut Json> {
+pub(super) fn values_of(object: &mut Json) -> impl Iterator<Item = &mut Json> {
     object.as_object_mut().into_iter().flat_map(Object::values_mut)
 }
 

@@ -274,9 +274,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
     };
     let text = "kind: Project\npath: a/b\nvariables:\n  - {key: A, value: short, masked: true}\n";
     let context = CheckContext {
-        manages: None,
-        tier: None,
-        release: None,
+        config: Config::default(),
         today: jiff::civil::date(2030, 1, 1),
         files: Some(Secrets::new(folder.path(), [])),
         allowed: crate::secret::AllowedVariables::default(),

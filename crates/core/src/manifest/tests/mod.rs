@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     desired::{Container, DeclaredFields},
-    diagnostic::DiagnosticStyle,
+    diagnostic::{Diagnostic, DiagnosticStyle},
     value::Json,
 };
 

@@ -1,7 +1,7 @@
 //! Builds examples of correct values. They reuse parts of the wrong value that are not secret.
 
 use crate::{
-    catalogue::{self, words},
+    catalogue::words,
     kind::{Section, allows_type, is_list},
     level::{AccessLevel, LEVELS},
     manifest::mask::may_be_secret,
@@ -11,7 +11,7 @@ use crate::{
     yaml::{Node, NodeValue, write::scalar as quoted},
 };
 
-use super::{SchemaPosition, suggest::option_texts};
+use super::{SchemaPosition, guess::has_property, sections_named, suggest::option_texts};
 
 /// The length in bytes from which a text is not quoted in an example.
 const MAX_QUOTED_LENGTH: usize = 40;
@@ -45,18 +45,7 @@ pub(super) fn parse_level(text: &str) -> Option<&'static str> {
 
 /// True if `node` is a mapping, not empty, that has only fields of `schema`.
 pub(super) fn has_only_fields(node: &Node, schema: &Json) -> bool {
-    let mut keys = node.entries().iter().map(|(key, _)| key);
-    !node.entries().is_empty() && keys.all(|key| schema["properties"].get(&key.name).is_some())
-}
-
-/// A scalar as text.
-pub(super) fn scalar_text(node: &Node) -> Option<String> {
-    match &node.data {
-        NodeValue::Text(text) => Some(text.clone()),
-        NodeValue::Number(number) => Some(number.to_string()),
-        NodeValue::Bool(value) => Some(value.to_string()),
-        _ => None,
-    }
+    !node.entries().is_empty() && node.keys().all(|key| has_property(schema, key))
 }
 
 impl<'d> SchemaPosition<'d> {
@@ -115,9 +104,9 @@ impl<'d> SchemaPosition<'d> {
         if self.depth != 1 + usize::from(self.is_list_item) {
             return None;
         }
-        catalogue::all_sections().find(|section| {
+        sections_named(&self.section).find(|section| {
             let mut needed = section.identity.iter().chain(section.required_fields);
-            section.section == self.section && needed.all(|name| properties.contains_key(*name))
+            needed.all(|name| properties.contains_key(*name))
         })
     }
 
@@ -157,7 +146,7 @@ impl<'d> SchemaPosition<'d> {
         };
         let first_node = self.node.items().first().unwrap_or(self.node);
         let first_text =
-            scalar_text(first_node).filter(|text| can_be_quoted(text)).unwrap_or_default();
+            first_node.scalar_text().filter(|text| can_be_quoted(text)).unwrap_or_default();
         let format_for =
             |name: &str| self.format_if_valid(name, properties.get(name)?, &first_text);
         // Fields whose names the enclosing mapping has too, such as sections of a document, come first.
@@ -231,7 +220,8 @@ fn split_pair(node: &Node) -> (Option<String>, Option<String>) {
 
 /// The text of a scalar, if it may be quoted.
 fn quotable_scalar(node: &Node) -> Option<String> {
-    scalar_text(node).filter(|text| !matches!(node.data, NodeValue::Bool(_)) && can_be_quoted(text))
+    node.scalar_text()
+        .filter(|text| !matches!(node.data, NodeValue::Bool(_)) && can_be_quoted(text))
 }
 
 /// True if a text may be quoted in a message: short, without special characters, and no credential.

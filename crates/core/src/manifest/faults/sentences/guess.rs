@@ -8,16 +8,14 @@ use std::collections::BTreeSet;
 
 use super::{
     SchemaPosition,
-    example::{is_switch, parse_level, scalar_text},
+    example::{is_switch, parse_level},
+    sections_named,
     suggest::{MAX_LISTED_NAMES, option_texts},
 };
 use crate::{
-    catalogue::{
-        self,
-        words::{self, Meaning},
-    },
+    catalogue::words::{self, Meaning},
     field::{Field, Secrecy},
-    kind::is_list,
+    kind::{Section, is_list},
     text::{alternatives, likely_candidate, likely_candidates, list_names, nearest},
     value::Json,
     yaml::{MappingKey, Node, NodeValue, write::scalar as quoted},
@@ -52,7 +50,14 @@ impl<'d> SchemaPosition<'d> {
                 let has_field = unwritten.iter().any(|name| !words::ENTRY_KEYS.contains(name));
                 (has_field && unwritten.len() <= MAX_LISTED_NAMES).then(|| alternatives(&unwritten))
             }
-            "twin" => self.find_synonym(),
+            // The written field of which the unknown key is an alias.
+            "twin" => {
+                let twin = self.node.keys().find(|name| {
+                    words::aliases(&self.schema["properties"][name])
+                        .any(|word| word == self.subject)
+                });
+                twin.map(str::to_owned)
+            }
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
                 let is_section = self.current_names().contains(&section);
@@ -101,8 +106,8 @@ impl<'d> SchemaPosition<'d> {
 
     /// The text of the placeholder `name` that depends on the section.
     fn word_from_section(&self, name: &str) -> Option<String> {
-        let section = catalogue::all_sections().find(|kind| kind.section == self.section)?;
-        let mut keys = self.node.entries().iter().map(|(key, _)| &*key.name);
+        let section = sections_named(&self.section).next()?;
+        let mut keys = self.node.keys();
         match name {
             "removable" => section.is_removable().then(|| self.section.clone()),
             "identity" => {
@@ -120,19 +125,9 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// The written field of which the unknown key is an alias.
-    fn find_synonym(&self) -> Option<String> {
-        let mut names = self.node.entries().iter().map(|(key, _)| &*key.name);
-        let synonym = names.find(|name| {
-            words::aliases(&self.schema["properties"][name]).any(|alias| alias == self.subject)
-        });
-        synonym.map(str::to_owned)
-    }
-
     /// The fields that are not written yet. A hint must not suggest a field that is already written.
     fn unwritten_names(&self) -> Vec<&str> {
-        let written_keys: BTreeSet<_> =
-            self.node.entries().iter().map(|(key, _)| &*key.name).collect();
+        let written_keys: BTreeSet<_> = self.node.keys().collect();
         let mut names = self.current_names();
         names.retain(|name| !written_keys.contains(name));
         names
@@ -192,9 +187,7 @@ impl<'d> SchemaPosition<'d> {
         if self.is_list_item && !(is_whole_section && is_written_whole) {
             return Vec::new();
         }
-        let mut sections = catalogue::all_sections();
-        let is_in_object =
-            sections.any(|section| section.section == self.section && section.is_in_object());
+        let is_in_object = sections_named(&self.section).any(Section::is_in_object);
         find_key_places(self.subject, self.root, self.depth > 0 && !is_in_object)
     }
 
@@ -286,14 +279,14 @@ impl SchemaPosition<'_> {
 
     /// The option of `options` that the scalar is another word for.
     fn option_word(&self, options: &[&'static str]) -> Option<String> {
-        words::find_option(&scalar_text(self.node)?, options.iter().copied()).map(str::to_owned)
+        words::find_option(&self.node.scalar_text()?, options.iter().copied()).map(str::to_owned)
     }
 
     /// Help to write a mapping with `field` instead of a single word or number.
     pub(super) fn suggest_field_mapping(&self, field: &str) -> Option<String> {
         let is_switch = is_switch(&self.schema["properties"][field]);
         let value =
-            if is_switch { "true".to_owned() } else { parse_digits(&scalar_text(self.node)?)? };
+            if is_switch { "true".to_owned() } else { parse_digits(&self.node.scalar_text()?)? };
         Some(format!("write `{{{field}: {value}}}`"))
     }
 
@@ -327,13 +320,13 @@ impl SchemaPosition<'_> {
         if is_switch(self.schema) {
             options = ["true", "false"].map(str::to_owned).to_vec();
         }
-        let written_word = scalar_text(self.node)?;
+        let written_word = self.node.scalar_text()?;
         self.match_option(&options).filter(|_| !options.contains(&written_word)).map(str::to_owned)
     }
 
     /// The option that the written word most likely means.
     fn match_option<'o>(&self, options: &'o [String]) -> Option<&'o str> {
-        let written_word = scalar_text(self.node)?;
+        let written_word = self.node.scalar_text()?;
         let option_words = || options.iter().map(String::as_str);
         let first_word = written_word.split([' ', '+']).next().unwrap_or_default();
         (option_words().find(|option| parse_level(&written_word) == Some(option)))

@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use example::value_example;
 use guess::has_property;
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
+pub(in crate::manifest) use suggest::suggest_for_text;
 
 use super::{
-    Findings, LocatedFault,
+    Findings, LocatedFault, MAX_SHOWN_FAULTS,
     locate::{SchemaPosition, first_sentence},
     texts, words,
 };
@@ -22,8 +23,9 @@ use crate::{
         words::{self, Meaning},
     },
     desired::PROJECTS_KEY,
+    diagnostic::Severity,
     field::{Field, Scope, Secrecy},
-    kind::Shape,
+    kind::{Section, Shape},
     level::AccessLevel,
     text::{list_names, looks_like_name, plural},
     value::Json,
@@ -61,8 +63,7 @@ pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
 
 /// Converts `value`, a mapping from names to entries, to the list of the section `name`.
 fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
-    let identity =
-        *catalogue::all_sections().find(|kind| kind.section == name)?.identity.first()?;
+    let identity = *sections_named(name).next()?.identity.first()?;
     let properties = &schema["items"]["properties"];
     let items = value.entries().iter().map(|(key, inner)| {
         let NodeValue::Map(fields) = &inner.data else { return None };
@@ -85,6 +86,11 @@ fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     let items: Vec<_> = items.collect::<Option<_>>()?;
     let is_list = properties.get(identity).is_some() && !items.is_empty();
     is_list.then(|| Node { data: NodeValue::List(items), span: value.span.clone() })
+}
+
+/// The kinds of sections with this `name`, at most one for each scope.
+fn sections_named(name: &str) -> impl Iterator<Item = Section> {
+    catalogue::all_sections().filter(move |kind| kind.section == name)
 }
 
 /// The fault of a missing required field. `schema` is the schema of its parent.
@@ -140,7 +146,8 @@ impl SchemaPosition<'_> {
                 }
             }
             // Unknown keys are reported instead.
-            Kind::MaxProperties { .. } if self.has_unknown_keys() => {}
+            Kind::MaxProperties { .. }
+                if !self.node.keys().all(|name| has_property(self.schema, name)) => {}
             _ if is_new && !self.has_misplaced_keys() => drop(faults.push(self.value_fault(error))),
             _ => {}
         }
@@ -148,16 +155,16 @@ impl SchemaPosition<'_> {
 
     /// Another section whose fields the entry has, if the entry has no field of its own section.
     fn find_section_by_fields(&self) -> Option<&str> {
-        let mut keys = self.node.entries().iter().map(|(key, _)| &key.name);
         let has_only_other_fields = self.is_list_item
             && self.depth == 2
-            && !keys.any(|name| {
-                self.schema["properties"].get(name).is_some() || self.find_alias(name).is_some()
-            });
+            && !self
+                .node
+                .keys()
+                .any(|name| has_property(self.schema, name) || self.find_alias(name).is_some());
         let section = self
             .guess_section_by_fields(std::slice::from_ref(self.node))
             .filter(|_| has_only_other_fields)?;
-        let known_section = catalogue::all_sections().find(|kind| kind.section == section)?;
+        let known_section = sections_named(section).next()?;
         known_section.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
 
@@ -182,11 +189,12 @@ impl SchemaPosition<'_> {
                 findings.report(texts::NOT_INDENTED, at, words![key = key.name, keys]);
             }
         }
-        let shown_count = unknown_names.len().min(findings.remaining_count());
-        for name in &unknown_names[..shown_count] {
+        let shown_count = MAX_SHOWN_FAULTS.saturating_sub(findings.items.len());
+        let hidden_count = unknown_names.len().saturating_sub(shown_count);
+        for name in unknown_names.into_iter().take(shown_count) {
             findings.push(self.unknown_key_fault(name));
         }
-        findings.count_hidden_errors(unknown_names.len() - shown_count);
+        findings.hidden.add(hidden_count, Severity::Error);
     }
 
     fn secret_fault(&self) -> LocatedFault {
@@ -293,15 +301,18 @@ impl SchemaPosition<'_> {
         {
             return true;
         }
-        let names = self.node.entries().iter().map(|(key, _)| key.name.as_str());
-        names.take(MAX_COMPARED_NAMES).filter(|name| !fields.contains(name)).any(|name| {
-            match self.find_alias(name) {
-                Some(Meaning::Foreign(_)) => true,
-                // The identity belongs to another section, or to several entries.
-                Some(Meaning::Write(_)) if self.is_list_item && self.is_identity(property) => true,
-                _ => self.guess_field(name, &fields) == Some(property),
-            }
-        })
+        self.node.keys().take(MAX_COMPARED_NAMES).filter(|name| !fields.contains(name)).any(
+            |name| {
+                match self.find_alias(name) {
+                    Some(Meaning::Foreign(_)) => true,
+                    // The identity belongs to another section, or to several entries.
+                    Some(Meaning::Write(_)) if self.is_list_item && self.is_identity(property) => {
+                        true
+                    }
+                    _ => self.guess_field(name, &fields) == Some(property),
+                }
+            },
+        )
     }
 
     /// Help for a section or field `name` that only documents of the other scope have.
@@ -348,20 +359,13 @@ impl SchemaPosition<'_> {
 
     /// True if the identity of the entry is a word that only the other scope accepts.
     fn has_identity_of_other_scope(&self) -> bool {
-        let known_section = catalogue::all_sections().find(|kind| kind.section == self.section);
-        let name =
-            known_section.and_then(|kind| kind.identity.first()).filter(|_| self.is_list_item);
+        let mut sections = sections_named(&self.section).filter(|_| self.is_list_item);
+        let name = sections.next().and_then(|kind| kind.identity.first());
         let identity_entry =
             name.and_then(|name| self.node.get(name).map(|(key, node)| (name, key, node)));
         identity_entry.is_some_and(|(name, key, value)| {
             self.child_named(key, value, name).other_scope().is_some()
         })
-    }
-
-    /// True if a key of the mapping is unknown.
-    fn has_unknown_keys(&self) -> bool {
-        let properties = &self.schema["properties"];
-        self.node.entries().iter().any(|(key, _)| properties.get(&key.name).is_none())
     }
 
     /// True if the position is a section or one of its entries.
@@ -419,11 +423,9 @@ fn misplaced_keys<'d>(node: &'d Node, schema: &Json, key: &MappingKey) -> Vec<&'
     if !takes_keys || node.get(&key.name).is_none_or(|(_, value)| value.data != NodeValue::Null) {
         return Vec::new();
     }
-    let names = node.entries().iter().map(|(key, _)| &*key.name);
-    names
-        .filter(|name| {
-            !has_property(schema, name)
-                && (has_property(inner_schema, name) || has_property(&inner_schema["items"], name))
-        })
-        .collect()
+    let names = node.keys().filter(|name| {
+        !has_property(schema, name)
+            && (has_property(inner_schema, name) || has_property(&inner_schema["items"], name))
+    });
+    names.collect()
 }

@@ -10,15 +10,12 @@ use serde::Deserialize;
 use super::{
     super::slips::Pattern,
     LocatedFault, RULE_HINT, SchemaPosition,
-    example::{
-        NAME_KEYS, USERNAME_PHRASE, can_be_quoted, has_only_fields, scalar_text, value_example,
-    },
+    example::{NAME_KEYS, USERNAME_PHRASE, can_be_quoted, has_only_fields, value_example},
+    guess::has_property,
+    sections_named,
 };
 use crate::{
-    catalogue::{
-        self,
-        words::{self, Meaning},
-    },
+    catalogue::words::{self, Meaning},
     field::{Field, Scope, Secrecy},
     kind::{forms::CONDITION_KEYS, is_list},
     manifest::read::templates::CHANGE_KEYS,
@@ -69,13 +66,10 @@ impl SuggestionRow {
     /// The suggestion of this row for a mistake with the value `json`; `None` if the row does not match.
     fn suggest(&self, position: &SchemaPosition<'_>, json: &str) -> Option<Suggestion> {
         let is_wanted = |type_name: &&str| self.want.contains(type_name);
+        let mut other_types = position.types.iter().filter(|name| !is_wanted(name));
         let matched_text = self.value.find(json)?;
         let is_match = (self.want.is_empty() || position.types.iter().any(is_wanted))
-            && (!self.only
-                || position
-                    .types
-                    .iter()
-                    .all(|type_name| *type_name == "null" || is_wanted(type_name)))
+            && (!self.only || other_types.all(|name| *name == "null"))
             && self.key.is_match(position.key_name())
             && self.name.is_match(position.subject)
             && self.text.is_match(position.node.text().unwrap_or_default())
@@ -88,6 +82,11 @@ impl SuggestionRow {
         let message = message.map(|message| (message, matched_text.to_owned()));
         Some(Suggestion { code: self.code, message, help })
     }
+}
+
+/// The help of the first row of a list whose pattern matches `text`.
+pub(in crate::manifest) fn suggest_for_text(table_name: &str, text: &str) -> Option<&'static str> {
+    SUGGESTIONS[table_name].iter().find(|row| row.text.is_match(text)).map(|row| row.help)
 }
 
 impl<'d> SchemaPosition<'d> {
@@ -186,9 +185,8 @@ impl<'d> SchemaPosition<'d> {
                 entries.first().is_some_and(|(key, _)| key.span.start != node.span.start)
             }
             "entries_by_name" => {
-                let section =
-                    catalogue::all_sections().find(|kind| kind.section == self.key_name());
                 // The other fields of the identity have defaults.
+                let section = sections_named(self.key_name()).next();
                 let identity = section.and_then(|kind| kind.identity.first());
                 identity.is_some_and(|identity| {
                     entries.iter().all(|(_, entry)| {
@@ -201,9 +199,9 @@ impl<'d> SchemaPosition<'d> {
                 entries.first().is_some_and(|(key, _)| self.property_names().contains(&&*key.name))
             }
             "changes" => {
-                let mut names = entries.iter().map(|(key, _)| &*key.name);
-                let has_only_change_keys =
-                    names.all(|name| CHANGE_KEYS.contains(&name) || CONDITION_KEYS.contains(&name));
+                let has_only_change_keys = node
+                    .keys()
+                    .all(|name| CHANGE_KEYS.contains(&name) || CONDITION_KEYS.contains(&name));
                 is_list(self.schema) && !entries.is_empty() && has_only_change_keys
             }
             "field_of_entry" => {
@@ -239,13 +237,12 @@ impl<'d> SchemaPosition<'d> {
             "corrected" => self.correct_text(),
             "limit" => Some(self.schema.get(self.subject)?.to_string()),
             "fields" => Some(alternatives(&self.property_names())),
-            "first" => {
-                Some(node.entries().first()?.0.name.clone()).filter(|name| looks_like_name(name))
-            }
+            "first" => node.keys().next().filter(|name| looks_like_name(name)).map(str::to_owned),
             "kind" => Some(node.get("kind")?.1.text()?.to_lowercase()),
             "description" => self.description(),
             "names" => self.describe_named_object().map(str::to_owned),
-            "example" => self.example(),
+            "example" => Some(value_example(self.schema))
+                .filter(|example| !["...", "[...]"].contains(&&**example)),
             "entry" => self.entry_example(),
             "mapping" => self.mapping_example(),
             "list" => self.list_example(),
@@ -261,15 +258,13 @@ impl<'d> SchemaPosition<'d> {
                 examples.find(|example| example.contains(sign)).map(str::to_owned)
             }
             "change" => {
-                let entries = node.entries().iter().filter(|_| is_list(self.schema));
-                let mut changes =
-                    entries.filter_map(|(key, _)| words::find_alias(&["change"], &key.name));
+                let keys = node.keys().filter(|_| is_list(self.schema));
+                let mut changes = keys.filter_map(|key| words::find_alias(&["change"], key));
                 changes.find_map(Meaning::field).map(str::to_owned)
             }
             "stray" => {
                 let (_, schema) = self.parent.filter(|_| self.looks_like_reference())?;
-                let mut keys = node.entries().iter().map(|(key, _)| &key.name);
-                keys.find(|key| schema["properties"].get(key).is_some()).cloned()
+                node.keys().find(|key| has_property(schema, key)).map(str::to_owned)
             }
             name => (self
                 .unknown_key_placeholder(name)
@@ -280,7 +275,7 @@ impl<'d> SchemaPosition<'d> {
 
     /// The text, quoted if necessary, with the first correction that its field accepts.
     fn correct_text(&self) -> Option<String> {
-        let text = scalar_text(self.node).filter(|text| can_be_quoted(text))?;
+        let text = self.node.scalar_text().filter(|text| can_be_quoted(text))?;
         let spellings = [text.clone(), text.to_lowercase()];
         let mut rows =
             SUGGESTIONS["corrected"].iter().filter(|row| row.key.is_match(self.key_name()));
@@ -318,7 +313,7 @@ impl<'d> SchemaPosition<'d> {
             }
             NodeValue::Text(text) if text.contains("://") => self.find_value_alias("url"),
             _ => {
-                let word = scalar_text(self.node)?;
+                let word = self.node.scalar_text()?;
                 let is_list = self.types.contains(&"array") && self.entry_example().is_some();
                 let place = if is_list { "list" } else { "row" };
                 (self.find_value_alias(&word).filter(|_| self.depth < 4)).or_else(|| {
@@ -341,8 +336,7 @@ impl<'d> SchemaPosition<'d> {
 
     /// True if the value looks like a reference to a secret.
     pub(super) fn looks_like_reference(&self) -> bool {
-        let mut keys = self.node.entries().iter().map(|(key, _)| key.name.to_lowercase());
-        keys.any(|key| ["env", "file"].contains(&&*key))
+        self.node.keys().any(|key| ["env", "file"].contains(&&*key.to_lowercase()))
     }
 
     /// The meaning of `word` as the value of its key, if that is an alias.
@@ -356,11 +350,6 @@ impl<'d> SchemaPosition<'d> {
         [(',', "commas"), (' ', "blanks")]
             .into_iter()
             .find(|(_, signs)| description.contains(signs))
-    }
-
-    /// An example of its value, if its schema has one.
-    fn example(&self) -> Option<String> {
-        Some(value_example(self.schema)).filter(|example| example != "..." && example != "[...]")
     }
 }
 
@@ -376,7 +365,7 @@ mod tests {
     fn every_pattern_of_the_tables_can_be_compiled() {
         let rows = SUGGESTIONS.values().flatten();
         let helps = rows.flat_map(|row| [&row.value, &row.key, &row.name, &row.text]);
-        for pattern in helps.chain(crate::manifest::faults::slips::patterns()) {
+        for pattern in helps {
             assert!(pattern.is_valid(), "{pattern:?}");
         }
     }

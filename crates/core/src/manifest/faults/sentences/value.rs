@@ -8,10 +8,10 @@ use jsonschema::{
 use super::{
     LocatedFault, SchemaPosition,
     example::{USERNAME_PHRASE, has_only_fields},
+    sections_named,
     suggest::option_texts,
 };
 use crate::{
-    catalogue,
     field::{Field, NamedObject, Scope},
     kind::forms::plain_text,
     text::alternatives,
@@ -93,8 +93,7 @@ impl SchemaPosition<'_> {
 
     /// True if the field `name` identifies entries of its section.
     pub(super) fn is_identity(&self, name: &str) -> bool {
-        catalogue::all_sections()
-            .any(|kind| kind.section == self.section && kind.identity.contains(&name))
+        sections_named(&self.section).any(|kind| kind.identity.contains(&name))
     }
 
     /// The section whose entries have the fields of `items`, if the schema here does not have them.
@@ -125,9 +124,7 @@ impl SchemaPosition<'_> {
         if has_option(self.schema) || self.schema.get("enum").is_none() {
             return None;
         }
-        let mut same_sections =
-            catalogue::all_sections().filter(|kind| kind.section == self.section);
-        let other_kind = same_sections
+        let other_kind = sections_named(&self.section)
             .find(|kind| kind.spec(&key.name).is_some_and(|spec| has_option(&spec.schema)));
         other_kind.map(|kind| kind.scoped_kind.scope)
     }

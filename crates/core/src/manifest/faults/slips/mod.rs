@@ -89,12 +89,6 @@ impl Pattern {
     pub(super) fn replace(&self, text: &str, replacement: &str) -> Option<String> {
         Some(self.regex()?.replace_all(text, replacement).into_owned())
     }
-
-    /// True if it can be compiled.
-    #[cfg(test)]
-    pub(super) fn is_valid(&self) -> bool {
-        self.text.is_none() || self.regex().is_some()
-    }
 }
 
 /// The lists of `slips.yaml`, by name. The list `files` recognises files that are not YAML by their first
@@ -263,8 +257,21 @@ fn find_tag(text: &str, start: usize) -> Option<Range<usize>> {
     is_before_value.then(|| tag_start..tag_start + tag.len())
 }
 
-/// All expressions of the table.
 #[cfg(test)]
-pub(super) fn patterns() -> impl Iterator<Item = &'static Pattern> {
-    SLIPS.values().flatten().flat_map(|slip| [&slip.line, &slip.marked])
+mod tests {
+    use super::*;
+
+    impl Pattern {
+        /// True if it can be compiled.
+        pub(in crate::manifest::faults) fn is_valid(&self) -> bool {
+            self.text.is_none() || self.regex().is_some()
+        }
+    }
+
+    #[test]
+    fn every_pattern_of_the_slips_can_be_compiled() {
+        for slip in SLIPS.values().flatten() {
+            assert!(slip.line.is_valid() && slip.marked.is_valid(), "{}", slip.help);
+        }
+    }
 }
