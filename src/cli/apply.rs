@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     BaseArgs, BaseUse, ChangeArgs, CommandError, Exit, ManifestFolder, Progress, ReportArgs,
-    ReportedExit, RunContext, RunRecord, Session, SessionArgs, SessionBuilder, check_can_write,
-    saved, signal,
+    ReportedExit, Result, RunContext, RunRecord, Session, SessionArgs, SessionBuilder,
+    check_can_write, saved, signal,
 };
 use crate::{
     address::Address,
@@ -97,7 +97,7 @@ impl Args {
     ///
     /// # Errors
     /// If the folder is named twice, or the folder in the plan is not below the working directory.
-    pub(super) fn resolve_folder(&mut self) -> Result<(), CommandError> {
+    pub(super) fn resolve_folder(&mut self) -> Result<()> {
         let dir = &mut self.session.dir;
         if dir.is_named_twice() {
             let manifests_dir = dir.named.take();
@@ -120,7 +120,7 @@ impl Args {
     }
 
     /// The saved plan to apply, if one is named.
-    fn read_saved_plan(&self, cx: &RunContext) -> Result<Option<PlanToApply>, CommandError> {
+    fn read_saved_plan(&self, cx: &RunContext) -> Result<Option<PlanToApply>> {
         let path = &self.session.dir;
         if self.manifests_dir.is_none() {
             return Ok(None);
@@ -157,7 +157,7 @@ impl PlanToApply {
 
 /// Shows the plan, asks for confirmation, applies the plan and reports the result. Every exit states
 /// whether anything was changed.
-pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit, CommandError> {
+pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     cx.reports.record.watch_signals(&cx.output)?;
     let plan_to_apply = args.read_saved_plan(cx)?;
     let (session_args, changes) = match &plan_to_apply {
@@ -261,7 +261,7 @@ impl Proposal<'_> {
         approved: &Approved<'_>,
         skipped: &[SkippedContainer],
         is_confirmed: bool,
-    ) -> Result<ReportedExit, CommandError> {
+    ) -> Result<ReportedExit> {
         let Self { session, plan, comparison, exit, cx: RunContext { output, reports, .. } } = self;
         let (style, secrets) = (output.style, &*session.settings.secrets);
         if reports.replaces_text() {
@@ -354,7 +354,7 @@ async fn apply_steps(
     approved: &Approved<'_>,
     record: &RunRecord,
     cx: &RunContext,
-) -> Result<(ApplyResult, Option<Exit>), CommandError> {
+) -> Result<(ApplyResult, Option<Exit>)> {
     let client = session.observer.client().clone();
     let signal_record = record.clone();
     let first_signal = signal::watch(

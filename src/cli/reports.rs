@@ -14,7 +14,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{CommandError, CommandResult, Exit, Output, record::RunRecord, saved::is_yaml};
+use super::{CommandError, CommandResult, Exit, Output, Result, record::RunRecord, saved::is_yaml};
 use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
@@ -108,10 +108,7 @@ impl Reports {
     ///
     /// # Errors
     /// If a later run would read a file as a manifest. Nothing is written in this case.
-    pub(super) fn refuse_manifests_as_outputs(
-        &mut self,
-        other_file: Option<&Path>,
-    ) -> Result<(), CommandError> {
+    pub(super) fn refuse_manifests_as_outputs(&mut self, other_file: Option<&Path>) -> Result<()> {
         let manifests = resolve_path(Path::new(&self.manifests));
         let check = |path: &Path| {
             let resolved = resolve_path(path);
@@ -134,7 +131,7 @@ impl Reports {
     /// # Errors
     /// If two reports have the same target, a format cannot express this report, or a file cannot
     /// be written. The run does nothing else in this case.
-    pub(super) fn begin(&mut self) -> Result<(), CommandError> {
+    pub(super) fn begin(&mut self) -> Result<()> {
         let possible_result = self.retain_possible();
         let mut targets = std::mem::take(&mut self.targets);
         let begin_result = retain_targets(&mut targets, |target| {
@@ -155,7 +152,7 @@ impl Reports {
     }
 
     /// Removes impossible targets, so that the others can report why the run fails.
-    fn retain_possible(&mut self) -> Result<(), CommandError> {
+    fn retain_possible(&mut self) -> Result<()> {
         let (mut files, mut has_stdout, kind) = (Vec::new(), false, self.kind);
         retain_targets(&mut self.targets, |ReportTarget { format, file }| {
             let failure = match file {
@@ -182,12 +179,7 @@ impl Reports {
     }
 
     /// A report of this run in one format.
-    fn render(
-        &self,
-        format: Format,
-        kind: ReportKind,
-        state: State<'_>,
-    ) -> Result<String, CommandError> {
+    fn render(&self, format: Format, kind: ReportKind, state: State<'_>) -> Result<String> {
         let diagnostics = &self.diagnostics.borrow();
         let report = Report { kind, manifests: &self.manifests, diagnostics, state };
         format
@@ -344,8 +336,8 @@ fn is_stream(path: &Path) -> bool {
 /// Keeps the `targets` that pass the check; returns the last failure of the others.
 fn retain_targets(
     targets: &mut Vec<ReportTarget>,
-    mut check: impl FnMut(&ReportTarget) -> Result<(), CommandError>,
-) -> Result<(), CommandError> {
+    mut check: impl FnMut(&ReportTarget) -> Result<()>,
+) -> Result<()> {
     let mut last_result = Ok(());
     targets.retain(|target| check(target).map_err(|failure| last_result = Err(failure)).is_ok());
     last_result

@@ -6,7 +6,7 @@ use super::Args;
 use crate::{
     address::{Glob, Selector},
     catalogue,
-    cli::{CommandError, CommandResult, Exit, RunContext, SessionArgs, SessionBuilder},
+    cli::{CommandError, CommandResult, Exit, Result, RunContext, SessionArgs, SessionBuilder},
     desired::{Container, DeclaredFields, Desired},
     kind::{Section, Shape},
     manifest::{self, LoadOptions, schema},
@@ -71,7 +71,7 @@ fn find_subject<'d>(
     desired: &'d Desired,
     path: &str,
     inner_address: Option<&str>,
-) -> Result<Subject<'d>, CommandError> {
+) -> Result<Subject<'d>> {
     let container = desired.container(path).ok_or_else(|| undeclared_failure(path, desired))?;
     let Some(section_address) = inner_address else {
         return Ok(Subject { container, section: None, entry: None, field: Vec::new() });
@@ -125,7 +125,7 @@ fn find_entry<'d, 'w>(
     container: &'d Container,
     section: Section,
     entry_address: &'w str,
-) -> Result<(&'d str, &'d DeclaredFields, Option<&'w str>), CommandError> {
+) -> Result<(&'d str, &'d DeclaredFields, Option<&'w str>)> {
     let declared_section = container.section(section.section);
     let entries = declared_section.map_or(&[][..], |declared| &declared.entries);
     let address = container.address().section(section.section);
@@ -154,11 +154,7 @@ fn find_entry<'d, 'w>(
 
 /// Splits a field path such as `settings.cadence` into its names: the declared field, then the keys
 /// inside its value. Returns an error if the field is not declared.
-fn find_field(
-    section: Section,
-    fields: &DeclaredFields,
-    field_path: &str,
-) -> Result<Vec<String>, CommandError> {
+fn find_field(section: Section, fields: &DeclaredFields, field_path: &str) -> Result<Vec<String>> {
     // The names of flattened fields contain dots.
     let name = fields.keys().find(|name| match field_path.strip_prefix(name) {
         Some("") => true,

@@ -18,7 +18,7 @@ use crate::{
     address::{Address, Selector},
     api::ApiError,
     cli::{
-        CommandError, CommandResult, Exit, RunContext, Session,
+        CommandError, CommandResult, Exit, Result, RunContext, Session,
         absorb::{ManifestEditor, compare_containers, render_edits},
     },
     desired::{Container, Desired},
@@ -46,7 +46,7 @@ struct Differences {
 
 impl ManifestEditor<'_> {
     /// The declarations of all manifests.
-    fn desired(&self) -> Result<Desired, CommandError> {
+    fn desired(&self) -> Result<Desired> {
         self.reload(&FileTexts::new()).map_err(|why| self.report_invalid(&why))
     }
 
@@ -87,7 +87,7 @@ impl ManifestEditor<'_> {
         desired: &Desired,
         mut goals: Vec<Goal>,
         refusals: &mut Vec<AbsorbRefusal>,
-    ) -> Result<(Absorbed, Vec<Goal>), CommandError> {
+    ) -> Result<(Absorbed, Vec<Goal>)> {
         loop {
             match self.absorb(desired, &goals, AbsorbMode::OwnDocument) {
                 Ok(absorbed) => return Ok((absorbed, goals)),
@@ -246,7 +246,7 @@ async fn find_differences(
     builder: &mut ExportBuilder,
     session: &Session,
     cx: &RunContext,
-) -> Result<Differences, CommandError> {
+) -> Result<Differences> {
     let only = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect();
     let all_objects = Selection { only, exclude: Vec::new() };
     let mut differences = Differences::default();

@@ -16,7 +16,7 @@ use std::{
 
 use jiff::civil::Date;
 
-use super::{CommandError, Progress, RunContext};
+use super::{CommandError, Progress, Result, RunContext};
 pub(super) use args::{AccessArgs, ChangeArgs, SessionArgs, require_match};
 pub(super) use opening::SessionBuilder;
 pub(super) use preflight::check_can_write;
@@ -75,7 +75,7 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn plan(&self, cx: &RunContext) -> Result<Plan, CommandError> {
+    pub(super) async fn plan(&self, cx: &RunContext) -> Result<Plan> {
         let plan = Plan::from_roster(self.roster.clone());
         let plan = if self.keeps_container_plans {
             plan.with_container_plans()
@@ -89,11 +89,11 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn plan_to_save(&self, cx: &RunContext) -> Result<Plan, CommandError> {
+    pub(super) async fn plan_to_save(&self, cx: &RunContext) -> Result<Plan> {
         self.plan_containers(Plan::from_roster(self.roster.clone()), cx).await
     }
 
-    async fn plan_containers(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan, CommandError> {
+    async fn plan_containers(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         // The recorder has its own client. Only the client that sends requests knows the limits.
         let recorder_client = self.recorder.as_ref().map(|recorder| recorder.client());
@@ -145,7 +145,7 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn inspect(&self) -> Result<(Plan, LiveContainer), CommandError> {
+    pub(super) async fn inspect(&self) -> Result<(Plan, LiveContainer)> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let plan_and_live = Cell::new(None);
         let inspect_container = async |container, mut live: LiveContainer| {
@@ -196,10 +196,7 @@ pub(super) struct Manifests {
 ///
 /// # Errors
 /// If it has errors.
-pub(super) fn into_manifests(
-    loaded: LoadedManifests,
-    cx: &RunContext,
-) -> Result<Manifests, CommandError> {
+pub(super) fn into_manifests(loaded: LoadedManifests, cx: &RunContext) -> Result<Manifests> {
     let LoadedManifests { includes, root, config, .. } = loaded;
     let Some(desired) = loaded.desired else {
         return Err(cx.report_unusable("the manifests", loaded.diagnostics));
