@@ -242,7 +242,7 @@ pub(super) async fn compare_containers(
         containers.iter().map(|declared| (&declared.path, *declared)).collect();
     let widened_containers: Vec<Container> =
         containers.iter().map(|declared| extend_declarations(declared, settings)).collect();
-    let progress = Progress::for_reading(widened_containers.iter(), observer.client(), &cx.output);
+    let progress = Progress::for_reading(&widened_containers, observer.client(), &cx.output);
     let process = RefCell::new(process);
     let compare_container = async |container: &Container, mut live: LiveContainer| {
         let container = containers_by_path[&container.path];
@@ -262,13 +262,7 @@ pub(super) async fn compare_containers(
         progress.count_step(&container.path);
         Ok(())
     };
-    observer
-        .read_all(
-            &widened_containers.iter().collect::<Vec<_>>(),
-            session.concurrency,
-            compare_container,
-        )
-        .await
+    observer.read_all(&widened_containers, session.concurrency, compare_container).await
 }
 
 /// Prints the differences that cannot be absorbed, with reasons. Returns the error of the run.

@@ -233,12 +233,12 @@ impl Proposal<'_> {
         let (style, secrets) = (self.cx.output.style, &*self.session.settings.secrets);
         let canvas = Canvas::with_sink(&mut *sink, style, secrets);
         terminal::render_plan(canvas, self.plan, &self.session.run, ReportKind::Apply);
-        let stale_text =
-            self.comparison.map(|comparison| terminal::stale_text(comparison, style, secrets));
-        stale_text
-            .filter(|text| !text.is_empty())
-            .iter()
-            .for_each(|text| sink(&format!("\n{text}")));
+        if let Some(comparison) = self.comparison {
+            let text = terminal::stale_text(Canvas::new(style, secrets), comparison);
+            if !text.is_empty() {
+                sink(&format!("\n{text}"));
+            }
+        }
     }
 
     /// Reports the plan after a run that changed nothing; `text` writes its text.
@@ -269,7 +269,8 @@ impl Proposal<'_> {
         } else {
             output.print_parts(|sink| self.write_text(sink))?;
         }
-        output.eprint(&terminal::skipped_text(skipped, output.stderr_style, secrets));
+        let canvas = Canvas::new(output.stderr_style, secrets);
+        output.eprint(&terminal::skipped_text(canvas, skipped));
         if !is_confirmed && !output.confirm("apply these changes")? {
             output.eprint(UNCHANGED_TEXT);
             return Ok(self.finish(Exit::Interrupted, |_| {}));
@@ -284,10 +285,8 @@ impl Proposal<'_> {
             exit,
         ]);
         let text = |sink: Sink<'_>| {
-            sink(&format!(
-                "\n{}",
-                terminal::render_applied(&applied, &session.run, style, secrets)
-            ));
+            let canvas = Canvas::new(style, secrets);
+            sink(&format!("\n{}", terminal::render_applied(canvas, &applied, &session.run)));
         };
         let outcomes = Outcomes::new(&session.run, plan, &applied, skipped);
         let outcomes = Outcomes { saved_plan: comparison, ..outcomes };

@@ -131,13 +131,8 @@ impl Output {
         texts: [&dyn Fn(&T) -> String; 2],
     ) {
         let secrets = self.secrets();
-        self.eprint(&terminal::render_lines(
-            items,
-            noun,
-            key,
-            texts,
-            (self.stderr_style, &secrets),
-        ));
+        let canvas = Canvas::new(self.stderr_style, &secrets);
+        self.eprint(&terminal::render_lines(canvas, items, noun, key, texts));
     }
 
     /// Writes diagnostics, if there are any.

@@ -205,12 +205,8 @@ impl Reports {
         let report_kind =
             if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
         let text = |sink: Sink<'_>| {
-            terminal::render_plan(
-                Canvas::with_sink(sink, self.output.style, secrets),
-                plan,
-                run,
-                kind,
-            );
+            let canvas = Canvas::with_sink(sink, self.output.style, secrets);
+            terminal::render_plan(canvas, plan, run, kind);
         };
         self.finish(report_kind, exit, ReportContent::Planned(content), text, None)
     }
@@ -229,8 +225,7 @@ impl Reports {
         // The text comes first: it shows what was done even if a file cannot be written.
         let print_result =
             if self.replaces_text() { Ok(()) } else { self.output.print_parts(text) };
-        let exit = print_result
-            .map_or_else(|failure| self.report_unwritten(failure, exit, help), |()| exit);
+        let exit = self.check_written(print_result, exit, help);
         ReportedExit(
             self.write_targets(exit, help, kind, |exit_code| State::finished(exit_code, content)),
         )
@@ -253,10 +248,7 @@ impl Reports {
 
     /// Writes the record, and returns the final exit code.
     fn end_record(&self, exit: Exit, error: Option<String>) -> Exit {
-        match self.record.end(exit, error) {
-            Ok(()) => exit,
-            Err(failure) => self.report_unwritten(failure, exit, None),
-        }
+        self.check_written(self.record.end(exit, error), exit, None)
     }
 
     /// Writes `state` for `exit` to all targets, and returns the final exit code.
@@ -274,10 +266,10 @@ impl Reports {
                 self.render(target.format, kind, state(exit.code())).and_then(|text| {
                     write_text(path, &text).map_err(|error| cannot_write(path, &error))
                 });
-            match write_result {
-                Ok(()) => written_targets.push((target.format, path)),
-                Err(failure) => final_exit = self.report_unwritten(failure, final_exit, help),
+            if write_result.is_ok() {
+                written_targets.push((target.format, path));
             }
+            final_exit = self.check_written(write_result, final_exit, help);
         }
         if final_exit != exit {
             // Files written before another one failed must contain the final code. They are writable,
@@ -293,15 +285,13 @@ impl Reports {
         let print_result = self
             .render(target.format, kind, state(final_exit.code()))
             .and_then(|text| self.output.print_data(&text));
-        print_result.map_or_else(
-            |failure| self.report_unwritten(failure, final_exit, help),
-            |()| final_exit,
-        )
+        self.check_written(print_result, final_exit, help)
     }
 
-    /// Reports that something could not be written, and returns the exit code for a run that would
+    /// Reports the failure to write something, if any, and returns the exit code for a run that would
     /// end with `exit`.
-    fn report_unwritten(&self, failure: CommandError, exit: Exit, help: Option<&str>) -> Exit {
+    fn check_written(&self, result: Result<()>, exit: Exit, help: Option<&str>) -> Exit {
+        let Err(failure) = result else { return exit };
         self.output.eprint_failure(&CommandError { help: help.map(str::to_owned), ..failure });
         Exit::first_of([exit, Exit::Usage])
     }

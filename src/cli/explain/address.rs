@@ -10,7 +10,10 @@ use crate::{
     desired::{Container, DeclaredFields, Desired},
     kind::{Section, Shape},
     manifest::{self, LoadOptions, schema},
-    report::terminal::explain::{self, Subject},
+    report::{
+        Canvas,
+        terminal::explain::{self, Subject},
+    },
     text::{did_you_mean, list_names},
 };
 
@@ -34,8 +37,8 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let trace = trace.ok_or_else(|| undeclared_failure(path, desired))?;
     let (style, secrets) = (cx.output.style, cx.output.secrets());
     let documentation = describe_field(&subject);
-    let text =
-        explain::explain_declaration(&subject, trace, documentation.as_ref(), style, &secrets);
+    let canvas = Canvas::new(style, &secrets);
+    let text = explain::explain_declaration(canvas, &subject, trace, documentation.as_ref());
     if !args.access.connect.has_address(&cx.env) {
         cx.output.print(&text)?;
         return Ok(Exit::Success);
@@ -47,9 +50,8 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let session_args = SessionArgs::with_selection(&args.dir, &args.access, vec![selector]);
     let session = SessionBuilder::new(&session_args).open(cx).await?;
     let (plan, live) = session.inspect().await?;
-    let session_secrets = &session.settings.secrets;
-    let live =
-        explain::explain_live_state(&subject, &plan, &live, &session.run, style, session_secrets);
+    let canvas = Canvas::new(style, &session.settings.secrets);
+    let live = explain::explain_live_state(canvas, &subject, &plan, &live, &session.run);
     cx.output.print(&format!("{text}\n{live}"))?;
     Ok(Exit::first_of([
         Exit::Usage.only_if(!plan.problems.is_empty()),

@@ -192,7 +192,7 @@ async fn read_export(
     if containers.is_empty() {
         return Err(CommandError::usage("`--only` and `--exclude` select nothing"));
     }
-    let progress = Progress::for_reading(containers.iter(), observer.client(), &cx.output);
+    let progress = Progress::for_reading(&containers, observer.client(), &cx.output);
     let collected =
         RefCell::new((ExportBuilder::new(settings, existing.pending_deletion), LiveStates::new()));
     let add_container = async |container: &Container, mut live: LiveContainer| {
@@ -205,7 +205,6 @@ async fn read_export(
         progress.count_step(&container.path);
         Ok(())
     };
-    let containers: Vec<&Container> = containers.iter().collect();
     let max_concurrent = args.connect.in_flight(config).max();
     observer.read_all(&containers, max_concurrent, add_container).await?;
     drop(progress);

@@ -191,7 +191,7 @@ async fn find_renamed(
     containers: impl Iterator<Item = &Container>,
     session: &Session,
 ) -> Result<(BTreeMap<String, AbsorbRefusal>, Vec<AbsorbRefusal>), ApiError> {
-    let bare_containers: Vec<_> = containers
+    let bare_containers: Vec<Container> = containers
         .map(|container| {
             let mut bare_container = Container { sections: Vec::new(), ..container.clone() };
             bare_container.lifecycle.unlisted_projects = None;
@@ -224,14 +224,7 @@ async fn find_renamed(
         collected.borrow_mut().1.push(AbsorbRefusal::new(&container.address(), why));
         Ok(())
     };
-    session
-        .observer
-        .read_all(
-            &bare_containers.iter().collect::<Vec<_>>(),
-            session.concurrency,
-            classify_container,
-        )
-        .await?;
+    session.observer.read_all(&bare_containers, session.concurrency, classify_container).await?;
     let (renamed, mut unlocated) = collected.into_inner();
     unlocated.sort_by(|a, b| a.address.cmp(&b.address));
     Ok((renamed, unlocated))

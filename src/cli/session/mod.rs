@@ -94,12 +94,11 @@ impl Session {
     }
 
     async fn plan_containers(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan> {
-        let containers: Vec<&Container> = self.desired.containers.iter().collect();
+        let containers = &self.desired.containers;
         // The recorder has its own client. Only the client that sends requests knows the limits.
         let recorder_client = self.recorder.as_ref().map(|recorder| recorder.client());
         let client = recorder_client.unwrap_or_else(|| self.observer.client());
-        let progress_containers = containers.iter().copied();
-        let progress = Progress::for_reading(progress_containers, client, &cx.output);
+        let progress = Progress::for_reading(containers, client, &cx.output);
         self.unplanned.iter().for_each(|container| plan.count_included(container));
         let plan = RefCell::new(plan);
         let plan_container = async |container, mut live: LiveContainer| {
@@ -119,7 +118,7 @@ impl Session {
             progress.count_step(&container.path);
             Ok(())
         };
-        self.observer.read_all(&containers, self.concurrency, plan_container).await?;
+        self.observer.read_all(containers, self.concurrency, plan_container).await?;
         let mut plan = plan.into_inner();
         self.session_base.iter().for_each(|compared| compared.finish(&mut plan));
         let mut plan = plan.into_sorted(&self.extent);
@@ -146,7 +145,6 @@ impl Session {
     /// # Errors
     /// If all further requests would fail too.
     pub(super) async fn inspect(&self) -> Result<(Plan, LiveContainer)> {
-        let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let plan_and_live = Cell::new(None);
         let inspect_container = async |container, mut live: LiveContainer| {
             let container_plan =
@@ -157,7 +155,7 @@ impl Session {
             plan_and_live.set(Some((plan.into_sorted(&self.extent), live)));
             Ok(())
         };
-        self.observer.read_all(&containers, 1, inspect_container).await?;
+        self.observer.read_all(&self.desired.containers, 1, inspect_container).await?;
         plan_and_live.into_inner().ok_or_else(|| CommandError::usage("nothing is selected"))
     }
 

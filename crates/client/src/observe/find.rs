@@ -149,7 +149,7 @@ impl Observer {
     /// Finds containers in lists, sends them to `sender`, and returns the others.
     pub(super) async fn find_in_lists<'c>(
         &self,
-        containers: &[&'c Container],
+        containers: &'c [Container],
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>> {
         let containers = self.find_in_roster(containers, sender).await?;

@@ -116,9 +116,9 @@ impl Observer {
 
     /// Estimates the number of requests to read `containers`: one for each declared section that is
     /// not part of the container's own object, and one for each hundred containers.
-    pub fn estimate_requests<'c>(containers: impl ExactSizeIterator<Item = &'c Container>) -> u64 {
+    pub fn estimate_requests(containers: &[Container]) -> u64 {
         let pages = containers.len() / 100;
-        let sections = containers.flat_map(|container| &container.sections);
+        let sections = containers.iter().flat_map(|container| &container.sections);
         (pages + sections.filter(|section| !section.kind.is_in_object()).count()) as u64
     }
 
@@ -130,7 +130,7 @@ impl Observer {
     /// before.
     pub async fn read_all<'c>(
         &self,
-        containers: &[&'c Container],
+        containers: &'c [Container],
         max_concurrent: usize,
         handle_live: impl AsyncFn(&'c Container, LiveContainer) -> Result<()>,
     ) -> Result<()> {
