@@ -193,21 +193,15 @@ impl Observer {
             || facts.import_state.is_some()
             || target.scope == Scope::Group
         {
-            match split_fatal(self.read_by_id_or_path(container, target.id).await)? {
-                Ok(LocateResult::Here(object)) => {
+            match split_located(self.read_by_id_or_path(container, target.id).await)? {
+                LocateResult::Here(object) => {
                     live.read_times.object =
                         ReadTime { began: object.read_at, ended: object.read_at };
                     live.presence = Presence::Existing(object.target, object.facts);
                     live.sections.extend(object.sections);
                 }
-                Ok(LocateResult::Absent(presence)) => {
+                LocateResult::Absent(presence) => {
                     return self.live_if_absent(container, presence).await;
-                }
-                Err(cause) => {
-                    return Ok(LiveContainer::with_presence(
-                        Presence::Unreadable(cause),
-                        self.now(),
-                    ));
                 }
             }
         }
@@ -286,13 +280,10 @@ impl Observer {
         container: &Container,
         object: Result<LocateResult>,
     ) -> Result<LiveContainer> {
-        let live = match split_fatal(object)? {
-            Ok(LocateResult::Here(object)) => self.read_present(container, object).await?,
-            Ok(LocateResult::Absent(presence)) => {
+        let live = match split_located(object)? {
+            LocateResult::Here(object) => self.read_present(container, object).await?,
+            LocateResult::Absent(presence) => {
                 return self.live_if_absent(container, presence).await;
-            }
-            Err(cause) => {
-                return Ok(LiveContainer::with_presence(Presence::Unreadable(cause), self.now()));
             }
         };
         if container.including_glob.is_none()
@@ -399,6 +390,12 @@ fn split_fatal<T>(read: Result<T>) -> Result<Result<T, Cause>> {
         Err(error) if is_fatal(&error) => Err(error),
         read => Ok(read.map_err(|error| Cause::from(&error))),
     }
+}
+
+/// Like [`split_fatal`], for a container. If it cannot be read, the cause is its presence.
+fn split_located(location: Result<LocateResult>) -> Result<LocateResult> {
+    let location = split_fatal(location)?;
+    Ok(location.unwrap_or_else(|cause| LocateResult::Absent(Presence::Unreadable(cause))))
 }
 
 /// True if every further request would fail in the same way.
