@@ -87,12 +87,8 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         return cx.output.print(&help::operation_text(operation)).map(|()| Exit::Success);
     }
     match operation {
-        AnyOp::Read(operation) => {
-            send_read(open_connection(operation, &args, cx).await?, &args, cx).await
-        }
-        AnyOp::Write(operation) => {
-            send_write(open_connection(operation, &args, cx).await?, &args, cx).await
-        }
+        AnyOp::Read(operation) => send_read(operation, &args, cx).await,
+        AnyOp::Write(operation) => send_write(operation, &args, cx).await,
     }
 }
 
@@ -178,11 +174,8 @@ fn find_unusable_secret<E>(request: &Request<E>, secrets: &Secrets) -> Option<Co
     missing.map(CommandError::usage)
 }
 
-async fn send_read(
-    (client, request): (ReadClient, Request<Read>),
-    args: &Args,
-    cx: &RunContext,
-) -> CommandResult {
+async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> CommandResult {
+    let (client, request) = open_connection(operation, args, cx).await?;
     let row = request.operation;
     let is_list = row.answer == operation::ResponseBody::List && !request.has_query("page");
     let answer = if !is_list {
@@ -199,11 +192,8 @@ async fn send_read(
     Ok(Exit::Success)
 }
 
-async fn send_write(
-    (client, request): (ReadClient, Request<Write>),
-    args: &Args,
-    cx: &RunContext,
-) -> CommandResult {
+async fn send_write(operation: Op<Write>, args: &Args, cx: &RunContext) -> CommandResult {
+    let (client, request) = open_connection(operation, args, cx).await?;
     let row = request.operation;
     if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
         cx.output.eprint("nothing was changed\n");

@@ -49,7 +49,11 @@ fn render_on(mut page: MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) -
     let steps = report.steps();
     let text_rows = write_changes(&mut page, report, &steps, ReportPart::Changes);
     for part in [ReportPart::Drift, ReportPart::Watched] {
-        write_folded_changes(&mut page, report, &steps, part);
+        let number = steps.iter().filter(|item| item.part == part).count();
+        if number > 0 {
+            let title = format!("{} ({})", part.title(), count(number, "object"));
+            write_fold(&mut page, &title, |page| drop(write_changes(page, report, &steps, part)));
+        }
     }
     write_items(&mut page, &items, |group| group == ItemGroup::Warning);
     write_comparisons(&mut page, &text_rows);
@@ -215,21 +219,6 @@ fn name_first(names: &[impl AsRef<str>], ink: MarkdownInk<'_>) -> String {
     let rest = names.len() - named.len();
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     named.join(", ") + &rest
-}
-
-/// The changes of `part`, folded.
-fn write_folded_changes(
-    page: &mut MarkdownPage<'_>,
-    report: &Report<'_>,
-    steps: &[StepItem<'_>],
-    part: ReportPart,
-) {
-    let number = steps.iter().filter(|item| item.part == part).count();
-    if number > 0 {
-        write_fold(page, &format!("{} ({})", part.title(), count(number, "object")), |page| {
-            write_changes(page, report, steps, part);
-        });
-    }
 }
 
 /// The columns of a table.

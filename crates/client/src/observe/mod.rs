@@ -24,7 +24,10 @@ use tokio::sync::mpsc;
 
 pub use exist::ExistingContainers;
 pub(crate) use exist::{descendants_request, outermost_paths};
-use find::{LiveObject, LocateResult};
+use find::{
+    LiveObject,
+    LocateResult::{self, Absent, Here},
+};
 pub(crate) use find::{entries_in_object, paths_are_equal};
 use memory::ObserverCache;
 
@@ -194,13 +197,13 @@ impl Observer {
             || target.scope == Scope::Group
         {
             match split_located(self.read_by_id_or_path(container, target.id).await)? {
-                LocateResult::Here(object) => {
+                Here(object) => {
                     live.read_times.object =
                         ReadTime { began: object.read_at, ended: object.read_at };
                     live.presence = Presence::Existing(object.target, object.facts);
                     live.sections.extend(object.sections);
                 }
-                LocateResult::Absent(presence) => {
+                Absent(presence) => {
                     return self.live_if_absent(container, presence).await;
                 }
             }
@@ -281,8 +284,8 @@ impl Observer {
         object: Result<LocateResult>,
     ) -> Result<LiveContainer> {
         let live = match split_located(object)? {
-            LocateResult::Here(object) => self.read_present(container, object).await?,
-            LocateResult::Absent(presence) => {
+            Here(object) => self.read_present(container, object).await?,
+            Absent(presence) => {
                 return self.live_if_absent(container, presence).await;
             }
         };
@@ -295,10 +298,8 @@ impl Observer {
         }
         // A rule included the container. If it was removed since, that is no failure.
         Ok(match split_fatal(self.read_by_path(container).await)? {
-            Ok(LocateResult::Absent(presence)) => {
-                LiveContainer::with_presence(presence, self.now())
-            }
-            Ok(LocateResult::Here(_)) | Err(_) => live,
+            Ok(Absent(presence)) => LiveContainer::with_presence(presence, self.now()),
+            Ok(Here(_)) | Err(_) => live,
         })
     }
 
@@ -395,7 +396,7 @@ fn split_fatal<T>(read: Result<T>) -> Result<Result<T, Cause>> {
 /// Like [`split_fatal`], for a container. If it cannot be read, the cause is its presence.
 fn split_located(location: Result<LocateResult>) -> Result<LocateResult> {
     let location = split_fatal(location)?;
-    Ok(location.unwrap_or_else(|cause| LocateResult::Absent(Presence::Unreadable(cause))))
+    Ok(location.unwrap_or_else(|cause| Absent(Presence::Unreadable(cause))))
 }
 
 /// True if every further request would fail in the same way.
