@@ -189,15 +189,8 @@ impl<'s> Canvas<'s> {
 
     /// An empty canvas that passes its text to `sink` in parts, because plans of large organisations
     /// have many megabytes. Each part ends with a paragraph.
-    pub const fn with_sink(sink: Sink<'s>, style: TextStyle, secrets: &'s Secrets) -> Self {
-        Self {
-            style,
-            secrets,
-            text: String::new(),
-            sink: Some(sink),
-            line_count: 0,
-            max_lines: usize::MAX,
-        }
+    pub fn with_sink(sink: Sink<'s>, style: TextStyle, secrets: &'s Secrets) -> Self {
+        Self { sink: Some(sink), ..Self::new(style, secrets) }
     }
 
     /// An empty canvas for another part of the same text.

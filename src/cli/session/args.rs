@@ -93,17 +93,14 @@ impl SessionArgs {
     pub(in crate::cli) fn selectors(&self) -> [Vec<String>; 2] {
         [selector_patterns(&self.select.only), selector_patterns(&self.select.exclude)]
     }
-
-    /// The environment variables that manifests may use: from the options, or else from
-    /// UNDRIFT_ALLOW_ENV.
-    pub(super) fn allowed_variables(&self, env: &Environment) -> Result<AllowedVariables> {
-        allowed_variables(&self.access.allow_env, env)
-    }
 }
 
 /// The environment variables that manifests may use: from the option `allow_env`, or else from
 /// UNDRIFT_ALLOW_ENV.
-fn allowed_variables(allow_env: &[String], env: &Environment) -> Result<AllowedVariables> {
+pub(super) fn allowed_variables(
+    allow_env: &[String],
+    env: &Environment,
+) -> Result<AllowedVariables> {
     let (name, globs) = match env.get(ALLOW_NAME) {
         _ if !allow_env.is_empty() => {
             ("--allow-env", allow_env.iter().map(String::as_str).collect())

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Manifests, SessionArgs, add_manifest_secrets};
+use super::{Manifests, SessionArgs, add_manifest_secrets, args::allowed_variables};
 use crate::{
     api::{ClientSettings, Clock as _, ReadClient, ServiceAddress, SystemClock},
     cli::{CommandError, Environment, Exit, Result, RunContext, input},
@@ -95,7 +95,7 @@ impl SessionSource<'_> {
         manifests: &Manifests,
         cx: &RunContext,
     ) -> Result<OpenedSource> {
-        let allowed = args.allowed_variables(&cx.env)?;
+        let allowed = allowed_variables(&args.access.allow_env, &cx.env)?;
         let collect_secrets = |secrets: Secrets| {
             Arc::new(add_manifest_secrets(manifests, secrets.with_allowed_variables(allowed)))
         };

@@ -171,7 +171,19 @@ fn draw_chain(
             LayerEffect::Outranked => ("outranked", Paint::Dim),
         };
         let line = Line::indented(4).put(paint, effect_word).pad_to(15).hang_here();
-        let line = match contribution(link, section, other_fields) {
+        let shown_or_words = match &link.traced_value.value {
+            LayerValue::Value(value) => {
+                let field = link.traced_value.written_names.first().map_or("", String::as_str);
+                // The value may also be a template, or a change of a list.
+                Ok(show_declared(section.field(field), value, other_fields))
+            }
+            LayerValue::Declared => Err("declared"),
+            LayerValue::Absent => Err("absent"),
+            LayerValue::Unmanaged => Err("unmanaged"),
+            LayerValue::Unlisted(policy) => Err(policy.word()),
+            LayerValue::Ignores => Err("takes nothing from lower layers"),
+        };
+        let line = match shown_or_words {
             Ok(shown) => line.append(change::value_line(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
@@ -187,26 +199,6 @@ fn draw_chain(
     for (line, link) in lines.into_iter().zip(chain) {
         let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
         canvas.add_line_with_origin(line.pad_to(origin_column), &link.traced_value.origin);
-    }
-}
-
-/// The contribution of a layer: a value, or a description of another contribution.
-fn contribution(
-    link: &ChainLink<'_>,
-    section: Section,
-    other_fields: &Fields,
-) -> Result<Shown, &'static str> {
-    match &link.traced_value.value {
-        LayerValue::Value(value) => {
-            let field = link.traced_value.written_names.first().map_or("", String::as_str);
-            // The value may also be a template, or a change of a list.
-            Ok(show_declared(section.field(field), value, other_fields))
-        }
-        LayerValue::Declared => Err("declared"),
-        LayerValue::Absent => Err("absent"),
-        LayerValue::Unmanaged => Err("unmanaged"),
-        LayerValue::Unlisted(policy) => Err(policy.word()),
-        LayerValue::Ignores => Err("takes nothing from lower layers"),
     }
 }
 
