@@ -3,7 +3,7 @@
 use similar::ChangeTag;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::branch;
+use super::{branch, shown_count};
 use crate::{
     diff::{Action, FieldChange, Shown, Step},
     report::{
@@ -156,8 +156,7 @@ fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str
 /// Draws `lines`, or the first ones and the number of the others.
 fn draw_lines(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
     let max_lines = MAX_LINES.min(canvas.remaining_lines().max(MIN_LINES));
-    let shown_count =
-        if canvas.style().full || lines.len() <= max_lines + 1 { lines.len() } else { max_lines };
+    let shown_count = shown_count(lines.len(), max_lines, canvas.style().full);
     let omitted = lines.len() - shown_count;
     for (paint, sign, line) in lines.into_iter().take(shown_count) {
         canvas.add_line(

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::fold::{draw_others, render_lines};
+use super::{
+    fold::{draw_others, render_lines},
+    shown_count,
+};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, SourceLocation},
     diff::{GuardRefusal, HeldObject, Incomplete, Note, Problem, Reason},
@@ -83,11 +86,7 @@ pub(super) fn draw_paragraph<'p>(
 
 /// `objects` on one line: all of them, or the first few and the number of the others.
 pub(super) fn join_first_objects(objects: &[String], is_full: bool) -> String {
-    let shown_count = if is_full || objects.len() <= MAX_NAMED_OBJECTS + 1 {
-        objects.len()
-    } else {
-        MAX_NAMED_OBJECTS
-    };
+    let shown_count = shown_count(objects.len(), MAX_NAMED_OBJECTS, is_full);
     let text = objects[..shown_count].join(", ");
     match objects.len() - shown_count {
         0 => text,
@@ -174,8 +173,7 @@ fn draw_first_items<T>(
     mut draw: impl FnMut(&mut Canvas, T),
 ) {
     let max_items = MAX_NAMED_CONTAINERS.min(canvas.remaining_lines());
-    let shown_count =
-        if canvas.style().full || items.len() <= max_items + 1 { items.len() } else { max_items };
+    let shown_count = shown_count(items.len(), max_items, canvas.style().full);
     let omitted = items.len() - shown_count;
     for item in items.into_iter().take(shown_count) {
         draw(canvas, item);
