@@ -117,8 +117,12 @@ pub async fn put_comment(
     body: &str,
 ) -> Result<Comment, CommentError> {
     let read_client = client.read_client();
-    let merge_request =
-        read_merge_request(read_client, target).await.map_err(CommentError::MergeRequest)?;
+    let answer = read_client.get_object(request_for(MERGE_REQUEST_GET, target), &["iid"]).await;
+    let answer = answer.map_err(CommentError::MergeRequest)?;
+    let merge_request = MergeRequest {
+        state: answer.body["state"].as_str().unwrap_or_default().to_owned(),
+        discussion_locked: answer.body["discussion_locked"] == true,
+    };
     let read_notes = async || list_marked_notes(read_client, author_id, target, marker).await;
     let notes = read_notes().await.map_err(CommentError::Notes)?;
     let discussion_locked = merge_request.discussion_locked;
@@ -147,17 +151,6 @@ pub async fn put_comment(
 struct MarkedNote {
     id: u64,
     body: String,
-}
-
-async fn read_merge_request(
-    client: &ReadClient,
-    target: &MergeRequestRef,
-) -> Result<MergeRequest, ApiError> {
-    let answer = client.get_object(request_for(MERGE_REQUEST_GET, target), &["iid"]).await?;
-    Ok(MergeRequest {
-        state: answer.body["state"].as_str().unwrap_or_default().to_owned(),
-        discussion_locked: answer.body["discussion_locked"] == true,
-    })
 }
 
 fn request_for<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {

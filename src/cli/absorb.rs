@@ -10,8 +10,8 @@ use std::{
 };
 
 use super::{
-    AccessArgs, CommandError, CommandResult, Exit, Manifests, Progress, RunContext, Session,
-    SessionArgs, SessionBuilder, into_manifests, require_match, write_files,
+    AccessArgs, CommandError, CommandResult, Exit, Manifests, Progress, Result, RunContext,
+    Session, SessionArgs, SessionBuilder, into_manifests, require_match, write_files,
 };
 use crate::{
     absorb::{
@@ -159,7 +159,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
 }
 
 /// The selected containers.
-fn select_containers(args: &Args, mut desired: Desired) -> Result<Desired, CommandError> {
+fn select_containers(args: &Args, mut desired: Desired) -> Result<Desired> {
     for selector in &args.addresses {
         if !desired.containers.iter().any(|container| selector.matches_path(&container.path)) {
             require_match(selector, &desired)?;
@@ -173,11 +173,7 @@ fn select_containers(args: &Args, mut desired: Desired) -> Result<Desired, Comma
 }
 
 /// Reads the containers of `session`, and finds their selected differences.
-async fn find_drift(
-    args: &Args,
-    session: &Session,
-    cx: &RunContext,
-) -> Result<SelectedDrift, CommandError> {
+async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<SelectedDrift> {
     let observer = &session.observer;
     let settings =
         export::ExportSettings::plain(observer.caller().clone(), observer.release().await?);
@@ -246,7 +242,7 @@ pub(super) async fn compare_containers(
         containers.iter().map(|declared| (&declared.path, *declared)).collect();
     let widened_containers: Vec<Container> =
         containers.iter().map(|declared| extend_declarations(declared, settings)).collect();
-    let progress = Progress::for_reading(widened_containers.iter(), observer.client(), &cx.output);
+    let progress = Progress::for_reading(&widened_containers, observer.client(), &cx.output);
     let process = RefCell::new(process);
     let compare_container = async |container: &Container, mut live: LiveContainer| {
         let container = containers_by_path[&container.path];
@@ -266,13 +262,7 @@ pub(super) async fn compare_containers(
         progress.count_step(&container.path);
         Ok(())
     };
-    observer
-        .read_all(
-            &widened_containers.iter().collect::<Vec<_>>(),
-            session.concurrency,
-            compare_container,
-        )
-        .await
+    observer.read_all(&widened_containers, session.concurrency, compare_container).await
 }
 
 /// Prints the differences that cannot be absorbed, with reasons. Returns the error of the run.
@@ -312,7 +302,7 @@ impl<'a> ManifestEditor<'a> {
         dir: &'a Path,
         allow_env: &[String],
         cx: &'a RunContext,
-    ) -> Result<(Self, Manifests), CommandError> {
+    ) -> Result<(Self, Manifests)> {
         let load_environment = cx.load_environment(allow_env)?;
         let loaded = manifest::load(dir, &load_environment);
         let (paths, old_texts) = (loaded.paths.clone(), BTreeMap::new());
@@ -327,7 +317,7 @@ impl<'a> ManifestEditor<'a> {
         &self,
         manifests: Manifests,
         access: &AccessArgs,
-    ) -> Result<Session, CommandError> {
+    ) -> Result<Session> {
         let manifests = Manifests { includes: None, ..manifests };
         let args = SessionArgs::with_selection(self.dir, access, Vec::new());
         SessionBuilder::new(&args)
@@ -375,7 +365,7 @@ impl<'a> ManifestEditor<'a> {
     }
 
     /// Writes all changed files, or none.
-    pub(super) fn write(&self) -> Result<(), CommandError> {
+    pub(super) fn write(&self) -> Result<()> {
         let files = self.new_texts.iter().map(|(name, new_text)| {
             let (path, old_text) = (self.paths[name].clone(), self.old_texts[name].clone());
             write_files::FileEdit { path, old_text, new_text: new_text.clone() }

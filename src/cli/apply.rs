@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     BaseArgs, BaseUse, ChangeArgs, CommandError, Exit, ManifestFolder, Progress, ReportArgs,
-    ReportedExit, RunContext, RunRecord, Session, SessionArgs, SessionBuilder, check_can_write,
-    saved, signal,
+    ReportedExit, Result, RunContext, RunRecord, Session, SessionArgs, SessionBuilder,
+    check_can_write, saved, signal,
 };
 use crate::{
     address::Address,
@@ -97,7 +97,7 @@ impl Args {
     ///
     /// # Errors
     /// If the folder is named twice, or the folder in the plan is not below the working directory.
-    pub(super) fn resolve_folder(&mut self) -> Result<(), CommandError> {
+    pub(super) fn resolve_folder(&mut self) -> Result<()> {
         let dir = &mut self.session.dir;
         if dir.is_named_twice() {
             let manifests_dir = dir.named.take();
@@ -120,7 +120,7 @@ impl Args {
     }
 
     /// The saved plan to apply, if one is named.
-    fn read_saved_plan(&self, cx: &RunContext) -> Result<Option<PlanToApply>, CommandError> {
+    fn read_saved_plan(&self, cx: &RunContext) -> Result<Option<PlanToApply>> {
         let path = &self.session.dir;
         if self.manifests_dir.is_none() {
             return Ok(None);
@@ -157,7 +157,7 @@ impl PlanToApply {
 
 /// Shows the plan, asks for confirmation, applies the plan and reports the result. Every exit states
 /// whether anything was changed.
-pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit, CommandError> {
+pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     cx.reports.record.watch_signals(&cx.output)?;
     let plan_to_apply = args.read_saved_plan(cx)?;
     let (session_args, changes) = match &plan_to_apply {
@@ -233,12 +233,12 @@ impl Proposal<'_> {
         let (style, secrets) = (self.cx.output.style, &*self.session.settings.secrets);
         let canvas = Canvas::with_sink(&mut *sink, style, secrets);
         terminal::render_plan(canvas, self.plan, &self.session.run, ReportKind::Apply);
-        let stale_text =
-            self.comparison.map(|comparison| terminal::stale_text(comparison, style, secrets));
-        stale_text
-            .filter(|text| !text.is_empty())
-            .iter()
-            .for_each(|text| sink(&format!("\n{text}")));
+        if let Some(comparison) = self.comparison {
+            let text = terminal::stale_text(Canvas::new(style, secrets), comparison);
+            if !text.is_empty() {
+                sink(&format!("\n{text}"));
+            }
+        }
     }
 
     /// Reports the plan after a run that changed nothing; `text` writes its text.
@@ -261,7 +261,7 @@ impl Proposal<'_> {
         approved: &Approved<'_>,
         skipped: &[SkippedContainer],
         is_confirmed: bool,
-    ) -> Result<ReportedExit, CommandError> {
+    ) -> Result<ReportedExit> {
         let Self { session, plan, comparison, exit, cx: RunContext { output, reports, .. } } = self;
         let (style, secrets) = (output.style, &*session.settings.secrets);
         if reports.replaces_text() {
@@ -269,7 +269,8 @@ impl Proposal<'_> {
         } else {
             output.print_parts(|sink| self.write_text(sink))?;
         }
-        output.eprint(&terminal::skipped_text(skipped, output.stderr_style, secrets));
+        let canvas = Canvas::new(output.stderr_style, secrets);
+        output.eprint(&terminal::skipped_text(canvas, skipped));
         if !is_confirmed && !output.confirm("apply these changes")? {
             output.eprint(UNCHANGED_TEXT);
             return Ok(self.finish(Exit::Interrupted, |_| {}));
@@ -284,10 +285,8 @@ impl Proposal<'_> {
             exit,
         ]);
         let text = |sink: Sink<'_>| {
-            sink(&format!(
-                "\n{}",
-                terminal::render_applied(&applied, &session.run, style, secrets)
-            ));
+            let canvas = Canvas::new(style, secrets);
+            sink(&format!("\n{}", terminal::render_applied(canvas, &applied, &session.run)));
         };
         let outcomes = Outcomes::new(&session.run, plan, &applied, skipped);
         let outcomes = Outcomes { saved_plan: comparison, ..outcomes };
@@ -357,7 +356,7 @@ async fn apply_steps(
     approved: &Approved<'_>,
     record: &RunRecord,
     cx: &RunContext,
-) -> Result<(ApplyResult, Option<Exit>), CommandError> {
+) -> Result<(ApplyResult, Option<Exit>)> {
     let client = session.observer.client().clone();
     let signal_record = record.clone();
     let first_signal = signal::watch(

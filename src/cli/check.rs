@@ -1,6 +1,6 @@
 //! `undrift check`: checks everything that needs no service.
 
-use super::{CommandError, Exit, ManifestFolder, ReportArgs, ReportedExit, RunContext};
+use super::{Exit, ManifestFolder, ReportArgs, ReportedExit, Result, RunContext};
 use crate::{
     manifest,
     report::{Checked, ReportContent, ReportKind},
@@ -21,7 +21,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &RunContext) -> Result<ReportedExit, CommandError> {
+pub(super) fn run(args: &Args, cx: &RunContext) -> Result<ReportedExit> {
     let mut loaded = manifest::load(&args.dir, &cx.load_environment(&args.allow_env)?);
     #[cfg(feature = "sandbox")]
     let seed_faults = super::embedded::seed_faults(&args.dir);

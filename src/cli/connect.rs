@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use super::{CommandError, Environment, Exit, Output, RunContext, input};
+use super::{CommandError, Environment, Exit, Output, Result, RunContext, input};
 use crate::{
     api::{
         ClientSettings, HttpOptions, HttpTransport, InFlight, ReadClient, ServiceAddress,
@@ -120,7 +120,7 @@ impl ConnectArgs {
         root: &Path,
         config: &Config,
         cx: &RunContext,
-    ) -> Result<Endpoint, CommandError> {
+    ) -> Result<Endpoint> {
         if let Some(endpoint) = &self.found {
             return Ok(endpoint.clone());
         }
@@ -149,7 +149,7 @@ impl ConnectArgs {
         &self,
         path: Option<&Path>,
         cx: &RunContext,
-    ) -> Result<(Endpoint, Config), CommandError> {
+    ) -> Result<(Endpoint, Config)> {
         let mut diagnostics = Diagnostics::default();
         let (root, config) = match path {
             Some(path) => (
@@ -186,7 +186,7 @@ impl ConnectArgs {
     }
 
     /// The address.
-    fn service_address(&self, env: &Environment) -> Result<ServiceAddress, CommandError> {
+    fn service_address(&self, env: &Environment) -> Result<ServiceAddress> {
         let Some((name, url)) = self.named_address(env) else {
             let failure = CommandError::usage("no service address given");
             return Err(failure.help("pass `--url` or set UNDRIFT_URL, or try `--sandbox`"));
@@ -202,7 +202,7 @@ impl ConnectArgs {
     }
 
     /// The token.
-    fn read_token(&self, env: &Environment) -> Result<Secret, CommandError> {
+    fn read_token(&self, env: &Environment) -> Result<Secret> {
         let help = "set UNDRIFT_TOKEN or pass `--token-file`; apply needs the scope `api`, plan only `read_api`";
         if let Some(path) = &self.token_file {
             let bytes = input::read_file(path, MAX_TOKEN_BYTES)?;
@@ -222,11 +222,7 @@ impl ConnectArgs {
     ///
     /// # Errors
     /// If a file of certificates cannot be read.
-    fn http_options(
-        &self,
-        env: &Environment,
-        in_flight: InFlight,
-    ) -> Result<HttpOptions, CommandError> {
+    fn http_options(&self, env: &Environment, in_flight: InFlight) -> Result<HttpOptions> {
         let ca_pem = self.authorities_file(env).map(|(name, path)| {
             let certificates = read_certificates(path);
             certificates.map_err(|failure| failure.help(format!("{name} names this file")))
@@ -287,7 +283,7 @@ impl ConnectArgs {
         config: &Config,
         secrets: Arc<Secrets>,
         output: &Output,
-    ) -> Result<ReadClient, CommandError> {
+    ) -> Result<ReadClient> {
         output.redactor.set_secrets(Arc::clone(&secrets));
         let in_flight = self.in_flight(config);
         // Requests to the embedded service use no proxy.
@@ -305,12 +301,12 @@ impl ConnectArgs {
     }
 }
 
-fn read_certificates(path: &Path) -> Result<Vec<u8>, CommandError> {
+fn read_certificates(path: &Path) -> Result<Vec<u8>> {
     input::read_file(path, MAX_CERTIFICATE_BYTES)
 }
 
 /// Refuses a service other than the one in `undrift.yaml`.
-fn check_declared_service(service: &ServiceAddress, config: &Config) -> Result<(), CommandError> {
+fn check_declared_service(service: &ServiceAddress, config: &Config) -> Result<()> {
     let Some(declared_url) = &config.service.url else { return Ok(()) };
     // Plain http is allowed here: only the address in use must be encrypted.
     match ServiceAddress::parse(declared_url, true) {

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::{
-    CommandError, Exit, LiveArgs, ReportArgs, ReportedExit, RunContext, SessionArgs, SessionBuilder,
+    Exit, LiveArgs, ReportArgs, ReportedExit, Result, RunContext, SessionArgs, SessionBuilder,
 };
 use crate::{
     plan::{Plan, Strictness},
@@ -35,7 +35,7 @@ fn strictness() -> impl TypedValueParser<Value = Strictness> {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit, CommandError> {
+pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     let session =
         SessionBuilder { source: args.live.session_source(), ..SessionBuilder::new(&args.session) }
             .open(cx)

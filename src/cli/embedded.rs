@@ -7,7 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{CommandError, Endpoint, Environment, Exit, Output, RunContext, input, rehearsed};
+use super::{
+    CommandError, Endpoint, Environment, Exit, Output, Result, RunContext, input, rehearsed,
+};
 use crate::{
     api::ServiceAddress,
     diagnostic::Diagnostics,
@@ -35,11 +37,7 @@ const MEMORY_NAME: &str = ":memory:";
 ///
 /// # Errors
 /// If the seed, the environment or the file is not valid, or another run uses the file.
-pub(super) async fn start(
-    file: &str,
-    root: &Path,
-    cx: &RunContext,
-) -> Result<Endpoint, CommandError> {
+pub(super) async fn start(file: &str, root: &Path, cx: &RunContext) -> Result<Endpoint> {
     let running_sandbox =
         cx.sandbox.get_or_try_init(|| launch_with_file(file, root, &cx.output)).await?;
     endpoint_of(
@@ -55,18 +53,14 @@ pub(super) async fn start(
 pub(super) fn endpoint_of(
     running_sandbox: &RunningSandbox,
     environment: Environment,
-) -> Result<Endpoint, CommandError> {
+) -> Result<Endpoint> {
     let service = ServiceAddress::parse(&running_sandbox.url(), false)
         .map_err(|error| CommandError::new(Exit::Internal, error))?;
     let token = Secret::new(running_sandbox.token());
     Ok(Endpoint { service, token, token_file: None, environment, is_embedded: true })
 }
 
-async fn launch_with_file(
-    file: &str,
-    root: &Path,
-    output: &Output,
-) -> Result<RunningSandbox, CommandError> {
+async fn launch_with_file(file: &str, root: &Path, output: &Output) -> Result<RunningSandbox> {
     let data = match file {
         MEMORY_NAME => DataLocation::Memory,
         "" => DataLocation::File(prepare_default_file(root)?),
@@ -89,7 +83,7 @@ async fn launch_with_file(
 pub(super) async fn launch(
     config: sandbox::SandboxConfig,
     output: &Output,
-) -> Result<RunningSandbox, CommandError> {
+) -> Result<RunningSandbox> {
     let config =
         sandbox::SandboxConfig { collections: rehearsed::described_collections(), ..config };
     let running_sandbox = sandbox::start(config).await.map_err(|error| {
@@ -104,7 +98,7 @@ pub(super) async fn launch(
 
 /// Returns `.undrift/sandbox.db` in `root`. Creates the folder if needed, readable only by the user
 /// and ignored by Git.
-fn prepare_default_file(root: &Path) -> Result<PathBuf, CommandError> {
+fn prepare_default_file(root: &Path) -> Result<PathBuf> {
     let folder = root.join(STATE_FOLDER);
     create_state_folder(&folder).map_err(|error| {
         let failure = CommandError::usage(format!(
@@ -136,7 +130,7 @@ fn create_state_folder(folder: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// If it cannot be read or is not valid.
-pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, CommandError> {
+pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed> {
     let text = read_text(path, MAX_SEED_BYTES)?;
     let name = path.display().to_string();
     output.refuse_errors(&find_seed_faults(&text, &name))?;
@@ -204,7 +198,7 @@ pub(super) fn seed_schema() -> Json {
 }
 
 /// The variables of a file, if there is one.
-fn read_environment(path: &Path) -> Result<Vec<(String, String)>, CommandError> {
+fn read_environment(path: &Path) -> Result<Vec<(String, String)>> {
     if !is_file(path)? {
         return Ok(Vec::new());
     }
@@ -217,7 +211,7 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>, CommandError> 
 
 /// True if `path` is a file, false if it does not exist. Other kinds are an error: reading a pipe could
 /// wait for ever.
-fn is_file(path: &Path) -> Result<bool, CommandError> {
+fn is_file(path: &Path) -> Result<bool> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
         Ok(_) => Err(CommandError::usage(format!("`{}` must be a regular file", path.display()))),
@@ -226,7 +220,7 @@ fn is_file(path: &Path) -> Result<bool, CommandError> {
     }
 }
 
-fn read_text(path: &Path, max_bytes: u64) -> Result<String, CommandError> {
+fn read_text(path: &Path, max_bytes: u64) -> Result<String> {
     String::from_utf8(input::read_file(path, max_bytes)?)
         .map_err(|_| CommandError::usage(format!("`{}` is not UTF-8 text", path.display())))
 }

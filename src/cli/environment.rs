@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::CommandError;
+use super::{CommandError, Result};
 use crate::{digest::DigestKey, secret::Secret};
 
 /// The minimum length of a key, in bytes.
@@ -36,7 +36,7 @@ impl Environment {
     ///
     /// # Errors
     /// If it is too short.
-    pub(super) fn digest_key(&self, name: &str) -> Result<Option<DigestKey>, CommandError> {
+    pub(super) fn digest_key(&self, name: &str) -> Result<Option<DigestKey>> {
         let Some(key) = self.get(name) else { return Ok(None) };
         if key.len() < MIN_KEY_BYTES {
             return Err(CommandError::usage(format!(

@@ -103,8 +103,11 @@ pub(super) struct CommandError {
     pub(super) exit: Exit,
 }
 
+/// The result of a part of a command.
+pub(super) type Result<T, E = CommandError> = std::result::Result<T, E>;
+
 /// The result of a command.
-pub(super) type CommandResult = Result<Exit, CommandError>;
+pub(super) type CommandResult = Result<Exit>;
 
 impl CommandError {
     /// An error that exits with `exit`.

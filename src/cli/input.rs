@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::CommandError;
+use super::{CommandError, Result};
 
 /// The folder of manifests: `-d` in every command, or the positional argument.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,7 +31,7 @@ impl ManifestFolder {
     ///
     /// # Errors
     /// If it is named twice.
-    pub(super) fn check_named_once(&self) -> Result<(), CommandError> {
+    pub(super) fn check_named_once(&self) -> Result<()> {
         if self.is_named_twice() { Err(Self::named_twice_error()) } else { Ok(()) }
     }
 
@@ -59,7 +59,7 @@ impl Deref for ManifestFolder {
 ///
 /// # Errors
 /// If it cannot be read or is larger. The errors do not quote its content.
-pub(super) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, CommandError> {
+pub(super) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
     let bytes = read_bytes(path, max_bytes).map_err(|error| cannot_read(path, &error))?;
     if bytes.len() as u64 > max_bytes {
         let path = path.display();

@@ -66,7 +66,7 @@ use crate::{
 use base::BaseArgs;
 use connect::{ConnectArgs, Endpoint};
 use environment::Environment;
-use exit::{CommandError, CommandResult, Exit};
+use exit::{CommandError, CommandResult, Exit, Result};
 use input::ManifestFolder;
 use output::Output;
 use progress::Progress;
@@ -230,10 +230,10 @@ impl Cli {
     /// If the arguments are wrong, or a file cannot be written.
     fn prepare(
         &self,
-        folder_result: Result<(), CommandError>,
+        folder_result: Result<()>,
         arguments: &[OsString],
         cx: &mut RunContext,
-    ) -> Result<(), CommandError> {
+    ) -> Result<()> {
         cx.reports.refuse_manifests_as_outputs(self.command.output_file())?;
         let job = CiJob::from_variables(|name| cx.env.get(name));
         if let Some(path) = self.command.record_path() {
@@ -256,11 +256,7 @@ impl Cli {
 ///
 /// # Errors
 /// If a file is not valid.
-fn add_described_kinds(
-    files: &[PathBuf],
-    manifests: Option<&Path>,
-    cx: &RunContext,
-) -> Result<(), CommandError> {
+fn add_described_kinds(files: &[PathBuf], manifests: Option<&Path>, cx: &RunContext) -> Result<()> {
     if files.is_empty() {
         return Ok(());
     }

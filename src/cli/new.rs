@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{CommandError, CommandResult, Exit, RunContext};
+use super::{CommandError, CommandResult, Exit, Result, RunContext};
 use crate::{
     desired::Desired,
     diagnostic::FileName,
@@ -112,7 +112,7 @@ fn document_text(args: &Args) -> String {
 }
 
 /// Refuses a path that is already declared.
-fn check_path(path: &str, desired: &Desired) -> Result<(), CommandError> {
+fn check_path(path: &str, desired: &Desired) -> Result<()> {
     match desired.container(path) {
         None => Ok(()),
         Some(declared) => {
@@ -123,7 +123,7 @@ fn check_path(path: &str, desired: &Desired) -> Result<(), CommandError> {
 }
 
 /// Refuses a file that exists, or would not be read as a manifest.
-fn check_file(file: &Path, loaded: &LoadedManifests) -> Result<(), CommandError> {
+fn check_file(file: &Path, loaded: &LoadedManifests) -> Result<()> {
     let name = file.display();
     if file.symlink_metadata().is_ok() {
         return Err(

@@ -9,7 +9,7 @@ use std::{
 use clap::ColorChoice;
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
-use super::{CommandError, Environment, Exit};
+use super::{CommandError, Environment, Exit, Result};
 use crate::{
     diagnostic::Diagnostics,
     report::{Canvas, Line, Paint, Sink, TextStyle, terminal},
@@ -82,7 +82,7 @@ impl Output {
     ///
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
-    pub(super) fn print(&self, text: &str) -> Result<(), CommandError> {
+    pub(super) fn print(&self, text: &str) -> Result<()> {
         self.print_data(&self.redactor.secrets().redact_values(text))
     }
 
@@ -90,7 +90,7 @@ impl Output {
     ///
     /// # Errors
     /// As for [`Self::print`].
-    pub(super) fn print_parts(&self, write: impl FnOnce(Sink<'_>)) -> Result<(), CommandError> {
+    pub(super) fn print_parts(&self, write: impl FnOnce(Sink<'_>)) -> Result<()> {
         let mut result = Ok(());
         write(&mut |part| {
             if result.is_ok() {
@@ -105,7 +105,7 @@ impl Output {
     ///
     /// # Errors
     /// As for [`Self::print`].
-    pub(super) fn print_data(&self, text: &str) -> Result<(), CommandError> {
+    pub(super) fn print_data(&self, text: &str) -> Result<()> {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -131,13 +131,8 @@ impl Output {
         texts: [&dyn Fn(&T) -> String; 2],
     ) {
         let secrets = self.secrets();
-        self.eprint(&terminal::render_lines(
-            items,
-            noun,
-            key,
-            texts,
-            (self.stderr_style, &secrets),
-        ));
+        let canvas = Canvas::new(self.stderr_style, &secrets);
+        self.eprint(&terminal::render_lines(canvas, items, noun, key, texts));
     }
 
     /// Writes diagnostics, if there are any.
@@ -149,7 +144,7 @@ impl Output {
     ///
     /// # Errors
     /// If there are errors among them.
-    pub(super) fn refuse_errors(&self, diagnostics: &Diagnostics) -> Result<(), CommandError> {
+    pub(super) fn refuse_errors(&self, diagnostics: &Diagnostics) -> Result<()> {
         self.eprint_diagnostics(diagnostics);
         if diagnostics.has_errors() {
             Err(CommandError::already_reported(Exit::Usage))
@@ -162,7 +157,7 @@ impl Output {
     ///
     /// # Errors
     /// If there is no terminal for the prompt.
-    pub(super) fn confirm(&self, what: &str) -> Result<bool, CommandError> {
+    pub(super) fn confirm(&self, what: &str) -> Result<bool> {
         if !self.is_interactive {
             let failure =
                 CommandError::usage(format!("cannot ask whether to {what}: not a terminal"));
@@ -225,7 +220,7 @@ impl Output {
     ///
     /// # Errors
     /// If UNDRIFT_LOG is not a valid filter.
-    pub(super) fn start_log(&self, verbose: u8, env: &Environment) -> Result<(), CommandError> {
+    pub(super) fn start_log(&self, verbose: u8, env: &Environment) -> Result<()> {
         let default_filter =
             ["undrift=warn", "undrift=info", "undrift=debug"][usize::from(verbose.min(2))];
         let filter = EnvFilter::try_new(env.get("UNDRIFT_LOG").unwrap_or(default_filter)).map_err(

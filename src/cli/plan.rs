@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{
-    BaseArgs, BaseUse, ChangeArgs, CommandError, Exit, LiveArgs, ReportArgs, ReportedExit,
+    BaseArgs, BaseUse, ChangeArgs, CommandError, Exit, LiveArgs, ReportArgs, ReportedExit, Result,
     RunContext, SessionArgs, SessionBuilder, saved::SavedPlanTarget,
 };
 use crate::{
@@ -37,7 +37,7 @@ pub(super) struct Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit, CommandError> {
+pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     // `apply` executes all steps of a saved plan, so its drift is counted as changes too.
     let drift = if args.output.is_some() { DriftPolicy::Write } else { DriftPolicy::Show };
     let base_use = BaseUse { drift_policy: drift, only_changed: args.changed };

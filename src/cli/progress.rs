@@ -63,14 +63,13 @@ impl RemainingWork {
 impl Progress {
     /// The progress of reading `containers`. Prints the expected duration if the service limits
     /// requests.
-    pub(super) fn for_reading<'c>(
-        containers: impl ExactSizeIterator<Item = &'c Container>,
+    pub(super) fn for_reading(
+        containers: &[Container],
         client: &ReadClient,
         output: &Output,
     ) -> Self {
-        let total = containers.len();
         announce_duration(Observer::estimate_requests(containers), client, output);
-        Self::new("read", "groups and projects", total, client, output)
+        Self::new("read", "groups and projects", containers.len(), client, output)
     }
 
     /// The progress of `total` read requests. Prints the expected duration if the service limits

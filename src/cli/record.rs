@@ -17,7 +17,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{CommandError, Exit, Output, signal};
+use super::{CommandError, Exit, Output, Result, signal};
 use crate::report::run_record::{CiJob, RecordLine};
 
 /// The source of the time.
@@ -45,12 +45,7 @@ impl RunRecord {
     ///
     /// # Errors
     /// If it cannot be opened for appending.
-    pub(super) fn begin(
-        path: &Path,
-        job: CiJob,
-        now: TimeSource,
-        output: &Output,
-    ) -> Result<Self, CommandError> {
+    pub(super) fn begin(path: &Path, job: CiJob, now: TimeSource, output: &Output) -> Result<Self> {
         let file = OpenOptions::new()
             .create(true)
             .append(true)
@@ -112,7 +107,7 @@ impl RunRecord {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<(), CommandError> {
+    pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<()> {
         let Some(record_file) = &self.file else { return Ok(()) };
         let Some((mut file, mut record)) = record_file.lock_open_record().take() else {
             return Ok(());
@@ -166,7 +161,7 @@ mod tests {
     use super::*;
     use crate::{cli::environment::Environment, value::Json};
 
-    fn begin(path: &Path) -> Result<RunRecord, CommandError> {
+    fn begin(path: &Path) -> Result<RunRecord> {
         let output = Output::new(clap::ColorChoice::Never, 0, false, &Environment::default());
         RunRecord::begin(path, CiJob::default(), || Timestamp::UNIX_EPOCH, &output)
     }

@@ -14,7 +14,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{CommandError, CommandResult, Exit, Output, record::RunRecord, saved::is_yaml};
+use super::{CommandError, CommandResult, Exit, Output, Result, record::RunRecord, saved::is_yaml};
 use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
@@ -108,10 +108,7 @@ impl Reports {
     ///
     /// # Errors
     /// If a later run would read a file as a manifest. Nothing is written in this case.
-    pub(super) fn refuse_manifests_as_outputs(
-        &mut self,
-        other_file: Option<&Path>,
-    ) -> Result<(), CommandError> {
+    pub(super) fn refuse_manifests_as_outputs(&mut self, other_file: Option<&Path>) -> Result<()> {
         let manifests = resolve_path(Path::new(&self.manifests));
         let check = |path: &Path| {
             let resolved = resolve_path(path);
@@ -134,7 +131,7 @@ impl Reports {
     /// # Errors
     /// If two reports have the same target, a format cannot express this report, or a file cannot
     /// be written. The run does nothing else in this case.
-    pub(super) fn begin(&mut self) -> Result<(), CommandError> {
+    pub(super) fn begin(&mut self) -> Result<()> {
         let possible_result = self.retain_possible();
         let mut targets = std::mem::take(&mut self.targets);
         let begin_result = retain_targets(&mut targets, |target| {
@@ -155,7 +152,7 @@ impl Reports {
     }
 
     /// Removes impossible targets, so that the others can report why the run fails.
-    fn retain_possible(&mut self) -> Result<(), CommandError> {
+    fn retain_possible(&mut self) -> Result<()> {
         let (mut files, mut has_stdout, kind) = (Vec::new(), false, self.kind);
         retain_targets(&mut self.targets, |ReportTarget { format, file }| {
             let failure = match file {
@@ -182,12 +179,7 @@ impl Reports {
     }
 
     /// A report of this run in one format.
-    fn render(
-        &self,
-        format: Format,
-        kind: ReportKind,
-        state: State<'_>,
-    ) -> Result<String, CommandError> {
+    fn render(&self, format: Format, kind: ReportKind, state: State<'_>) -> Result<String> {
         let diagnostics = &self.diagnostics.borrow();
         let report = Report { kind, manifests: &self.manifests, diagnostics, state };
         format
@@ -213,12 +205,8 @@ impl Reports {
         let report_kind =
             if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
         let text = |sink: Sink<'_>| {
-            terminal::render_plan(
-                Canvas::with_sink(sink, self.output.style, secrets),
-                plan,
-                run,
-                kind,
-            );
+            let canvas = Canvas::with_sink(sink, self.output.style, secrets);
+            terminal::render_plan(canvas, plan, run, kind);
         };
         self.finish(report_kind, exit, ReportContent::Planned(content), text, None)
     }
@@ -237,8 +225,7 @@ impl Reports {
         // The text comes first: it shows what was done even if a file cannot be written.
         let print_result =
             if self.replaces_text() { Ok(()) } else { self.output.print_parts(text) };
-        let exit = print_result
-            .map_or_else(|failure| self.report_unwritten(failure, exit, help), |()| exit);
+        let exit = self.check_written(print_result, exit, help);
         ReportedExit(
             self.write_targets(exit, help, kind, |exit_code| State::finished(exit_code, content)),
         )
@@ -261,10 +248,7 @@ impl Reports {
 
     /// Writes the record, and returns the final exit code.
     fn end_record(&self, exit: Exit, error: Option<String>) -> Exit {
-        match self.record.end(exit, error) {
-            Ok(()) => exit,
-            Err(failure) => self.report_unwritten(failure, exit, None),
-        }
+        self.check_written(self.record.end(exit, error), exit, None)
     }
 
     /// Writes `state` for `exit` to all targets, and returns the final exit code.
@@ -282,10 +266,10 @@ impl Reports {
                 self.render(target.format, kind, state(exit.code())).and_then(|text| {
                     write_text(path, &text).map_err(|error| cannot_write(path, &error))
                 });
-            match write_result {
-                Ok(()) => written_targets.push((target.format, path)),
-                Err(failure) => final_exit = self.report_unwritten(failure, final_exit, help),
+            if write_result.is_ok() {
+                written_targets.push((target.format, path));
             }
+            final_exit = self.check_written(write_result, final_exit, help);
         }
         if final_exit != exit {
             // Files written before another one failed must contain the final code. They are writable,
@@ -301,15 +285,13 @@ impl Reports {
         let print_result = self
             .render(target.format, kind, state(final_exit.code()))
             .and_then(|text| self.output.print_data(&text));
-        print_result.map_or_else(
-            |failure| self.report_unwritten(failure, final_exit, help),
-            |()| final_exit,
-        )
+        self.check_written(print_result, final_exit, help)
     }
 
-    /// Reports that something could not be written, and returns the exit code for a run that would
+    /// Reports the failure to write something, if any, and returns the exit code for a run that would
     /// end with `exit`.
-    fn report_unwritten(&self, failure: CommandError, exit: Exit, help: Option<&str>) -> Exit {
+    fn check_written(&self, result: Result<()>, exit: Exit, help: Option<&str>) -> Exit {
+        let Err(failure) = result else { return exit };
         self.output.eprint_failure(&CommandError { help: help.map(str::to_owned), ..failure });
         Exit::first_of([exit, Exit::Usage])
     }
@@ -344,8 +326,8 @@ fn is_stream(path: &Path) -> bool {
 /// Keeps the `targets` that pass the check; returns the last failure of the others.
 fn retain_targets(
     targets: &mut Vec<ReportTarget>,
-    mut check: impl FnMut(&ReportTarget) -> Result<(), CommandError>,
-) -> Result<(), CommandError> {
+    mut check: impl FnMut(&ReportTarget) -> Result<()>,
+) -> Result<()> {
     let mut last_result = Ok(());
     targets.retain(|target| check(target).map_err(|failure| last_result = Err(failure)).is_ok());
     last_result

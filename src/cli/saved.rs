@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    ChangeArgs, CommandError, Environment, Exit, RunContext, Session, SessionArgs, cannot_write,
-    input, reports,
+    ChangeArgs, CommandError, Environment, Exit, Result, RunContext, Session, SessionArgs,
+    cannot_write, input, reports,
 };
 use crate::{
     digest::DigestKey,
@@ -43,7 +43,7 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 ///
 /// # Errors
 /// If it cannot be read, or is not a saved plan.
-pub(super) fn read_saved_plan(path: &Path) -> Result<SealedPlan, CommandError> {
+pub(super) fn read_saved_plan(path: &Path) -> Result<SealedPlan> {
     let bytes =
         input::read_bytes(path, MAX_BYTES).map_err(|error| input::cannot_read(path, &error))?;
     SealedPlan::read(&bytes).map_err(|unusable| {
@@ -57,7 +57,7 @@ pub(super) fn read_saved_plan(path: &Path) -> Result<SealedPlan, CommandError> {
 ///
 /// # Errors
 /// If the folder is not below the working directory.
-pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf, CommandError> {
+pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf> {
     let named = plan.manifests.as_deref().unwrap_or(".");
     path_below_working_directory(Path::new(named)).map(PathBuf::from).ok_or_else(|| {
         let named = text::escape(named);
@@ -93,7 +93,7 @@ impl SavedPlanTarget {
     /// # Errors
     /// If apply would read the file as a manifest, the key is not valid, or the old file cannot be
     /// removed.
-    pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self, CommandError> {
+    pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self> {
         if is_yaml(path) {
             return Err(reports::manifest_refusal(path, "call it otherwise: a saved plan is JSON"));
         }
@@ -114,7 +114,7 @@ impl SavedPlanTarget {
         session: &Session,
         (args, changes): (&SessionArgs, &ChangeArgs),
         cx: &RunContext,
-    ) -> Result<(), CommandError> {
+    ) -> Result<()> {
         let Self { path, key } = self;
         let [only, exclude] = args.selectors();
         let plan_source = PlanSource {

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::{runtime::Builder, sync::oneshot};
 
-use super::{CommandError, Exit, Output};
+use super::{CommandError, Exit, Output, Result};
 
 /// Starts to handle signals: calls `interrupt` for the first one, and `on_second` for the second,
 /// which then ends the process. The result contains the exit code of the first signal after it arrived.
@@ -38,8 +38,8 @@ pub(super) fn watch(
 /// The error of `task`, or the exit code of the signal.
 pub(super) async fn run_until_signal<T>(
     output: &Output,
-    task: impl Future<Output = Result<T, CommandError>>,
-) -> Result<T, CommandError> {
+    task: impl Future<Output = Result<T>>,
+) -> Result<T> {
     let (sender, signal_receiver) = oneshot::channel();
     let output = output.clone();
     let on_first = move |signal| {

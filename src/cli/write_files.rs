@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{CommandError, input, reports::write_temporary};
+use super::{CommandError, Result, input, reports::write_temporary};
 use crate::manifest;
 
 /// A file to write.
@@ -24,7 +24,7 @@ pub(super) struct FileEdit {
 ///
 /// # Errors
 /// If a file changed meanwhile, or cannot be written. No file is changed in this case.
-pub(super) fn write_all(files: &[FileEdit]) -> Result<(), CommandError> {
+pub(super) fn write_all(files: &[FileEdit]) -> Result<()> {
     let (mut staged_files, mut placed_files, mut new_folders) =
         (Vec::new(), Vec::new(), Vec::new());
     let result = files

@@ -151,15 +151,6 @@ impl Display for Line {
     }
 }
 
-/// The treatment of an origin that does not fit on its line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OriginOverflow {
-    /// It gets its own line.
-    Wrap,
-    /// It is omitted, because a line nearby shows nearly the same origin.
-    Drop,
-}
-
 /// The maximum column at which an origin ends. Origins are at the right edge, but on a wide terminal
 /// they would be too far from their lines.
 const MAX_ORIGIN_COLUMN: usize = 100;
@@ -198,15 +189,8 @@ impl<'s> Canvas<'s> {
 
     /// An empty canvas that passes its text to `sink` in parts, because plans of large organisations
     /// have many megabytes. Each part ends with a paragraph.
-    pub const fn with_sink(sink: Sink<'s>, style: TextStyle, secrets: &'s Secrets) -> Self {
-        Self {
-            style,
-            secrets,
-            text: String::new(),
-            sink: Some(sink),
-            line_count: 0,
-            max_lines: usize::MAX,
-        }
+    pub fn with_sink(sink: Sink<'s>, style: TextStyle, secrets: &'s Secrets) -> Self {
+        Self { sink: Some(sink), ..Self::new(style, secrets) }
     }
 
     /// An empty canvas for another part of the same text.
@@ -299,14 +283,22 @@ impl<'s> Canvas<'s> {
         }
     }
 
-    /// Adds a line with its origin, if there is one.
-    pub fn add_line_with_origin<'o>(
+    /// Adds a line with its origin, if there is one. An origin that does not fit gets its own line.
+    pub fn add_line_with_origin<'o>(&mut self, line: Line, origin: impl Into<Option<&'o Origin>>) {
+        let overflow = self.add_line_with_fitting_origin(line, origin.into());
+        overflow.iter().for_each(|line| self.add_line(line));
+    }
+
+    /// Adds a line with its origin, if there is one. Returns a line for an origin that does not fit.
+    pub fn add_line_with_fitting_origin(
         &mut self,
         line: Line,
-        origin: impl Into<Option<&'o Origin>>,
-        overflow: OriginOverflow,
-    ) {
-        let Some(origin) = origin.into() else { return self.add_line(&line) };
+        origin: Option<&Origin>,
+    ) -> Option<Line> {
+        let Some(origin) = origin else {
+            self.add_line(&line);
+            return None;
+        };
         let line = line.redact_line(self.secrets).into_owned();
         let origin_text = format!("# {}:{}", origin.file, origin.line);
         let needed_width = line.len() + 2 + origin_text.width();
@@ -314,9 +306,7 @@ impl<'s> Canvas<'s> {
             Some(width) if needed_width > width => {
                 let indent = line.hang_column.min(width.saturating_sub(origin_text.width()));
                 self.add_line(&line);
-                if overflow == OriginOverflow::Wrap {
-                    self.add_line(&Line::indented(indent).put(Paint::Dim, &origin_text));
-                }
+                Some(Line::indented(indent).put(Paint::Dim, &origin_text))
             }
             width => {
                 // Without a width there is no edge to align to.
@@ -325,6 +315,7 @@ impl<'s> Canvas<'s> {
                     .saturating_sub(needed_width - line.len());
                 let column = column.max(line.len() + 2);
                 self.add_line(&line.pad_to(column).put(Paint::Dim, &origin_text));
+                None
             }
         }
     }
@@ -468,17 +459,22 @@ mod tests {
     #[test]
     fn an_origin_is_at_the_edge_below_or_omitted() {
         let origin = Origin::new("shop.yaml", 7, 3, Layer::Project);
-        let index = |width, crowded| {
+        let index = |width, wraps| {
             let secrets = Secrets::default();
             let mut canvas = Canvas::new(TextStyle { width, ..TextStyle::default() }, &secrets);
-            canvas.add_line_with_origin(Line::indented(2).text("visibility"), &origin, crowded);
+            let line = Line::indented(2).text("visibility");
+            if wraps {
+                canvas.add_line_with_origin(line, &origin);
+            } else {
+                let _ = canvas.add_line_with_fitting_origin(line, Some(&origin));
+            }
             canvas.finish()
         };
-        assert_eq!(index(None, OriginOverflow::Drop), "  visibility  # shop.yaml:7\n");
-        assert_eq!(index(Some(30), OriginOverflow::Drop), "  visibility     # shop.yaml:7\n");
-        assert_eq!(index(Some(24), OriginOverflow::Drop), "  visibility\n");
-        assert_eq!(index(Some(24), OriginOverflow::Wrap), "  visibility\n  # shop.yaml:7\n");
-        assert_eq!(index(Some(14), OriginOverflow::Wrap), "  visibility\n # shop.yaml:7\n");
+        assert_eq!(index(None, false), "  visibility  # shop.yaml:7\n");
+        assert_eq!(index(Some(30), false), "  visibility     # shop.yaml:7\n");
+        assert_eq!(index(Some(24), false), "  visibility\n");
+        assert_eq!(index(Some(24), true), "  visibility\n  # shop.yaml:7\n");
+        assert_eq!(index(Some(14), true), "  visibility\n # shop.yaml:7\n");
     }
 
     #[test]
@@ -518,11 +514,8 @@ mod tests {
         let origin = Origin::new("shop.yaml", 7, 3, Layer::Project);
         let secrets = secrets_with("hunter2hunter2hunter2");
         let mut canvas = Canvas::new(narrow(40), &secrets);
-        canvas.add_line_with_origin(
-            Line::indented(2).text("is hunter2hunter2hunter2"),
-            &origin,
-            OriginOverflow::Drop,
-        );
+        let line = Line::indented(2).text("is hunter2hunter2hunter2");
+        assert!(canvas.add_line_with_fitting_origin(line, Some(&origin)).is_none());
         assert_eq!(canvas.finish(), "  is [secret]              # shop.yaml:7\n");
     }
 

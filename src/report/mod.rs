@@ -24,7 +24,7 @@ pub mod terminal;
 #[cfg(test)]
 mod testing;
 
-pub use canvas::{Canvas, Line, OriginOverflow, Paint, Sink};
+pub use canvas::{Canvas, Line, Paint, Sink};
 pub use format::Format;
 pub use json::{Checked, FORMAT_VERSION, Outcomes, Planned, ReportKind};
 pub use model::{ReportContent, State};

@@ -65,7 +65,7 @@ impl World {
             found.1.extend(refused);
             Ok(())
         };
-        observer.read_all(&whole.iter().collect::<Vec<_>>(), 16, each).await.unwrap();
+        observer.read_all(&whole, 16, each).await.unwrap();
         found.into_inner().unwrap()
     }
 

@@ -24,7 +24,6 @@ async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -
     let (observer, settings) = world.connect(head).await.unwrap();
     let drift = if heals { DriftPolicy::Write } else { DriftPolicy::Exclude };
     let found = Mutex::new((Plan::default(), BaseComparison::default(), Vec::new()));
-    let containers: Vec<_> = head.containers.iter().collect();
     let each = async |container: &Container, mut live| {
         let BranchPlan { plan, branch_part: rest, comparison: against } =
             apply::plan_against(&observer, container, base, drift, &mut live, &settings).await?;
@@ -38,7 +37,7 @@ async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -
         }
         Ok(())
     };
-    observer.read_all(&containers, 4, each).await.unwrap();
+    observer.read_all(&head.containers, 4, each).await.unwrap();
     let (mut plan, against, mut containers) = found.into_inner().unwrap();
     plan.base = Some(against);
     let mut plan = plan.into_sorted(&world.extent);

@@ -56,7 +56,7 @@ impl World {
             builder.lock().unwrap().add(container.scope, &container.path, &live, &names);
             Ok(())
         };
-        observer.read_all(&containers.iter().collect::<Vec<_>>(), 16, each).await.unwrap();
+        observer.read_all(&containers, 16, each).await.unwrap();
         let mut builder = builder.into_inner().unwrap();
         let missing =
             builder.missing_reads().iter().map(|missing| format!("{missing:?}")).collect();

@@ -208,7 +208,8 @@ impl Limited {
     /// Plans one of several equal parts.
     async fn plan_part(&self, at: usize, parts: usize) -> Plan {
         let plan = Mutex::new(Plan::default());
-        let containers: Vec<_> = self.desired.containers.iter().skip(at).step_by(parts).collect();
+        let containers = self.desired.containers.iter().skip(at).step_by(parts);
+        let containers: Vec<Container> = containers.cloned().collect();
         let (client, all) = (self.observer.client(), containers.len());
         let before = client.counts();
         let each = async |container: &Container, mut live| {
@@ -353,7 +354,7 @@ async fn a_plan_uses_the_budget_of_the_user() {
     let documents: Vec<_> =
         (0..300).map(|at| project(&format!("acme/p{at}"), sections.clone())).collect();
     let limited = Limited::new(&projects(300, &json!([])), &documents).await;
-    let requests = Observer::estimate_requests(limited.desired.containers.iter());
+    let requests = Observer::estimate_requests(&limited.desired.containers);
     let told = limited.observer.client().minutes_for(requests).unwrap();
     let plan = limited.plan().await;
     let now = limited.wire.start.elapsed().as_secs_f64();

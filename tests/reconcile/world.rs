@@ -321,14 +321,13 @@ impl World {
         settings: &PlanSettings,
     ) -> Result<Plan, ApiError> {
         let plan = Mutex::new(Plan::from_roster(roster).with_container_plans());
-        let containers: Vec<_> = desired.containers.iter().collect();
         let each = async |container: &Container, mut live| {
             let planned =
                 apply::plan_with_extra_facts(observer, container, &mut live, settings).await?;
             plan.lock().unwrap().add(container, planned, live);
             Ok(())
         };
-        observer.read_all(&containers, 16, each).await?;
+        observer.read_all(&desired.containers, 16, each).await?;
         let mut plan = plan.into_inner().unwrap().into_sorted(&self.extent);
         let acknowledged: Vec<_> =
             self.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();

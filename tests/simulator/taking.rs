@@ -113,7 +113,7 @@ async fn export(
         lives.insert(container.path.clone(), live);
         Ok(())
     };
-    observer.read_all(&containers.iter().collect::<Vec<_>>(), 16, each).await?;
+    observer.read_all(&containers, 16, each).await?;
     let (mut builder, lives) = builder.into_inner().unwrap();
     let left_out = builder.omitted_reads().len();
     let missing = builder.missing_reads().len();
@@ -159,9 +159,9 @@ async fn changes(
         wrong.extend(plan.incomplete.iter().map(|unread| unread.address.to_string()));
         Ok(())
     };
-    let containers: Vec<_> = desired.containers.iter().collect();
+    let containers = &desired.containers;
     match lives {
-        None => observer.read_all(&containers, 16, each).await?,
+        None => observer.read_all(containers, 16, each).await?,
         Some(mut lives) => {
             for container in containers {
                 if let Some(live) = lives.remove(&container.path) {
@@ -206,7 +206,7 @@ async fn absorb(
         found.1.extend(refused);
         Ok(())
     };
-    observer.read_all(&whole.iter().collect::<Vec<_>>(), 16, each).await?;
+    observer.read_all(&whole, 16, each).await?;
     let (mut goals, mut refused) = found.into_inner().unwrap();
     goals.sort_by(|a, b| a.address.cmp(&b.address));
     refused.retain(|refused| refused.kind != RefusalKind::PendingRename);

@@ -105,14 +105,13 @@ async fn all(
         ..PlanSettings::for_run(observer.caller().clone(), Arc::clone(&secrets), &prepared.desired)
     };
     let plan = Mutex::new(Plan::default());
-    let containers: Vec<_> = prepared.desired.containers.iter().collect();
     let each = async |container: &Container, mut live| {
         let planned =
             apply::plan_with_extra_facts(&observer, container, &mut live, &settings).await?;
         plan.lock().unwrap().add(container, planned, live);
         Ok(())
     };
-    observer.read_all(&containers, 16, each).await?;
+    observer.read_all(&prepared.desired.containers, 16, each).await?;
     let mut plan = plan.into_inner().unwrap().into_sorted(&plan::Extent::default());
     let acknowledged = prepared.scenario.acknowledged.iter();
     let acknowledged: Vec<_> =
@@ -156,7 +155,8 @@ async fn all(
             max_containers: 16,
         };
         let applied = apply.run(&approved, |_| ()).await;
-        ran.output += &terminal::render_applied(&applied, &told, TextStyle::default(), &secrets);
+        let canvas = Canvas::new(TextStyle::default(), &secrets);
+        ran.output += &terminal::render_applied(canvas, &applied, &told);
         ran.output += &JsonReport::finished(
             ReportKind::Apply,
             0,

@@ -10,15 +10,18 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// The reason why something could not be read or done. It is boxed, because results are many and
-/// causes are few.
+/// Why something could not be read or done.
+// It is boxed, because results are many and causes are few. Its comment is that of the parts, because
+// schemas contain it.
 #[must_use]
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent, bound(deserialize = "'de: 'static"))]
 pub struct Cause(Box<CauseParts>);
 
@@ -64,17 +67,6 @@ pub enum Withheld {
     SwitchedOff,
     /// The service refuses it to the caller, or does not have it.
     Refused,
-}
-
-/// The schema of the parts; a derived schema would refer to a second type.
-impl JsonSchema for Cause {
-    fn schema_name() -> Cow<'static, str> {
-        "Cause".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        CauseParts::json_schema(generator)
-    }
 }
 
 impl Deref for Cause {

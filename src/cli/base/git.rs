@@ -16,7 +16,7 @@ use std::{
 
 use super::repository::{ResolvedFolder, repository_root};
 use crate::{
-    cli::CommandError,
+    cli::{CommandError, Result},
     manifest::{MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, is_manifest_name},
     text::escape,
 };
@@ -70,7 +70,7 @@ struct Blob {
 
 impl GitRepository {
     /// The repository of `folder`. Fails if files of a branch could decide which repository that is.
-    pub(super) fn find(folder: &Path) -> Result<Self, CommandError> {
+    pub(super) fn find(folder: &Path) -> Result<Self> {
         let shown_folder = escape(&folder.to_string_lossy()).into_owned();
         let outside_failure = || {
             git_failure(
@@ -125,7 +125,7 @@ impl GitRepository {
     }
 
     /// The id of the commit that `revision` names.
-    pub(super) fn resolve_commit(&self, revision: &str) -> Result<String, CommandError> {
+    pub(super) fn resolve_commit(&self, revision: &str) -> Result<String> {
         let shown_revision = escape(revision);
         if revision.starts_with('-') || revision.chars().any(char::is_control) {
             return Err(git_failure(
@@ -161,11 +161,7 @@ impl GitRepository {
     }
 
     /// Returns the `names` that are files in `commit`.
-    pub(super) fn list_files(
-        &self,
-        commit: &str,
-        names: &[String],
-    ) -> Result<Vec<String>, CommandError> {
+    pub(super) fn list_files(&self, commit: &str, names: &[String]) -> Result<Vec<String>> {
         let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--"];
         arguments.extend(names.iter().map(String::as_str));
         let blobs = self.list_blobs(&arguments, |_| true)?;
@@ -179,7 +175,7 @@ impl GitRepository {
         commit: &str,
         path: &str,
         folder: &Path,
-    ) -> Result<usize, CommandError> {
+    ) -> Result<usize> {
         let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit];
         if !path.is_empty() {
             arguments.extend(["--", path]);
@@ -198,7 +194,7 @@ impl GitRepository {
 
     /// Checks that `commit` and the working tree have all manifests at `path` in this repository:
     /// none in a submodule or another clone, and none ignored by git.
-    pub(super) fn check_all_manifests(&self, commit: &str, path: &str) -> Result<(), CommandError> {
+    pub(super) fn check_all_manifests(&self, commit: &str, path: &str) -> Result<()> {
         let path_arguments: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
         let commit_list = ["ls-tree", "-r", "-z", "--full-tree", commit];
         let index_list = ["ls-files", "-z", "--stage"];
@@ -241,7 +237,7 @@ impl GitRepository {
     }
 
     /// The entries of a list from git.
-    fn list_entries<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, CommandError> {
+    fn list_entries<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>> {
         let output = self.run_git(arguments)?;
         if !output.status.success() {
             return Err(unreadable_base(&output.stderr));
@@ -251,11 +247,7 @@ impl GitRepository {
     }
 
     /// The regular files in a list from git whose path `accepts` allows.
-    fn list_blobs(
-        &self,
-        arguments: &[&str],
-        accepts: impl Fn(&Path) -> bool,
-    ) -> Result<Vec<Blob>, CommandError> {
+    fn list_blobs(&self, arguments: &[&str], accepts: impl Fn(&Path) -> bool) -> Result<Vec<Blob>> {
         let entries = self.list_entries(arguments)?;
         let blobs = entries.iter().filter_map(|entry| {
             // `MODE TYPE ID SIZE<tab>PATH`; links and submodules have other modes and types.
@@ -271,7 +263,7 @@ impl GitRepository {
     }
 
     /// Writes the content of `blobs` below `folder`.
-    fn write_blobs(&self, blobs: &[Blob], folder: &Path) -> Result<(), CommandError> {
+    fn write_blobs(&self, blobs: &[Blob], folder: &Path) -> Result<()> {
         let mut command = self.git_command(["cat-file", "--batch"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut git = command.spawn().map_err(|error| cannot_run(&error))?;
@@ -294,10 +286,7 @@ impl GitRepository {
         result.map_err(|error| cannot_read(&error))
     }
 
-    fn run_git<A: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = A>,
-    ) -> Result<Output, CommandError> {
+    fn run_git<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Output> {
         let mut command = self.git_command(arguments);
         command.stdin(Stdio::null()).output().map_err(|error| cannot_run(&error))
     }
@@ -330,7 +319,7 @@ impl GitRepository {
 
 /// True if an outer repository tracks `path`, a symbolic link or a repository. A branch of the outer
 /// one could then choose its target.
-fn is_tracked(path: &Path) -> Result<bool, CommandError> {
+fn is_tracked(path: &Path) -> Result<bool> {
     let Some(outer_repository) = path.parent().and_then(GitRepository::find_containing) else {
         return Ok(false);
     };

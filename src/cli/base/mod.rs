@@ -12,7 +12,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::{CommandError, Environment, RunContext};
+use super::{CommandError, Environment, Result, RunContext};
 use crate::{
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FilePaths, Severity},
@@ -112,7 +112,7 @@ impl BaseRequest {
         load_environment: &LoadEnvironment,
         must_be_usable: bool,
         cx: &RunContext,
-    ) -> Result<ResolvedBase, CommandError> {
+    ) -> Result<ResolvedBase> {
         let (content, fault) = match self.load_content(manifests, load_environment, cx) {
             Ok(Ok(content)) => (Some(content), None),
             Ok(Err(fault)) => (None, Some((fault, must_be_usable))),
@@ -138,7 +138,7 @@ impl BaseRequest {
         manifests: &Path,
         load_environment: &LoadEnvironment,
         cx: &RunContext,
-    ) -> Result<Result<BaseContent, CommandError>, CommandError> {
+    ) -> Result<Result<BaseContent>> {
         let repository = GitRepository::find(folder_of(manifests))?;
         let commit = repository.resolve_commit(&self.revision)?;
         let root = find_root(&repository, &commit, manifests)?;
@@ -166,7 +166,7 @@ impl BaseRequest {
 }
 
 /// The manifests `loaded` from `folder`, or their first fault.
-fn into_content(loaded: LoadedManifests, folder: TempDir) -> Result<BaseContent, CommandError> {
+fn into_content(loaded: LoadedManifests, folder: TempDir) -> Result<BaseContent> {
     let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
@@ -191,11 +191,7 @@ fn fault_sentence(fault: &Diagnostic) -> String {
 
 /// The root of the manifests at `commit`: the nearest folder upwards with an `undrift.yaml`, or
 /// else `manifests` itself. The path is relative to the repository, without a `/` at the end.
-fn find_root(
-    repository: &GitRepository,
-    commit: &str,
-    manifests: &Path,
-) -> Result<String, CommandError> {
+fn find_root(repository: &GitRepository, commit: &str, manifests: &Path) -> Result<String> {
     let folder = repository.prefix.as_str();
     let mut folders = vec![folder];
     while let Some(last) = folders.last().filter(|last| !last.is_empty()) {

@@ -17,7 +17,7 @@ use jiff::{Timestamp, civil::Date};
 
 use crate::{
     catalogue::operations::parameters,
-    cli::CommandError,
+    cli::{CommandError, Result},
     level::{AccessLevel, LEVELS},
     operation::{Op, Operation, Parameter, ParameterLocation, Request, Type},
     secret::Reference,
@@ -75,7 +75,7 @@ pub(super) fn deprecation_warnings(row: &Operation, arguments: &[String]) -> Vec
 }
 
 /// Adds an argument. Values of the same list parameter are joined.
-fn add_argument(parsed_args: &mut Vec<Arg>, new_arg: Arg) -> Result<(), CommandError> {
+fn add_argument(parsed_args: &mut Vec<Arg>, new_arg: Arg) -> Result<()> {
     let Some(old_arg) = parsed_args
         .iter_mut()
         .find(|old| old.parameter.name == new_arg.parameter.name && old.key == new_arg.key)
@@ -131,7 +131,7 @@ fn parse_argument(
     row: &Operation,
     parameters: &[&'static Parameter],
     argument: &str,
-) -> Result<Arg, CommandError> {
+) -> Result<Arg> {
     let Some((written, text)) = argument.split_once('=') else {
         return Err(CommandError::usage(format!("`{argument}` is not `name=value`")));
     };
@@ -168,7 +168,7 @@ fn find_key(
     parent: &Parameter,
     keys: &'static [Parameter],
     key: &str,
-) -> Result<&'static Parameter, CommandError> {
+) -> Result<&'static Parameter> {
     keys.iter().find(|parameter| parameter.name == key).ok_or_else(|| {
         let fault = CommandError::usage(format!("`{}` has no key `{key}`", parent.name));
         let names: Vec<_> = keys.iter().map(|parameter| parameter.name).collect();
@@ -178,11 +178,7 @@ fn find_key(
 }
 
 /// Parses the value `text` of a parameter; `written` is the name in the argument, with its key.
-fn parse_value(
-    parameter: &Parameter,
-    argument_name: &str,
-    text: &str,
-) -> Result<Value, CommandError> {
+fn parse_value(parameter: &Parameter, argument_name: &str, text: &str) -> Result<Value> {
     let reference = match text.strip_prefix('@') {
         None => None,
         Some(literal) if literal.starts_with('@') => {
@@ -225,11 +221,7 @@ fn not_a_file(argument_name: &str) -> CommandError {
 }
 
 /// Parses a value that is not a reference.
-fn parse_literal(
-    parameter: &Parameter,
-    argument_name: &str,
-    text: &str,
-) -> Result<Value, CommandError> {
+fn parse_literal(parameter: &Parameter, argument_name: &str, text: &str) -> Result<Value> {
     // An empty text clears the value, and is neither a secret nor a file.
     if parameter.secret && !text.is_empty() {
         let fault = CommandError::usage(format!(
@@ -260,7 +252,7 @@ fn parse_literal(
 ///
 /// # Errors
 /// The rest of a message that begins with the name of the argument.
-fn parse_plain(value_type: Type, text: &str) -> Result<Json, CommandError> {
+fn parse_plain(value_type: Type, text: &str) -> Result<Json> {
     let item_type = match value_type {
         Type::Words(words) => Type::Word(words),
         Type::Integers => Type::Integer,
@@ -301,7 +293,7 @@ fn parse_plain(value_type: Type, text: &str) -> Result<Json, CommandError> {
 }
 
 /// Parses objects as JSON; the service checks the values of their keys.
-fn parse_objects(keys: &[Parameter], text: &str) -> Result<Json, CommandError> {
+fn parse_objects(keys: &[Parameter], text: &str) -> Result<Json> {
     let objects: Vec<Object> = serde_json::from_str(text).map_err(|_| {
         CommandError::usage("must be a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
     })?;
@@ -313,7 +305,7 @@ fn parse_objects(keys: &[Parameter], text: &str) -> Result<Json, CommandError> {
     }
 }
 
-fn parse_word(words: &[&str], text: &str) -> Result<Json, CommandError> {
+fn parse_word(words: &[&str], text: &str) -> Result<Json> {
     if words.contains(&text) {
         return Ok(text.into());
     }
@@ -322,7 +314,7 @@ fn parse_word(words: &[&str], text: &str) -> Result<Json, CommandError> {
 }
 
 /// The number of a level, which may be written as a word (reference 1, 2.1).
-fn parse_level(text: &str) -> Result<Json, CommandError> {
+fn parse_level(text: &str) -> Result<Json> {
     const NO_ACCESS: &str = "no_access";
     if text == "0" || text.eq_ignore_ascii_case(NO_ACCESS) {
         return Ok(0.into());

@@ -11,7 +11,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use clap::CommandFactory as _;
 
-use super::{Cli, CommandError, CommandResult, ConnectArgs, Exit, RunContext};
+use super::{Cli, CommandError, CommandResult, ConnectArgs, Exit, Result, RunContext};
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
     catalogue::operations,
@@ -87,12 +87,8 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         return cx.output.print(&help::operation_text(operation)).map(|()| Exit::Success);
     }
     match operation {
-        AnyOp::Read(operation) => {
-            send_read(open_connection(operation, &args, cx).await?, &args, cx).await
-        }
-        AnyOp::Write(operation) => {
-            send_write(open_connection(operation, &args, cx).await?, &args, cx).await
-        }
+        AnyOp::Read(operation) => send_read(operation, &args, cx).await,
+        AnyOp::Write(operation) => send_write(operation, &args, cx).await,
     }
 }
 
@@ -104,7 +100,7 @@ fn general_help() -> String {
         .map_or_else(String::new, |call| call.render_help().to_string())
 }
 
-fn find_operation(id: &str) -> Result<AnyOp, CommandError> {
+fn find_operation(id: &str) -> Result<AnyOp> {
     operations::find_operation(id).ok_or_else(|| {
         let failure = CommandError::usage(format!("unknown operation `{id}`"));
         match nearest_id(id) {
@@ -127,11 +123,7 @@ fn nearest_id(requested_id: &str) -> Option<&'static str> {
 }
 
 /// Parses the arguments into a request, and prints all their faults.
-fn parse_request<E: Copy>(
-    operation: Op<E>,
-    args: &Args,
-    cx: &RunContext,
-) -> Result<Request<E>, CommandError> {
+fn parse_request<E: Copy>(operation: Op<E>, args: &Args, cx: &RunContext) -> Result<Request<E>> {
     let page = args.page.map(|page| format!("page={page}"));
     let per_page = args.per_page.map(|per_page| format!("per_page={per_page}"));
     let all_arguments: Vec<_> =
@@ -154,7 +146,7 @@ async fn open_connection<E: Copy>(
     operation: Op<E>,
     args: &Args,
     cx: &RunContext,
-) -> Result<(ReadClient, Request<E>), CommandError> {
+) -> Result<(ReadClient, Request<E>)> {
     let request = parse_request(operation, args, cx)?;
     let (endpoint, config) =
         args.connect.find_endpoint_and_config(args.config.as_deref(), cx).await?;
@@ -182,11 +174,8 @@ fn find_unusable_secret<E>(request: &Request<E>, secrets: &Secrets) -> Option<Co
     missing.map(CommandError::usage)
 }
 
-async fn send_read(
-    (client, request): (ReadClient, Request<Read>),
-    args: &Args,
-    cx: &RunContext,
-) -> CommandResult {
+async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> CommandResult {
+    let (client, request) = open_connection(operation, args, cx).await?;
     let row = request.operation;
     let is_list = row.answer == operation::ResponseBody::List && !request.has_query("page");
     let answer = if !is_list {
@@ -203,11 +192,8 @@ async fn send_read(
     Ok(Exit::Success)
 }
 
-async fn send_write(
-    (client, request): (ReadClient, Request<Write>),
-    args: &Args,
-    cx: &RunContext,
-) -> CommandResult {
+async fn send_write(operation: Op<Write>, args: &Args, cx: &RunContext) -> CommandResult {
+    let (client, request) = open_connection(operation, args, cx).await?;
     let row = request.operation;
     if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
         cx.output.eprint("nothing was changed\n");
@@ -238,12 +224,7 @@ fn call_failure(error: ApiError, refusal_exit: Exit) -> CommandError {
 }
 
 /// Writes an answer to stdout.
-fn print_answer(
-    row: &Operation,
-    mut answer: Json,
-    args: &Args,
-    cx: &RunContext,
-) -> Result<(), CommandError> {
+fn print_answer(row: &Operation, mut answer: Json, args: &Args, cx: &RunContext) -> Result<()> {
     if !args.show_secrets {
         mask_answer(row, &mut answer);
     }

@@ -9,7 +9,8 @@ use std::{
 };
 
 use super::{
-    CommandError, CommandResult, ConnectArgs, Endpoint, Environment, Exit, RunContext, input,
+    CommandError, CommandResult, ConnectArgs, Endpoint, Environment, Exit, Result, RunContext,
+    input,
 };
 use crate::{
     api::WriteClient,
@@ -73,7 +74,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
 
 impl Args {
     /// The merge request, from the options or else from the variables of the job.
-    fn target(&self, env: &Environment) -> Result<MergeRequestRef, CommandError> {
+    fn target(&self, env: &Environment) -> Result<MergeRequestRef> {
         let merge_request = match self.merge_request {
             Some(number) => Some(number),
             None => job_number(env, &[NUMBER_NAME])?,
@@ -97,7 +98,7 @@ impl Args {
 }
 
 /// The id or number in the first of these variables of the job, which anybody may have set.
-fn job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>, CommandError> {
+fn job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>> {
     let Some((name, value)) = env.first_set(names) else { return Ok(None) };
     let is_number = value.chars().all(|c| c.is_ascii_digit());
     let number = value.parse().ok().filter(|number| is_number && *number > 0);
@@ -112,7 +113,7 @@ fn job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>, CommandE
 }
 
 /// The marker of the reports in `paths`, and the text of each: together they are the comment.
-fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), CommandError> {
+fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>)> {
     let [first, other_paths @ ..] = paths else {
         return Err(CommandError::usage("no report given"));
     };
@@ -142,7 +143,7 @@ fn too_long(what: &str) -> CommandError {
 }
 
 /// The marker and the text of the report in `path`.
-fn read_report(path: &Path) -> Result<(Marker, String), CommandError> {
+fn read_report(path: &Path) -> Result<(Marker, String)> {
     let shown_path = path.display();
     let bytes = input::read_bytes(path, MAX_REPORT_BYTES)
         .map_err(|error| input::cannot_read(path, &error))?;
@@ -182,7 +183,7 @@ fn refuse_token_misuse(
     endpoint: &Endpoint,
     secrets: &Secrets,
     env: &Environment,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     let mut reports = paths.iter().zip(texts);
     if let Some((path, _)) = reports.find(|(_, text)| secrets.redact_values(text) != **text) {
         let path = path.display();

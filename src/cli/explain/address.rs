@@ -6,11 +6,14 @@ use super::Args;
 use crate::{
     address::{Glob, Selector},
     catalogue,
-    cli::{CommandError, CommandResult, Exit, RunContext, SessionArgs, SessionBuilder},
+    cli::{CommandError, CommandResult, Exit, Result, RunContext, SessionArgs, SessionBuilder},
     desired::{Container, DeclaredFields, Desired},
     kind::{Section, Shape},
     manifest::{self, LoadOptions, schema},
-    report::terminal::explain::{self, Subject},
+    report::{
+        Canvas,
+        terminal::explain::{self, Subject},
+    },
     text::{did_you_mean, list_names},
 };
 
@@ -34,8 +37,8 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let trace = trace.ok_or_else(|| undeclared_failure(path, desired))?;
     let (style, secrets) = (cx.output.style, cx.output.secrets());
     let documentation = describe_field(&subject);
-    let text =
-        explain::explain_declaration(&subject, trace, documentation.as_ref(), style, &secrets);
+    let canvas = Canvas::new(style, &secrets);
+    let text = explain::explain_declaration(canvas, &subject, trace, documentation.as_ref());
     if !args.access.connect.has_address(&cx.env) {
         cx.output.print(&text)?;
         return Ok(Exit::Success);
@@ -47,9 +50,8 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let session_args = SessionArgs::with_selection(&args.dir, &args.access, vec![selector]);
     let session = SessionBuilder::new(&session_args).open(cx).await?;
     let (plan, live) = session.inspect().await?;
-    let session_secrets = &session.settings.secrets;
-    let live =
-        explain::explain_live_state(&subject, &plan, &live, &session.run, style, session_secrets);
+    let canvas = Canvas::new(style, &session.settings.secrets);
+    let live = explain::explain_live_state(canvas, &subject, &plan, &live, &session.run);
     cx.output.print(&format!("{text}\n{live}"))?;
     Ok(Exit::first_of([
         Exit::Usage.only_if(!plan.problems.is_empty()),
@@ -71,7 +73,7 @@ fn find_subject<'d>(
     desired: &'d Desired,
     path: &str,
     inner_address: Option<&str>,
-) -> Result<Subject<'d>, CommandError> {
+) -> Result<Subject<'d>> {
     let container = desired.container(path).ok_or_else(|| undeclared_failure(path, desired))?;
     let Some(section_address) = inner_address else {
         return Ok(Subject { container, section: None, entry: None, field: Vec::new() });
@@ -125,7 +127,7 @@ fn find_entry<'d, 'w>(
     container: &'d Container,
     section: Section,
     entry_address: &'w str,
-) -> Result<(&'d str, &'d DeclaredFields, Option<&'w str>), CommandError> {
+) -> Result<(&'d str, &'d DeclaredFields, Option<&'w str>)> {
     let declared_section = container.section(section.section);
     let entries = declared_section.map_or(&[][..], |declared| &declared.entries);
     let address = container.address().section(section.section);
@@ -154,11 +156,7 @@ fn find_entry<'d, 'w>(
 
 /// Splits a field path such as `settings.cadence` into its names: the declared field, then the keys
 /// inside its value. Returns an error if the field is not declared.
-fn find_field(
-    section: Section,
-    fields: &DeclaredFields,
-    field_path: &str,
-) -> Result<Vec<String>, CommandError> {
+fn find_field(section: Section, fields: &DeclaredFields, field_path: &str) -> Result<Vec<String>> {
     // The names of flattened fields contain dots.
     let name = fields.keys().find(|name| match field_path.strip_prefix(name) {
         Some("") => true,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    super::{CommandError, RunContext},
+    super::{Result, RunContext},
     LiveStates,
 };
 use crate::{
@@ -28,7 +28,7 @@ pub(super) async fn verify_export(
     observer: &Observer,
     config: &Config,
     cx: &RunContext,
-) -> Result<Vec<String>, CommandError> {
+) -> Result<Vec<String>> {
     let files = export.files.iter().filter(|file| {
         file.path.ends_with(".yaml") && !RESERVED_FILES.contains(&file.path.as_str())
     });

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    cli::{CommandError, cannot_write, write_files},
+    cli::{CommandError, Result, cannot_write, write_files},
     export::Export,
     manifest::RESERVED_FILES,
 };
@@ -19,7 +19,7 @@ const SCHEMA_PATH: &str = "schemas/manifest.schema.json";
 ///
 /// # Errors
 /// If it is not empty, or cannot be read.
-pub(super) fn check_empty(root: &Path) -> Result<(), CommandError> {
+pub(super) fn check_empty(root: &Path) -> Result<()> {
     let names = match fs::read_dir(root) {
         Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -39,11 +39,7 @@ pub(super) fn check_empty(root: &Path) -> Result<(), CommandError> {
 ///
 /// # Errors
 /// If something cannot be written; then nothing has changed.
-pub(super) fn write_export(
-    root: &Path,
-    export: &Export,
-    secrets: Option<&Path>,
-) -> Result<usize, CommandError> {
+pub(super) fn write_export(root: &Path, export: &Export, secrets: Option<&Path>) -> Result<usize> {
     let files = export.files.iter().map(|file| {
         let path = root.join(&file.path);
         let is_manifest = !RESERVED_FILES.contains(&file.path.as_str());
@@ -96,7 +92,7 @@ fn secrets_example_text(export: &Export) -> String {
 ///
 /// # Errors
 /// If it cannot be used.
-pub(super) fn check_secrets_file(file: &Path, folder: &Path) -> Result<(), CommandError> {
+pub(super) fn check_secrets_file(file: &Path, folder: &Path) -> Result<()> {
     let [parent, folder] = [parent_folder(file), folder].map(|path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.canonicalize().unwrap_or(path)

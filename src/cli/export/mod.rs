@@ -17,7 +17,9 @@ use std::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use super::{CommandError, CommandResult, ConnectArgs, Endpoint, Exit, Progress, RunContext};
+use super::{
+    CommandError, CommandResult, ConnectArgs, Endpoint, Exit, Progress, Result, RunContext,
+};
 use crate::{
     address::{Glob, Selector},
     catalogue,
@@ -101,7 +103,7 @@ fn values() -> impl TypedValueParser<Value = SecretHandling> {
 
 impl Args {
     /// Refuses options that contradict each other, before anything is read.
-    fn check_options(&self) -> Result<(), CommandError> {
+    fn check_options(&self) -> Result<()> {
         let names: Vec<_> = catalogue::all_sections().map(|section| section.section).collect();
         if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
             let failure = CommandError::usage(format!("unknown section `{}`", escape(name)));
@@ -130,7 +132,7 @@ impl Args {
         &self,
         observer: &Observer,
         manages: Option<&ManagedPaths>,
-    ) -> Result<ExportSettings, CommandError> {
+    ) -> Result<ExportSettings> {
         let release = observer.release().await?;
         Ok(ExportSettings {
             caller: observer.caller().clone(),
@@ -177,7 +179,7 @@ async fn read_export(
     endpoint: &Endpoint,
     (config, manages): (&Config, Option<&ManagedPaths>),
     cx: &RunContext,
-) -> Result<(Export, Exit), CommandError> {
+) -> Result<(Export, Exit)> {
     let secrets = Arc::new(endpoint.command_line_secrets());
     let client = args.connect.create_client(endpoint, config, secrets, &cx.output)?;
     let observer = Observer::connect(client).await?;
@@ -190,7 +192,7 @@ async fn read_export(
     if containers.is_empty() {
         return Err(CommandError::usage("`--only` and `--exclude` select nothing"));
     }
-    let progress = Progress::for_reading(containers.iter(), observer.client(), &cx.output);
+    let progress = Progress::for_reading(&containers, observer.client(), &cx.output);
     let collected =
         RefCell::new((ExportBuilder::new(settings, existing.pending_deletion), LiveStates::new()));
     let add_container = async |container: &Container, mut live: LiveContainer| {
@@ -203,7 +205,6 @@ async fn read_export(
         progress.count_step(&container.path);
         Ok(())
     };
-    let containers: Vec<&Container> = containers.iter().collect();
     let max_concurrent = args.connect.in_flight(config).max();
     observer.read_all(&containers, max_concurrent, add_container).await?;
     drop(progress);
@@ -228,11 +229,7 @@ async fn read_export(
 ///
 /// # Errors
 /// If something was not read, without `--partial`.
-fn report_unread(
-    builder: &mut ExportBuilder,
-    args: &Args,
-    cx: &RunContext,
-) -> Result<bool, CommandError> {
+fn report_unread(builder: &mut ExportBuilder, args: &Args, cx: &RunContext) -> Result<bool> {
     eprint_missing("could not read", builder.missing_reads(), cx);
     eprint_missing("left out", builder.omitted_reads(), cx);
     let missing_count = builder.missing_reads().len();
@@ -261,7 +258,7 @@ fn nothing_written(reason: &str) -> CommandError {
 
 /// The paths that manifests in `folder` may declare, according to the `undrift.yaml` that applies
 /// there. The folder need not exist.
-fn find_manages(folder: &Path, cx: &RunContext) -> Result<Option<ManagedPaths>, CommandError> {
+fn find_manages(folder: &Path, cx: &RunContext) -> Result<Option<ManagedPaths>> {
     let folder = std::path::absolute(folder)?;
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
     let mut diagnostics = Diagnostics::default();
@@ -278,7 +275,7 @@ async fn find_existing(
     settings: &ExportSettings,
     observer: &Observer,
     cx: &RunContext,
-) -> Result<ExistingContainers, CommandError> {
+) -> Result<ExistingContainers> {
     let mut existing = observer.list_existing(&args.paths).await?;
     if existing.personal_project_count > 0 {
         let personal = count(existing.personal_project_count, "project");
@@ -304,7 +301,7 @@ fn remove_unmanaged(
     existing: &mut ExistingContainers,
     settings: &ExportSettings,
     cx: &RunContext,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     let Some(manages) = &settings.manages else { return Ok(()) };
     let containers = std::mem::take(&mut existing.containers).into_iter();
     let (managed_containers, unmanaged_containers): (BTreeMap<_, _>, BTreeMap<_, _>) =

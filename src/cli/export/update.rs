@@ -18,7 +18,7 @@ use crate::{
     address::{Address, Selector},
     api::ApiError,
     cli::{
-        CommandError, CommandResult, Exit, RunContext, Session,
+        CommandError, CommandResult, Exit, Result, RunContext, Session,
         absorb::{ManifestEditor, compare_containers, render_edits},
     },
     desired::{Container, Desired},
@@ -46,7 +46,7 @@ struct Differences {
 
 impl ManifestEditor<'_> {
     /// The declarations of all manifests.
-    fn desired(&self) -> Result<Desired, CommandError> {
+    fn desired(&self) -> Result<Desired> {
         self.reload(&FileTexts::new()).map_err(|why| self.report_invalid(&why))
     }
 
@@ -87,7 +87,7 @@ impl ManifestEditor<'_> {
         desired: &Desired,
         mut goals: Vec<Goal>,
         refusals: &mut Vec<AbsorbRefusal>,
-    ) -> Result<(Absorbed, Vec<Goal>), CommandError> {
+    ) -> Result<(Absorbed, Vec<Goal>)> {
         loop {
             match self.absorb(desired, &goals, AbsorbMode::OwnDocument) {
                 Ok(absorbed) => return Ok((absorbed, goals)),
@@ -191,7 +191,7 @@ async fn find_renamed(
     containers: impl Iterator<Item = &Container>,
     session: &Session,
 ) -> Result<(BTreeMap<String, AbsorbRefusal>, Vec<AbsorbRefusal>), ApiError> {
-    let bare_containers: Vec<_> = containers
+    let bare_containers: Vec<Container> = containers
         .map(|container| {
             let mut bare_container = Container { sections: Vec::new(), ..container.clone() };
             bare_container.lifecycle.unlisted_projects = None;
@@ -224,14 +224,7 @@ async fn find_renamed(
         collected.borrow_mut().1.push(AbsorbRefusal::new(&container.address(), why));
         Ok(())
     };
-    session
-        .observer
-        .read_all(
-            &bare_containers.iter().collect::<Vec<_>>(),
-            session.concurrency,
-            classify_container,
-        )
-        .await?;
+    session.observer.read_all(&bare_containers, session.concurrency, classify_container).await?;
     let (renamed, mut unlocated) = collected.into_inner();
     unlocated.sort_by(|a, b| a.address.cmp(&b.address));
     Ok((renamed, unlocated))
@@ -246,7 +239,7 @@ async fn find_differences(
     builder: &mut ExportBuilder,
     session: &Session,
     cx: &RunContext,
-) -> Result<Differences, CommandError> {
+) -> Result<Differences> {
     let only = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect();
     let all_objects = Selection { only, exclude: Vec::new() };
     let mut differences = Differences::default();

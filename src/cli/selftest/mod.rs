@@ -18,8 +18,8 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    CommandError, CommandResult, ConnectArgs, Exit, Manifests, RunContext, Session, SessionArgs,
-    SessionBuilder, reports, signal,
+    CommandError, CommandResult, ConnectArgs, Exit, Manifests, Result, RunContext, Session,
+    SessionArgs, SessionBuilder, reports, signal,
 };
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
@@ -115,7 +115,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
 }
 
 /// Checks that the group of `--group` can be used, and returns the parameters of the selftest.
-async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup, CommandError> {
+async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup> {
     let path = args.group.trim_matches('/');
     let shown_path = escape(path);
     let client = observer.client();
@@ -197,10 +197,7 @@ async fn find_content(
 
 /// Runs the phases against the sandbox.
 #[cfg(feature = "sandbox")]
-async fn run_sandbox(
-    setup: &TestSetup,
-    cx: &RunContext,
-) -> Result<Option<Deviations>, CommandError> {
+async fn run_sandbox(setup: &TestSetup, cx: &RunContext) -> Result<Option<Deviations>> {
     use crate::{
         cli::embedded,
         release::REFERENCE,
@@ -237,7 +234,7 @@ async fn run_sandbox(
 /// Returns `None`, because this build contains no sandbox.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
-async fn run_sandbox(_: &TestSetup, _: &RunContext) -> Result<Option<Deviations>, CommandError> {
+async fn run_sandbox(_: &TestSetup, _: &RunContext) -> Result<Option<Deviations>> {
     Ok(None)
 }
 
@@ -253,7 +250,7 @@ struct Tester {
 }
 
 impl Tester {
-    fn new(connect: ConnectArgs) -> Result<Self, CommandError> {
+    fn new(connect: ConnectArgs) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix(NAME_PREFIX).tempdir();
         let folder = folder.map_err(|error| {
             CommandError::usage(format!("cannot make a temporary folder: {error}"))
@@ -262,7 +259,7 @@ impl Tester {
     }
 
     /// Connects without a session.
-    async fn connect(&self, cx: &RunContext) -> Result<Observer, CommandError> {
+    async fn connect(&self, cx: &RunContext) -> Result<Observer> {
         let (root, config) = (Path::new("."), Config::default());
         let endpoint = self.connect.find_endpoint(root, &config, cx).await?;
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
@@ -272,11 +269,7 @@ impl Tester {
     }
 
     /// Runs all phases, unless interrupted.
-    async fn run_phases(
-        &self,
-        setup: &TestSetup,
-        cx: &RunContext,
-    ) -> Result<Deviations, CommandError> {
+    async fn run_phases(&self, setup: &TestSetup, cx: &RunContext) -> Result<Deviations> {
         let mut deviations = Deviations::default();
         for phase in SamplePhase::ALL {
             let session = self.open_session(phase, setup, cx).await?;
@@ -297,7 +290,7 @@ impl Tester {
         phase: SamplePhase,
         setup: &TestSetup,
         cx: &RunContext,
-    ) -> Result<Session, CommandError> {
+    ) -> Result<Session> {
         let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
         let load_environment = LoadEnvironment::for_process();
@@ -347,7 +340,7 @@ async fn apply_phase(
     mut plan: Plan,
     session: &Session,
     deviations: &mut Deviations,
-) -> Result<(), CommandError> {
+) -> Result<()> {
     let acknowledgement_results =
         plan.refusals.iter().map(|refusal| Acknowledgement::parse(&refusal.acknowledgement));
     let acknowledgements: Vec<_> =

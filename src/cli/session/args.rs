@@ -11,7 +11,7 @@ use jiff::civil::Date;
 
 use crate::{
     address::{Address, Selector},
-    cli::{CommandError, ConnectArgs, Environment, Exit, ManifestFolder, RunContext},
+    cli::{CommandError, ConnectArgs, Environment, Exit, ManifestFolder, Result, RunContext},
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
     manifest::{LoadEnvironment, LoadedManifests},
@@ -77,7 +77,7 @@ impl SessionArgs {
         &self,
         saved: &Arc<SavedPlan>,
         dir: PathBuf,
-    ) -> Result<Self, CommandError> {
+    ) -> Result<Self> {
         if !(self.select.only.is_empty() && self.select.exclude.is_empty()) {
             return Err(saved_plan_conflict("`--only` and `--exclude`"));
         }
@@ -93,23 +93,14 @@ impl SessionArgs {
     pub(in crate::cli) fn selectors(&self) -> [Vec<String>; 2] {
         [selector_patterns(&self.select.only), selector_patterns(&self.select.exclude)]
     }
-
-    /// The environment variables that manifests may use: from the options, or else from
-    /// UNDRIFT_ALLOW_ENV.
-    pub(super) fn allowed_variables(
-        &self,
-        env: &Environment,
-    ) -> Result<AllowedVariables, CommandError> {
-        allowed_variables(&self.access.allow_env, env)
-    }
 }
 
 /// The environment variables that manifests may use: from the option `allow_env`, or else from
 /// UNDRIFT_ALLOW_ENV.
-fn allowed_variables(
+pub(super) fn allowed_variables(
     allow_env: &[String],
     env: &Environment,
-) -> Result<AllowedVariables, CommandError> {
+) -> Result<AllowedVariables> {
     let (name, globs) = match env.get(ALLOW_NAME) {
         _ if !allow_env.is_empty() => {
             ("--allow-env", allow_env.iter().map(String::as_str).collect())
@@ -124,10 +115,7 @@ fn allowed_variables(
 
 impl RunContext {
     /// The environment for loading manifests that may use the environment variables in `allow_env`.
-    pub(in crate::cli) fn load_environment(
-        &self,
-        allow_env: &[String],
-    ) -> Result<LoadEnvironment, CommandError> {
+    pub(in crate::cli) fn load_environment(&self, allow_env: &[String]) -> Result<LoadEnvironment> {
         let allowed = allowed_variables(allow_env, &self.env)?;
         Ok(LoadEnvironment { allowed, ..LoadEnvironment::for_process() })
     }
@@ -223,11 +211,7 @@ impl SelectArgs {
     }
 
     /// The selected part of `desired`. Each selector must match something, also those of `resend`.
-    pub(super) fn select(
-        &self,
-        desired: Desired,
-        resend: &[Selector],
-    ) -> Result<Desired, CommandError> {
+    pub(super) fn select(&self, desired: Desired, resend: &[Selector]) -> Result<Desired> {
         if self.saved.is_some() {
             // A saved selector without a match makes the plan stale; a later check reports it.
             return Ok(self.selection().select(desired));
@@ -261,10 +245,7 @@ pub(in crate::cli) struct ChangeArgs {
 
 impl ChangeArgs {
     /// The acknowledgements from the command line, or else from UNDRIFT_ACK.
-    pub(super) fn acknowledgements(
-        &self,
-        env: &Environment,
-    ) -> Result<Vec<Acknowledgement>, CommandError> {
+    pub(super) fn acknowledgements(&self, env: &Environment) -> Result<Vec<Acknowledgement>> {
         match env.get(ACK_NAME) {
             Some(value) if self.ack.is_empty() => split_words(value)
                 .map(Acknowledgement::parse)
@@ -278,7 +259,7 @@ impl ChangeArgs {
     ///
     /// # Errors
     /// As for [`SessionArgs::for_saved_plan`].
-    pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self, CommandError> {
+    pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self> {
         if !self.resend.is_empty() || self.limit.is_some() {
             return Err(saved_plan_conflict("`--limit` and `--resend`"));
         }
@@ -301,7 +282,7 @@ fn selector_patterns(selectors: &[Selector]) -> Vec<String> {
 }
 
 /// Parses the selectors of a saved plan.
-fn parse_selectors(patterns: &[String]) -> Result<Vec<Selector>, CommandError> {
+fn parse_selectors(patterns: &[String]) -> Result<Vec<Selector>> {
     let selectors = patterns.iter().map(|glob| Selector::parse(glob)).collect::<Result<_, _>>();
     selectors.map_err(|reason| {
         CommandError::new(Exit::Stale, anyhow::anyhow!("the saved plan: {reason}"))
@@ -309,10 +290,7 @@ fn parse_selectors(patterns: &[String]) -> Result<Vec<Selector>, CommandError> {
 }
 
 /// The holds in UNDRIFT_HOLD on `today`, with warnings for expired ones.
-pub(super) fn parse_holds(
-    env: &Environment,
-    today: Date,
-) -> Result<(Holds, Diagnostics), CommandError> {
+pub(super) fn parse_holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics)> {
     let value = env.get(HOLD_NAME).unwrap_or_default();
     let (holds, expired_warnings) = Holds::parse(split_words(value), today).map_err(|reason| {
         CommandError::usage(format!("{HOLD_NAME}: {reason}"))
@@ -327,10 +305,7 @@ fn split_words(list: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Refuses a selector without a match: it is probably a typing error, and "no changes" would hide it.
-pub(in crate::cli) fn require_match(
-    selector: &Selector,
-    desired: &Desired,
-) -> Result<(), CommandError> {
+pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> Result<()> {
     let declared_addresses = || desired.containers.iter().flat_map(Container::addresses);
     let matches = |address: &Address| selector.matches(address);
     if declared_addresses()

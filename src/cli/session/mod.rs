@@ -16,7 +16,7 @@ use std::{
 
 use jiff::civil::Date;
 
-use super::{CommandError, Progress, RunContext};
+use super::{CommandError, Progress, Result, RunContext};
 pub(super) use args::{AccessArgs, ChangeArgs, SessionArgs, require_match};
 pub(super) use opening::SessionBuilder;
 pub(super) use preflight::check_can_write;
@@ -75,7 +75,7 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn plan(&self, cx: &RunContext) -> Result<Plan, CommandError> {
+    pub(super) async fn plan(&self, cx: &RunContext) -> Result<Plan> {
         let plan = Plan::from_roster(self.roster.clone());
         let plan = if self.keeps_container_plans {
             plan.with_container_plans()
@@ -89,17 +89,16 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn plan_to_save(&self, cx: &RunContext) -> Result<Plan, CommandError> {
+    pub(super) async fn plan_to_save(&self, cx: &RunContext) -> Result<Plan> {
         self.plan_containers(Plan::from_roster(self.roster.clone()), cx).await
     }
 
-    async fn plan_containers(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan, CommandError> {
-        let containers: Vec<&Container> = self.desired.containers.iter().collect();
+    async fn plan_containers(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan> {
+        let containers = &self.desired.containers;
         // The recorder has its own client. Only the client that sends requests knows the limits.
         let recorder_client = self.recorder.as_ref().map(|recorder| recorder.client());
         let client = recorder_client.unwrap_or_else(|| self.observer.client());
-        let progress_containers = containers.iter().copied();
-        let progress = Progress::for_reading(progress_containers, client, &cx.output);
+        let progress = Progress::for_reading(containers, client, &cx.output);
         self.unplanned.iter().for_each(|container| plan.count_included(container));
         let plan = RefCell::new(plan);
         let plan_container = async |container, mut live: LiveContainer| {
@@ -119,7 +118,7 @@ impl Session {
             progress.count_step(&container.path);
             Ok(())
         };
-        self.observer.read_all(&containers, self.concurrency, plan_container).await?;
+        self.observer.read_all(containers, self.concurrency, plan_container).await?;
         let mut plan = plan.into_inner();
         self.session_base.iter().for_each(|compared| compared.finish(&mut plan));
         let mut plan = plan.into_sorted(&self.extent);
@@ -145,8 +144,7 @@ impl Session {
     ///
     /// # Errors
     /// If all further requests would fail too.
-    pub(super) async fn inspect(&self) -> Result<(Plan, LiveContainer), CommandError> {
-        let containers: Vec<&Container> = self.desired.containers.iter().collect();
+    pub(super) async fn inspect(&self) -> Result<(Plan, LiveContainer)> {
         let plan_and_live = Cell::new(None);
         let inspect_container = async |container, mut live: LiveContainer| {
             let container_plan =
@@ -157,7 +155,7 @@ impl Session {
             plan_and_live.set(Some((plan.into_sorted(&self.extent), live)));
             Ok(())
         };
-        self.observer.read_all(&containers, 1, inspect_container).await?;
+        self.observer.read_all(&self.desired.containers, 1, inspect_container).await?;
         plan_and_live.into_inner().ok_or_else(|| CommandError::usage("nothing is selected"))
     }
 
@@ -196,10 +194,7 @@ pub(super) struct Manifests {
 ///
 /// # Errors
 /// If it has errors.
-pub(super) fn into_manifests(
-    loaded: LoadedManifests,
-    cx: &RunContext,
-) -> Result<Manifests, CommandError> {
+pub(super) fn into_manifests(loaded: LoadedManifests, cx: &RunContext) -> Result<Manifests> {
     let LoadedManifests { includes, root, config, .. } = loaded;
     let Some(desired) = loaded.desired else {
         return Err(cx.report_unusable("the manifests", loaded.diagnostics));

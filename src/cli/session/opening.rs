@@ -11,7 +11,7 @@ use super::{
 use crate::{
     address::Address,
     catalogue::settings,
-    cli::{CommandError, RunContext, base, rehearsed, saved},
+    cli::{Result, RunContext, base, rehearsed, saved},
     desired::{Desired, GroupDeclarations, Roster},
     manifest::{self, Config, IncludeRules, config::ChangeLimit},
     observe::Observer,
@@ -39,7 +39,7 @@ impl<'a> SessionBuilder<'a> {
     /// # Errors
     /// If the manifests are wrong, a selector matches nothing, the named base or snapshot does not
     /// exist, or there is no service. A run that writes needs a base without faults.
-    pub(in crate::cli) async fn open(mut self, cx: &RunContext) -> Result<Session, CommandError> {
+    pub(in crate::cli) async fn open(mut self, cx: &RunContext) -> Result<Session> {
         let (dir, load_environment) =
             (&self.args.dir, cx.load_environment(&self.args.access.allow_env)?);
         let mut loaded = manifest::load(dir, &load_environment);
@@ -85,7 +85,7 @@ impl<'a> SessionBuilder<'a> {
         mut manifests: Manifests,
         today: Date,
         cx: &RunContext,
-    ) -> Result<Session, CommandError> {
+    ) -> Result<Session> {
         let select = &self.args.select;
         manifests.includes.take_if(|_| !select.may_include_undeclared(&manifests.desired));
         if manifests.includes.is_none() {
@@ -139,7 +139,7 @@ impl<'a> SessionBuilder<'a> {
         })
     }
 
-    fn select(&self, desired: Desired) -> Result<Desired, CommandError> {
+    fn select(&self, desired: Desired) -> Result<Desired> {
         self.args.select.select(desired.without_idle_acknowledgements(), &self.changes.resend)
     }
 
@@ -151,7 +151,7 @@ impl<'a> SessionBuilder<'a> {
         desired: Desired,
         observer: &Observer,
         cx: &RunContext,
-    ) -> Result<(Desired, Roster), CommandError> {
+    ) -> Result<(Desired, Roster)> {
         let mut roster = observer.read_roster(&includes.roster_query(&desired)).await?;
         let desired = includes
             .include_from(desired, &mut roster)

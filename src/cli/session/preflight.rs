@@ -6,7 +6,7 @@
 use jiff::civil::Date;
 
 use crate::{
-    cli::{CommandError, Exit, Output},
+    cli::{CommandError, Exit, Output, Result},
     field::Scope,
     live::{BotOwner, TokenProperties},
     observe::Observer,
@@ -21,7 +21,7 @@ pub(super) async fn check_token(
     observer: &Observer,
     today: Date,
     output: &Output,
-) -> Result<Option<TokenProperties>, CommandError> {
+) -> Result<Option<TokenProperties>> {
     let Some(token) = observer.read_token_properties().await? else { return Ok(None) };
     output.eprint(&token_warnings(&token, today));
     if token.cannot_read() {
@@ -35,7 +35,7 @@ pub(super) async fn check_token(
 }
 
 /// Refuses a token that certainly cannot write.
-pub(in crate::cli) fn check_can_write(token: Option<&TokenProperties>) -> Result<(), CommandError> {
+pub(in crate::cli) fn check_can_write(token: Option<&TokenProperties>) -> Result<()> {
     match token.filter(|token| token.cannot_write()) {
         None => Ok(()),
         Some(token) => {

@@ -7,10 +7,10 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Manifests, SessionArgs, add_manifest_secrets};
+use super::{Manifests, SessionArgs, add_manifest_secrets, args::allowed_variables};
 use crate::{
     api::{ClientSettings, Clock as _, ReadClient, ServiceAddress, SystemClock},
-    cli::{CommandError, Environment, Exit, RunContext, input},
+    cli::{CommandError, Environment, Exit, Result, RunContext, input},
     desired::Desired,
     digest::DigestKey,
     manifest::Config,
@@ -94,8 +94,8 @@ impl SessionSource<'_> {
         args: &SessionArgs,
         manifests: &Manifests,
         cx: &RunContext,
-    ) -> Result<OpenedSource, CommandError> {
-        let allowed = args.allowed_variables(&cx.env)?;
+    ) -> Result<OpenedSource> {
+        let allowed = allowed_variables(&args.access.allow_env, &cx.env)?;
         let collect_secrets = |secrets: Secrets| {
             Arc::new(add_manifest_secrets(manifests, secrets.with_allowed_variables(allowed)))
         };
@@ -117,7 +117,7 @@ fn open_snapshot(
     Manifests { root, config, .. }: &Manifests,
     collect_secrets: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &RunContext,
-) -> Result<OpenedSource, CommandError> {
+) -> Result<OpenedSource> {
     let snapshot = load_snapshot(path)?;
     let SnapshotHeader { service_address: target, taken_at, .. } = &snapshot.header;
     let (target, taken_at) = (target.clone(), *taken_at);
@@ -143,7 +143,7 @@ async fn open_service(
     Manifests { root, config, .. }: &Manifests,
     collect_secrets: impl FnOnce(Secrets) -> Arc<Secrets>,
     cx: &RunContext,
-) -> Result<OpenedSource, CommandError> {
+) -> Result<OpenedSource> {
     let endpoint = args.access.connect.find_endpoint(root, config, cx).await?;
     let (service, is_sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
     let secrets =
@@ -171,7 +171,7 @@ async fn open_service(
     Ok(OpenedSource { target, live, has_token, client, secrets, offline, recorder })
 }
 
-fn load_snapshot(path: &Path) -> Result<Snapshot, CommandError> {
+fn load_snapshot(path: &Path) -> Result<Snapshot> {
     let bytes = input::read_bytes(path, MAX_BYTES).map_err(|error| {
         input::cannot_read(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
     })?;
@@ -186,7 +186,7 @@ fn load_snapshot(path: &Path) -> Result<Snapshot, CommandError> {
 }
 
 /// Refuses a key other than the one of the snapshot, because all secrets would seem to differ.
-fn check_key(header: &SnapshotHeader, key: Option<&DigestKey>) -> Result<(), CommandError> {
+fn check_key(header: &SnapshotHeader, key: Option<&DigestKey>) -> Result<()> {
     match (&header.key_id, key) {
         (Some(snapshot_key_id), Some(key)) if *snapshot_key_id != key.id() => {
             let message = format!("the snapshot was taken with another {KEY_NAME}");
@@ -230,7 +230,7 @@ impl crate::cli::connect::ConnectArgs {
         target: &str,
         config: &Config,
         env: &Environment,
-    ) -> Result<ServiceAddress, CommandError> {
+    ) -> Result<ServiceAddress> {
         // The embedded service has no public address.
         if target == SANDBOX_TARGET {
             return ServiceAddress::parse("http://127.0.0.1", false)

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::{
     address::Address,
     cause::Cause,
-    cli::{CommandError, Exit, ReportedExit, RunContext, input},
+    cli::{CommandError, Exit, ReportedExit, Result, RunContext, input},
     diagnostic::Severity,
     diff::Incomplete,
     plan::Plan,
@@ -70,7 +70,7 @@ struct JobReport {
 }
 
 /// Shows the reports in `files` as one.
-pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<ReportedExit, CommandError> {
+pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<ReportedExit> {
     let reports: Vec<_> = files.iter().map(|file| read_report(file)).collect::<Result<_, _>>()?;
     if let Some(reason) = find_overlap(files, &reports) {
         return Err(CommandError::usage(reason).help("each group and project must be in one part"));
@@ -109,7 +109,7 @@ fn find_overlap(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
 
 /// Reads the report in `file`. If its run failed or was killed, the plan contains only the reason, as
 /// something that could not be read.
-fn read_report(file: &Path) -> Result<JobReport, CommandError> {
+fn read_report(file: &Path) -> Result<JobReport> {
     let bytes = input::read_file(file, MAX_REPORT_BYTES)?;
     // The plan borrows names from the report, such as those of sections, for the rest of the process.
     let bytes: &'static [u8] = bytes.leak();

@@ -1,22 +1,34 @@
-//! Escapes text from manifests and the service for HTML.
+//! A page, and how it escapes text from manifests and the service for HTML.
+
+use std::{collections::BTreeMap, ops::AddAssign};
 
 use crate::{secret::Secrets, text::escape};
 
-/// Escapes text from manifests and the service, for content and quoted attributes.
-#[derive(Clone, Copy)]
-pub(super) struct HtmlInk<'s> {
+/// A page that is being written. Its methods escape text from manifests and the service, for
+/// content and quoted attributes.
+pub(super) struct HtmlPage<'s> {
+    /// The page so far.
+    pub(super) html: String,
     /// The secrets to remove.
     pub(super) secrets: &'s Secrets,
+    /// The numbers of the steps that links can point to, by address.
+    pub(super) numbers: BTreeMap<String, usize>,
 }
 
-impl HtmlInk<'_> {
+impl AddAssign<&str> for HtmlPage<'_> {
+    fn add_assign(&mut self, html: &str) {
+        self.html += html;
+    }
+}
+
+impl HtmlPage<'_> {
     /// `text` on one line.
-    pub(super) fn text(self, text: &str) -> String {
+    pub(super) fn text(&self, text: &str) -> String {
         escape_html_text(&escape(&self.secrets.redact(text)))
     }
 
     /// A message; text between backticks becomes code.
-    pub(super) fn prose(self, text: &str) -> String {
+    pub(super) fn prose(&self, text: &str) -> String {
         let text = self.text(text);
         if text.matches('`').count() % 2 == 1 {
             return text;
@@ -29,7 +41,7 @@ impl HtmlInk<'_> {
     }
 
     /// A line of a text whose secrets were already removed; tabs stay.
-    pub(super) fn line(self, line: &str) -> String {
+    pub(super) fn line(line: &str) -> String {
         escape_html_text(&line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
     }
 }
@@ -60,9 +72,9 @@ mod tests {
         #[test]
         fn no_text_breaks_out_of_the_markup(text in "(\\PC|\\p{C}|[<>&\"'=/]|</script>|\n|\t){0,20}") {
             let nothing = Secrets::default();
-            let ink = HtmlInk { secrets: &nothing };
-            let prose = ink.prose(&text).replace("<code>", "").replace("</code>", "");
-            for safe in [ink.text(&text), ink.line(&text), prose] {
+            let page = HtmlPage { html: String::new(), secrets: &nothing, numbers: BTreeMap::new() };
+            let prose = page.prose(&text).replace("<code>", "").replace("</code>", "");
+            for safe in [page.text(&text), HtmlPage::line(&text), prose] {
                 prop_assert!(!safe.contains(['<', '>', '"', '\'']), "{safe}");
                 prop_assert!(!safe.contains(|c| is_unsafe(c) && c != '\t'), "{safe}");
                 let entities = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];

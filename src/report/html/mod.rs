@@ -22,7 +22,7 @@ use crate::{
     secret::Secrets,
     text::{count, shell_word},
 };
-use ink::HtmlInk;
+use ink::HtmlPage;
 
 /// The style of the page.
 const STYLE: &str = include_str!("page.css");
@@ -36,9 +36,12 @@ const MAX_UNFOLDED: usize = 300;
 
 /// `report` as a page, without `secrets`.
 pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
-    let ink = HtmlInk { secrets };
     let steps = report.steps();
-    let mut page = String::with_capacity(4_096 + steps.len() * 1_024);
+    let parts = ReportPart::ALL.map(|part| {
+        (part, steps.iter().copied().filter(|item| item.part == part).collect::<Vec<_>>())
+    });
+    let html = String::with_capacity(4_096 + steps.len() * 1_024);
+    let mut page = HtmlPage { html, secrets, numbers: steps::number_elements(&parts) };
     let summary = report.summary();
     let title = summary.first().map_or("", |line| line);
     page += &format!(
@@ -48,30 +51,26 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>undrift {}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
         content_security_policy(),
-        ink.text(title)
+        page.text(title)
     );
-    write_header(&mut page, report, &steps, ink);
+    write_header(&mut page, report, &steps);
     page += "<main>\n";
     let report_items = report.items();
     let warning_start = report_items.partition_point(|item| item.group < ItemGroup::Warning);
-    write_items(&mut page, &report_items[..warning_start], ink);
+    write_items(&mut page, &report_items[..warning_start]);
     if !steps.is_empty() {
         page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
     let is_unfolded = steps.len() <= MAX_UNFOLDED;
-    let parts = ReportPart::ALL.map(|part| {
-        (part, steps.iter().copied().filter(|item| item.part == part).collect::<Vec<_>>())
-    });
-    let numbers = steps::number_elements(&parts);
     for (part, items) in parts.iter().filter(|(_, items)| !items.is_empty()) {
         let is_unfolded = is_unfolded && *part != ReportPart::Drift;
-        steps::write_part(&mut page, items, *part, &numbers, is_unfolded, ink);
+        steps::write_part(&mut page, items, *part, is_unfolded);
     }
-    write_items(&mut page, &report_items[warning_start..], ink);
-    write_notes(&mut page, report, ink);
+    write_items(&mut page, &report_items[warning_start..]);
+    write_notes(&mut page, report);
     page += "</main>\n";
     page += &format!("<script>{SCRIPT}</script>\n</body>\n</html>\n");
-    page
+    page.html
 }
 
 /// The policy: only the page's own style and script.
@@ -82,7 +81,7 @@ fn content_security_policy() -> String {
     )
 }
 
-fn write_header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: HtmlInk<'_>) {
+fn write_header(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let mut lines = report.summary().into_iter();
     let first = lines.next().unwrap_or_default();
     // The heading already names the kind of report.
@@ -91,21 +90,21 @@ fn write_header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], 
     *page += &format!(
         "<p class=\"brand\">undrift <b>{}</b></p>\n<h1>{}</h1>\n",
         report.kind.word(),
-        ink.text(headline)
+        page.text(headline)
     );
     for line in lines.chain(report.footnotes()) {
-        *page += &format!("<p class=\"lead\">{}</p>\n", ink.text(&line));
+        *page += &format!("<p class=\"lead\">{}</p>\n", page.text(&line));
     }
     *page += "<p class=\"about\">";
     if let Some(run) = report.run() {
         let target = if run.sandbox { "the sandbox" } else { &run.target };
         *page += &format!(
             "for <code>{}</code> as <code>{}</code>",
-            ink.text(target),
-            ink.text(&run.caller)
+            page.text(target),
+            page.text(&run.caller)
         );
     } else {
-        *page += &format!("of <code>{}</code>", ink.text(report.manifests));
+        *page += &format!("of <code>{}</code>", page.text(report.manifests));
     }
     if let Some(code) = report.exit_code() {
         *page += &format!(" · exit code {code}");
@@ -118,7 +117,7 @@ fn write_header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], 
 }
 
 /// The numbers of objects to create, change and remove; after apply, those of completed steps.
-fn write_tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
+fn write_tally(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let is_applied = matches!(report.content(), Some(ReportContent::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
@@ -139,7 +138,7 @@ fn write_tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
 }
 
 /// The items, in a section for each group.
-fn write_items(page: &mut String, items: &[ReportItem<'_>], ink: HtmlInk<'_>) {
+fn write_items(page: &mut HtmlPage<'_>, items: &[ReportItem<'_>]) {
     for group_items in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = group_items.first() else { continue };
         let tone = match first.group {
@@ -149,32 +148,27 @@ fn write_items(page: &mut String, items: &[ReportItem<'_>], ink: HtmlInk<'_>) {
         };
         *page += &format!(
             "<section class=\"items {tone}\">\n<h2>{} <span class=\"count\">{}</span></h2>\n<ul>\n",
-            ink.text(first.group.title()),
+            page.text(first.group.title()),
             group_items.len()
         );
         for (first, others) in fold_equal(group_items, false, ReportItem::fold_key) {
-            write_item(page, first, &others, ink);
+            write_item(page, first, &others);
         }
         *page += "</ul>\n</section>\n";
     }
 }
 
-fn write_item(
-    page: &mut String,
-    item: &ReportItem<'_>,
-    others: &[&ReportItem<'_>],
-    ink: HtmlInk<'_>,
-) {
+fn write_item(page: &mut HtmlPage<'_>, item: &ReportItem<'_>, others: &[&ReportItem<'_>]) {
     *page += "<li>";
     if let Some(address) = item.address {
-        *page += &format!("<code class=\"address\">{}</code> ", ink.text(&address.to_string()));
+        *page += &format!("<code class=\"address\">{}</code> ", page.text(&address.to_string()));
     }
-    *page += &format!("<span class=\"message\">{}</span>", ink.prose(&item.message));
+    *page += &format!("<span class=\"message\">{}</span>", page.prose(&item.message));
     if let Some(place) = item.location_text() {
-        *page += &format!(" <span class=\"origin\">{}</span>", ink.text(&place));
+        *page += &format!(" <span class=\"origin\">{}</span>", page.text(&place));
     }
     if let Some(help) = &item.help {
-        *page += &format!("<p class=\"help\">{}</p>", ink.prose(help));
+        *page += &format!("<p class=\"help\">{}</p>", page.prose(help));
     }
     if let Some(refusal) = item.refusal {
         let others = others.iter().filter_map(|item| item.refusal);
@@ -182,16 +176,16 @@ fn write_item(
         *page += &format!(
             "<p class=\"help\">If intended, pass <code class=\"copied\">{}</code> \
              <button type=\"button\" class=\"copy\" hidden>Copy</button></p>",
-            ink.text(&ack_option)
+            page.text(&ack_option)
         );
     }
     let others: Vec<_> = others.iter().filter_map(|item| item.object_or_location()).collect();
-    steps::write_others(page, "the same", &count(others.len(), "more place"), &others, ink);
+    steps::write_others(page, "the same", &count(others.len(), "more place"), &others);
     *page += "</li>\n";
 }
 
 /// The notes, folded.
-fn write_notes(page: &mut String, report: &Report<'_>, ink: HtmlInk<'_>) {
+fn write_notes(page: &mut HtmlPage<'_>, report: &Report<'_>) {
     let notes_by_kind = report.notes();
     if notes_by_kind.is_empty() {
         return;
@@ -200,14 +194,14 @@ fn write_notes(page: &mut String, report: &Report<'_>, ink: HtmlInk<'_>) {
     for ((_, title), notes) in notes_by_kind {
         *page += &format!(
             "<details>\n<summary>{} <span class=\"count\">{}</span></summary>\n<ul>\n",
-            ink.prose(title),
+            page.prose(title),
             notes.len()
         );
         for note in notes {
             *page += &format!(
                 "<li><code class=\"address\">{}</code> {}</li>\n",
-                ink.text(&note.address.path),
-                ink.text(&note_object(note))
+                page.text(&note.address.path),
+                page.text(&note_object(note))
             );
         }
         *page += "</ul>\n</details>\n";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use similar::ChangeTag;
 
-use super::ink::HtmlInk;
+use super::ink::HtmlPage;
 use crate::{
     diff::{Action, Step},
     report::{
@@ -31,12 +31,10 @@ pub(super) fn number_elements(
 
 /// The steps of one part.
 pub(super) fn write_part(
-    page: &mut String,
+    page: &mut HtmlPage<'_>,
     items: &[StepItem<'_>],
     part: ReportPart,
-    numbers: &BTreeMap<String, usize>,
     is_unfolded: bool,
-    ink: HtmlInk<'_>,
 ) {
     // Steps are not split, so that links can point to each of them.
     let groups = fold_steps(items, FoldMode::Steps);
@@ -56,16 +54,16 @@ pub(super) fn write_part(
         };
         *page += &format!(
             "<article{times}>\n<h3>{} <span class=\"count\">{}</span></h3>\n",
-            ink.text(&folded.first().address.path),
+            page.text(&folded.first().address.path),
             steps.len()
         );
         if let Some(shared) = folded.shared_remark() {
             *page += &format!("<p class=\"remark\">{shared}</p>\n");
         }
         let noun = format!("more {}", folded.first().scope.noun());
-        write_others(page, folded.alike_text(), &count(others.len(), &noun), others, ink);
+        write_others(page, folded.alike_text(), &count(others.len(), &noun), others);
         for piece in steps {
-            write_step(page, &piece.item, is_unfolded, numbers, ink);
+            write_step(page, &piece.item, is_unfolded);
         }
         *page += "</article>\n";
     }
@@ -74,36 +72,29 @@ pub(super) fn write_part(
 
 /// Other objects with the same content, folded, if there are any.
 pub(super) fn write_others(
-    page: &mut String,
+    page: &mut HtmlPage<'_>,
     alike: &str,
     title: &str,
     others: &[impl AsRef<str>],
-    ink: HtmlInk<'_>,
 ) {
     if others.is_empty() {
         return;
     }
     *page += &format!("<details class=\"alike\"><summary>{alike} in {title}</summary>\n<ul>\n");
     for other in others {
-        *page += &format!("<li><code>{}</code></li>\n", ink.text(other.as_ref()));
+        *page += &format!("<li><code>{}</code></li>\n", page.text(other.as_ref()));
     }
     *page += "</ul>\n</details>\n";
 }
 
-fn write_step(
-    page: &mut String,
-    item: &StepItem<'_>,
-    is_unfolded: bool,
-    numbers: &BTreeMap<String, usize>,
-    ink: HtmlInk<'_>,
-) {
+fn write_step(page: &mut HtmlPage<'_>, item: &StepItem<'_>, is_unfolded: bool) {
     let (step, action) = (item.step, action_word(item.step.action));
     let section = step.address.section.unwrap_or(step.scope.noun());
     let label = step.label.map(label_word);
     let mut facets = String::new();
     for (name, value) in [("whose", label), ("outcome", item.outcome)] {
         if let Some(value) = value {
-            facets += &format!(" data-{name}=\"{}\"", ink.text(value));
+            facets += &format!(" data-{name}=\"{}\"", page.text(value));
         }
     }
     let (_, sign) = sign(step.action);
@@ -111,22 +102,22 @@ fn write_step(
         "<details class=\"step {action}\" id=\"step-{}\" data-action=\"{action}\" data-section=\"{}\"{facets}{}>\n\
          <summary><span class=\"sign\" title=\"{action}\">{sign}</span> <span class=\"object\">{}</span>",
         item.number,
-        ink.text(section),
+        page.text(section),
         if is_unfolded { " open" } else { "" },
-        ink.text(&object_name(step.scope, &step.address)),
+        page.text(&object_name(step.scope, &step.address)),
     );
     for badge in [label, item.outcome].into_iter().flatten() {
-        *page += &format!(" <span class=\"badge\">{}</span>", ink.text(badge));
+        *page += &format!(" <span class=\"badge\">{}</span>", page.text(badge));
     }
     *page += &format!(
         " <span class=\"origin\">{}</span> <span class=\"number\">#{}</span></summary>\n<div class=\"body\">\n",
-        ink.text(&file_line(&step.origin)),
+        page.text(&file_line(&step.origin)),
         item.number
     );
     for remark in remarks(step) {
-        *page += &format!("<p class=\"remark\">{}</p>\n", ink.text(&remark));
+        *page += &format!("<p class=\"remark\">{}</p>\n", page.text(&remark));
     }
-    write_predecessors(page, step, numbers, ink);
+    write_predecessors(page, step);
     let rows = build_rows(step, &step.changes, true);
     if !rows.is_empty() {
         *page += "<table>\n";
@@ -139,26 +130,21 @@ fn write_step(
         };
         *page += "<tbody>\n";
         for row in &rows {
-            write_field(page, row, ink);
+            write_field(page, row);
         }
         *page += "</tbody>\n</table>\n";
     }
-    write_calls(page, step, ink);
+    write_calls(page, step);
     *page += "</div>\n</details>\n";
 }
 
 /// The steps that must run before this one, with links.
-fn write_predecessors(
-    page: &mut String,
-    step: &Step,
-    numbers: &BTreeMap<String, usize>,
-    ink: HtmlInk<'_>,
-) {
+fn write_predecessors(page: &mut HtmlPage<'_>, step: &Step) {
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for edge in &step.after {
         let address = edge.address.to_string();
-        let text = ink.text(&address);
-        let link = match numbers.get(&address) {
+        let text = page.text(&address);
+        let link = match page.numbers.get(&address) {
             Some(number) => format!("<a href=\"#step-{number}\">#{number} {text}</a>"),
             None => format!("<code>{text}</code>"),
         };
@@ -173,51 +159,51 @@ fn write_predecessors(
         };
         let named = links[..links.len() - omitted_count].join(", ");
         *page +=
-            &format!("<p class=\"remark\">after {named}{rest_text}: {}</p>\n", ink.text(reason));
+            &format!("<p class=\"remark\">after {named}{rest_text}: {}</p>\n", page.text(reason));
     }
 }
 
-fn write_field(page: &mut String, row: &StepRow<'_>, ink: HtmlInk<'_>) {
+fn write_field(page: &mut HtmlPage<'_>, row: &StepRow<'_>) {
     let origin = row.origin.map_or_else(String::new, |origin| {
-        format!(" <span class=\"origin\">{}</span>", ink.text(&file_line(origin)))
+        format!(" <span class=\"origin\">{}</span>", page.text(&file_line(origin)))
     });
     let label = row.label.map(label_word).map_or_else(String::new, |label| {
-        format!(" <span class=\"badge\">{}</span>", ink.text(label))
+        format!(" <span class=\"badge\">{}</span>", page.text(label))
     });
-    *page += &format!("<tr><th scope=\"row\">{}{label}{origin}</th>", ink.text(&row.name));
+    *page += &format!("<tr><th scope=\"row\">{}{label}{origin}</th>", page.text(&row.name));
     let span = if row.step.action == Action::Update { 2 } else { 1 };
     match row.multi_line_texts() {
         Some((before, after)) => {
             *page += &format!("<td class=\"text\" colspan=\"{span}\">");
-            write_comparison(page, before, after, ink);
+            write_comparison(page, before, after);
             *page += "</td>";
         }
-        None => write_values(page, row, ink),
+        None => write_values(page, row),
     }
     *page += "</tr>\n";
 }
 
 /// The values of both sides; only one for a creation or a removal.
-fn write_values(page: &mut String, row: &StepRow<'_>, ink: HtmlInk<'_>) {
+fn write_values(page: &mut HtmlPage<'_>, row: &StepRow<'_>) {
     for (class, side) in ["before", "after"].into_iter().zip(row.sides()) {
         *page += &match side {
             None => continue,
             Some(ValueText::Remark(words)) => format!(
                 "<td class=\"{class}\"><span class=\"aside\">{}</span></td>",
-                ink.text(&words)
+                page.text(&words)
             ),
             Some(ValueText::Value(text)) => {
-                format!("<td class=\"{class}\"><code>{}</code></td>", ink.text(&text))
+                format!("<td class=\"{class}\"><code>{}</code></td>", page.text(&text))
             }
         };
     }
 }
 
 /// The comparison of two texts.
-fn write_comparison(page: &mut String, before: &str, after: &str, ink: HtmlInk<'_>) {
-    let lines = match compare::compare_texts(before, after, |text| ink.secrets.redact(text)) {
+fn write_comparison(page: &mut HtmlPage<'_>, before: &str, after: &str) {
+    let lines = match compare::compare_texts(before, after, |text| page.secrets.redact(text)) {
         TextComparison::Remark(words) => {
-            *page += &format!("<span class=\"aside\">{}</span>", ink.text(&words));
+            *page += &format!("<span class=\"aside\">{}</span>", page.text(&words));
             return;
         }
         TextComparison::Lines(lines) => lines,
@@ -230,14 +216,14 @@ fn write_comparison(page: &mut String, before: &str, after: &str, ink: HtmlInk<'
             Some(ChangeTag::Delete) => "out",
             Some(ChangeTag::Insert) => "in",
         };
-        let (sign, line) = (compare::sign(tag), ink.line(&line));
+        let (sign, line) = (compare::sign(tag), HtmlPage::line(&line));
         *page += &format!("<span class=\"{class}\">{sign} {line}\n</span>");
     }
     *page += "</pre>";
 }
 
 /// The calls to send.
-fn write_calls(page: &mut String, step: &Step, ink: HtmlInk<'_>) {
+fn write_calls(page: &mut HtmlPage<'_>, step: &Step) {
     if step.calls.is_empty() {
         return;
     }
@@ -251,8 +237,8 @@ fn write_calls(page: &mut String, step: &Step, ink: HtmlInk<'_>) {
         *page += &format!(
             "<li><code>{} {}</code> <span class=\"aside\">{}{condition}</span></li>\n",
             call.method,
-            ink.text(&call.path),
-            ink.text(&call.fields.join(", "))
+            page.text(&call.path),
+            page.text(&call.fields.join(", "))
         );
     }
     *page += "</ul>\n";

@@ -38,29 +38,27 @@ const MAX_ITEMS_PER_CODE: usize = 10;
 
 /// `report` as a comment with `marker`, without `secrets`.
 pub fn render(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
-    render_within(PAGE_BUDGET, report, marker, MarkdownInk { secrets })
+    render_on(MarkdownPage::new(PAGE_BUDGET, MarkdownInk { secrets }), report, marker)
 }
 
-/// Renders `report` within the limit `budget`, which must have room for the summary.
-fn render_within(
-    budget: Room,
-    report: &Report<'_>,
-    marker: &Marker,
-    ink: MarkdownInk<'_>,
-) -> String {
-    let mut page = MarkdownPage::new(budget);
-    write_head(&mut page, report, marker, ink);
+/// Renders `report` on `page`, which must have room for the summary.
+fn render_on(mut page: MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) -> String {
+    write_head(&mut page, report, marker);
     let items = report.items();
-    write_items(&mut page, &items, |group| group != ItemGroup::Warning, ink);
+    write_items(&mut page, &items, |group| group != ItemGroup::Warning);
     let steps = report.steps();
-    let text_rows = write_changes(&mut page, report, &steps, ReportPart::Changes, ink);
+    let text_rows = write_changes(&mut page, report, &steps, ReportPart::Changes);
     for part in [ReportPart::Drift, ReportPart::Watched] {
-        write_folded_changes(&mut page, report, &steps, part, ink);
+        let number = steps.iter().filter(|item| item.part == part).count();
+        if number > 0 {
+            let title = format!("{} ({})", part.title(), count(number, "object"));
+            write_fold(&mut page, &title, |page| drop(write_changes(page, report, &steps, part)));
+        }
     }
-    write_items(&mut page, &items, |group| group == ItemGroup::Warning, ink);
-    write_comparisons(&mut page, &text_rows, ink);
-    write_order(&mut page, &steps, ink);
-    write_notes(&mut page, report, ink);
+    write_items(&mut page, &items, |group| group == ItemGroup::Warning);
+    write_comparisons(&mut page, &text_rows);
+    write_order(&mut page, &steps);
+    write_notes(&mut page, report);
     if page.is_cut {
         let omitted_titles = std::mem::take(&mut page.omitted_titles);
         let without: String = omitted_titles.iter().map(|title| format!("- {title}\n")).collect();
@@ -72,7 +70,8 @@ fn render_within(
     page.finish()
 }
 
-fn write_head(page: &mut MarkdownPage, report: &Report<'_>, marker: &Marker, ink: MarkdownInk<'_>) {
+fn write_head(page: &mut MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) {
+    let ink = page.ink;
     let summary = report.summary();
     let mut lines = summary.iter().map(String::as_str);
     let first = lines.next().unwrap_or_default();
@@ -91,10 +90,9 @@ fn write_head(page: &mut MarkdownPage, report: &Report<'_>, marker: &Marker, ink
 
 /// Writes a list for each group of items that `is_wanted` accepts.
 fn write_items(
-    page: &mut MarkdownPage,
+    page: &mut MarkdownPage<'_>,
     items: &[ReportItem<'_>],
     is_wanted: impl Fn(ItemGroup) -> bool,
-    ink: MarkdownInk<'_>,
 ) {
     for group_items in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = group_items.first().filter(|item| is_wanted(item.group)) else {
@@ -110,13 +108,13 @@ fn write_items(
         });
         let omitted_items: Vec<_> = omitted_groups.collect();
         // Neighbours with the same help show it once.
-        let mut last_help = None;
+        let (ink, mut last_help) = (page.ink, None);
         let groups = groups.into_iter().map(|(item, others)| {
             let is_new = last_help.replace(&item.help) != Some(&item.help);
             item_text(item, &others, item.help.as_deref().filter(|_| is_new), ink)
         });
         let group_count = groups.len();
-        let omitted = page.add_list(&head, groups, "\n");
+        let omitted = page.add_list(&head, groups);
         if omitted == group_count {
             // The heading of the group did not fit either.
             page.omitted_titles.push(format!("{} ({})", first.group.title(), group_items.len()));
@@ -174,12 +172,12 @@ fn acknowledge_document(refusal: &GuardRefusal, others: &[&GuardRefusal]) -> Str
 /// Writes a table of the steps of `part` for each group or project. Returns the rows whose texts have
 /// several lines, which do not fit into a table.
 fn write_changes<'a>(
-    page: &mut MarkdownPage,
+    page: &mut MarkdownPage<'_>,
     report: &Report<'_>,
     steps: &[StepItem<'a>],
     part: ReportPart,
-    ink: MarkdownInk<'_>,
 ) -> Vec<StepRow<'a>> {
+    let ink = page.ink;
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked_paths = report.blocked_paths();
     let mut groups = fold_steps(&steps, FoldMode::Fields);
@@ -201,7 +199,7 @@ fn write_changes<'a>(
         let steps = folded.steps.into_iter();
         let rows: Vec<_> =
             steps.flat_map(|piece| columns.rows(piece, ink, &mut multi_line_rows)).collect();
-        omitted += page.add_list(&head, rows.into_iter(), "\n");
+        omitted += page.add_list(&head, rows.into_iter());
     }
     write_omitted(page, omitted, "line");
     multi_line_rows
@@ -221,22 +219,6 @@ fn name_first(names: &[impl AsRef<str>], ink: MarkdownInk<'_>) -> String {
     let rest = names.len() - named.len();
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     named.join(", ") + &rest
-}
-
-/// The changes of `part`, folded.
-fn write_folded_changes(
-    page: &mut MarkdownPage,
-    report: &Report<'_>,
-    steps: &[StepItem<'_>],
-    part: ReportPart,
-    ink: MarkdownInk<'_>,
-) {
-    let number = steps.iter().filter(|item| item.part == part).count();
-    if number > 0 {
-        write_fold(page, &format!("{} ({})", part.title(), count(number, "object")), |page| {
-            write_changes(page, report, steps, part, ink);
-        });
-    }
 }
 
 /// The columns of a table.
@@ -313,7 +295,8 @@ impl Columns {
 }
 
 /// The texts of several lines, folded.
-fn write_comparisons(page: &mut MarkdownPage, text_rows: &[StepRow<'_>], ink: MarkdownInk<'_>) {
+fn write_comparisons(page: &mut MarkdownPage<'_>, text_rows: &[StepRow<'_>]) {
+    let ink = page.ink;
     let blocks = text_rows.iter().filter_map(|row| {
         let (before, after) = row.multi_line_texts()?;
         let address = ink.code(&row.step.address.to_string());
@@ -337,7 +320,8 @@ fn write_comparisons(page: &mut MarkdownPage, text_rows: &[StepRow<'_>], ink: Ma
 }
 
 /// The order of steps with reasons, folded.
-fn write_order(page: &mut MarkdownPage, steps: &[StepItem<'_>], ink: MarkdownInk<'_>) {
+fn write_order(page: &mut MarkdownPage<'_>, steps: &[StepItem<'_>]) {
+    let ink = page.ink;
     let mut lines = Vec::new();
     for FoldedSteps { steps, others, .. } in fold_steps(steps, FoldMode::Steps) {
         let others = others_text("the same", &others, ink);
@@ -354,7 +338,8 @@ fn write_order(page: &mut MarkdownPage, steps: &[StepItem<'_>], ink: MarkdownInk
 }
 
 /// The notes, folded.
-fn write_notes(page: &mut MarkdownPage, report: &Report<'_>, ink: MarkdownInk<'_>) {
+fn write_notes(page: &mut MarkdownPage<'_>, report: &Report<'_>) {
+    let ink = page.ink;
     for ((_, title), notes) in report.notes() {
         let objects = notes.iter().map(|note| (&*note.address.path, note::note_object(note)));
         let lines = fold_objects(objects, false).into_iter().map(|group| {
@@ -374,7 +359,7 @@ fn write_notes(page: &mut MarkdownPage, report: &Report<'_>, ink: MarkdownInk<'_
 
 /// Writes `elements` as a folded list below `title`, if there are any.
 fn write_details(
-    page: &mut MarkdownPage,
+    page: &mut MarkdownPage<'_>,
     title: &str,
     number: usize,
     elements: Vec<String>,
@@ -385,14 +370,14 @@ fn write_details(
     }
     let title = format!("{title} ({number})");
     write_fold(page, &title, |page| {
-        let omitted = page.add_list("", elements.into_iter(), "\n");
+        let omitted = page.add_list("", elements.into_iter());
         write_omitted(page, omitted, noun);
     });
 }
 
 /// Writes a folded section with `title`, whose content `draw` writes. The title is not escaped, so it
 /// must not contain text of the user.
-fn write_fold(page: &mut MarkdownPage, title: &str, draw: impl FnOnce(&mut MarkdownPage)) {
+fn write_fold(page: &mut MarkdownPage<'_>, title: &str, draw: impl FnOnce(&mut MarkdownPage<'_>)) {
     const END_TAG: &str = "</details>\n\n";
     // Write both tags or none: without its end tag, the fold would contain all later elements.
     let head = format!("<details><summary>{title}</summary>\n\n");
@@ -404,7 +389,7 @@ fn write_fold(page: &mut MarkdownPage, title: &str, draw: impl FnOnce(&mut Markd
 }
 
 /// Writes the number of omitted elements, if there are any.
-fn write_omitted(page: &mut MarkdownPage, omitted: usize, noun: &str) {
+fn write_omitted(page: &mut MarkdownPage<'_>, omitted: usize, noun: &str) {
     if omitted > 0 {
         page.append_reserved(&format!("… and {}\n\n", count(omitted, &format!("more {noun}"))));
     }

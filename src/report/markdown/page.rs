@@ -1,5 +1,7 @@
 //! A page of limited size, made of whole elements; counts those that do not fit.
 
+use super::ink::MarkdownInk;
+
 /// The room reserved for the sentences about omitted elements.
 const RESERVED: Room = Room { bytes: 5_000, lines: 30 };
 
@@ -23,7 +25,9 @@ impl Room {
 }
 
 /// A page that is being written.
-pub(super) struct MarkdownPage {
+pub(super) struct MarkdownPage<'s> {
+    /// Escapes text from manifests and the service.
+    pub(super) ink: MarkdownInk<'s>,
     text: String,
     /// The room left for elements.
     room: Room,
@@ -35,13 +39,14 @@ pub(super) struct MarkdownPage {
     element_count: usize,
 }
 
-impl MarkdownPage {
+impl<'s> MarkdownPage<'s> {
     /// An empty page with this limit.
-    pub(super) const fn new(limit: Room) -> Self {
+    pub(super) const fn new(limit: Room, ink: MarkdownInk<'s>) -> Self {
         let bytes = limit.bytes.saturating_sub(RESERVED.bytes);
         let lines = limit.lines.saturating_sub(RESERVED.lines);
         let room = Room { bytes, lines };
         Self {
+            ink,
             text: String::new(),
             room,
             is_cut: false,
@@ -92,17 +97,16 @@ impl MarkdownPage {
         self.text.push_str(text);
     }
 
-    /// Adds as many of `elements` as fit, between `head` and `tail`, or nothing if not even one
-    /// fits. Returns how many did not fit.
+    /// Adds as many of `elements` as fit, between `head` and an empty line, or nothing if not even
+    /// one fits. Returns how many did not fit.
     pub(super) fn add_list(
         &mut self,
         head: &str,
         elements: impl ExactSizeIterator<Item = String>,
-        tail: &str,
     ) -> usize {
         let (total_count, mut shown_count) = (elements.len(), 0);
         for element in elements {
-            let (head, tail) = if shown_count == 0 { (head, tail) } else { ("", "") };
+            let (head, tail) = if shown_count == 0 { (head, "\n") } else { ("", "") };
             let text = head.to_owned() + &element;
             let Some(room) =
                 self.room.remaining_after(&text).and_then(|room| room.remaining_after(tail))
@@ -116,7 +120,7 @@ impl MarkdownPage {
             self.element_count += 1;
         }
         if shown_count > 0 {
-            self.text.push_str(tail);
+            self.text.push('\n');
         }
         total_count - shown_count
     }

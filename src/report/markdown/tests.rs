@@ -91,12 +91,9 @@ fn a_fold_without_room_is_named_at_the_end() {
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
     let nothing = Secrets::default();
     let render_at = |lines| {
-        render_within(
-            Room { bytes: 60_000, lines },
-            &report,
-            &marker(),
-            MarkdownInk { secrets: &nothing },
-        )
+        let room = Room { bytes: 60_000, lines };
+        let page = MarkdownPage::new(room, MarkdownInk { secrets: &nothing });
+        render_on(page, &report, &marker())
     };
     let title = "archived, as declared; skipped (2)";
     let folded = |lines| render_at(lines).contains(&format!("<summary>{title}"));
@@ -322,7 +319,8 @@ proptest! {
         let diagnostics = &world.diagnostics;
         let report = Report { kind: ReportKind::Plan, manifests: ".", diagnostics, state };
         let nothing = Secrets::default();
-        let text = render_within(budget, &report, &marker(), MarkdownInk { secrets: &nothing });
+        let page = MarkdownPage::new(budget, MarkdownInk { secrets: &nothing });
+        let text = render_on(page, &report, &marker());
         prop_assert!(text.len() <= bytes && text.lines().count() <= lines, "{} of {budget:?}", text.len());
         assert_harmless(&text);
         prop_assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());

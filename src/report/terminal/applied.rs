@@ -6,7 +6,7 @@ use super::{draw_heading, fold::draw_others};
 use crate::{
     apply::{ApplyResult, Mismatch, StepResult},
     report::{
-        Canvas, Line, Paint, Run, TextStyle,
+        Canvas, Line, Paint, Run,
         model::{
             common_cause, common_mismatch_reason, fold_equal, local_name, mismatch_reason,
             outcome::{self, outcome_words},
@@ -15,21 +15,14 @@ use crate::{
             unread_cause, with_request_id,
         },
     },
-    secret::Secrets,
     text::count,
 };
 
 /// The maximum number of succeeded steps that are listed without `--full`; others are always listed.
 const MAX_LISTED: usize = 12;
 
-/// The report of an apply, without `secrets`.
-pub fn render_applied(
-    applied: &ApplyResult,
-    run: &Run,
-    style: TextStyle,
-    secrets: &Secrets,
-) -> String {
-    let mut canvas = Canvas::new(style, secrets);
+/// Renders the report of an apply on an empty `canvas`.
+pub fn render_applied(mut canvas: Canvas<'_>, applied: &ApplyResult, run: &Run) -> String {
     draw_heading(&mut canvas, "apply", run);
     draw_steps(&mut canvas, &applied.steps);
     draw_mismatches(&mut canvas, &applied.mismatches);

@@ -5,7 +5,7 @@ use crate::{
     diff::{Action, Label, Step},
     plan::{Acknowledged, BaseComparison, Plan},
     report::{
-        Canvas, Line, OriginOverflow, Paint, ReportKind,
+        Canvas, Line, Paint, ReportKind,
         model::{
             local_name, sign,
             step::{object_name, object_prefix},
@@ -25,11 +25,7 @@ pub(super) fn draw_acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledge
     for Acknowledged { refusal, reason, by, .. } in new_acknowledgements {
         let why = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
-        canvas.add_line_with_origin(
-            Line::indented(2).text(text),
-            by.as_ref(),
-            OriginOverflow::Wrap,
-        );
+        canvas.add_line_with_origin(Line::indented(2).text(text), by.as_ref());
     }
 }
 

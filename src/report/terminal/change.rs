@@ -3,11 +3,11 @@
 use similar::ChangeTag;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::branch;
+use super::{branch, shown_count};
 use crate::{
     diff::{Action, FieldChange, Shown, Step},
     report::{
-        Canvas, Line, OriginOverflow, Paint,
+        Canvas, Line, Paint,
         compare::{self, TextComparison},
         model::{
             StepRow, ValueText, build_rows, predecessors, remarks, sign, step::object_name,
@@ -35,11 +35,7 @@ pub(super) fn draw_step<'s>(
     let head =
         Line::indented(2).put(paint, format!("{sign} {}", object_name(step.scope, &step.address)));
     let head = head.put(Paint::Dim, branch::label_mark(step.label));
-    canvas.add_line_with_origin(
-        head,
-        (shows_origins && shows_place).then_some(&step.origin),
-        OriginOverflow::Wrap,
-    );
+    canvas.add_line_with_origin(head, (shows_origins && shows_place).then_some(&step.origin));
     for remark in remarks(step) {
         canvas.add_line(&Line::indented(6).put(Paint::Dim, remark));
     }
@@ -53,9 +49,7 @@ pub(super) fn draw_step<'s>(
             let text = format!("… {}, shown by --full", count(row_count - index, "more field"));
             return canvas.add_line(&Line::indented(6).put(Paint::Dim, text));
         }
-        let overflow =
-            if is_in_other_file(&row) { OriginOverflow::Wrap } else { OriginOverflow::Drop };
-        draw_field(canvas, &row, name_width.unwrap_or(0), shows_origins.then_some(overflow));
+        draw_field(canvas, &row, name_width.unwrap_or(0), shows_origins);
     }
 }
 
@@ -72,16 +66,14 @@ fn draw_predecessors(canvas: &mut Canvas, step: &Step) {
     }
 }
 
-/// Draws a field and its origin. `overflow` decides about an origin that does not fit on the line; with
-/// `None`, the origin is omitted.
-fn draw_field(
-    canvas: &mut Canvas,
-    row: &StepRow<'_>,
-    name_width: usize,
-    overflow: Option<OriginOverflow>,
-) {
-    let origin = row.origin.filter(|_| overflow.is_some());
-    let overflow = overflow.unwrap_or(OriginOverflow::Drop);
+/// Draws a field, and its origin if `shows_origin`.
+fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_origin: bool) {
+    let origin = row.origin.filter(|_| shows_origin);
+    let draw_line = |canvas: &mut Canvas, line| {
+        let overflow = canvas.add_line_with_fitting_origin(line, origin);
+        // An origin in the same file is omitted: a line nearby shows nearly the same.
+        overflow.iter().filter(|_| is_in_other_file(row)).for_each(|line| canvas.add_line(line));
+    };
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::label_mark(row.label));
     let value_column = (6 + name_width + 2).max(name.len() + 2);
     let name_cell = || name.clone().pad_to(value_column).hang_here();
@@ -89,7 +81,7 @@ fn draw_field(
         [Some(before), Some(after)] => (before, after),
         [before, after] => {
             let value = before.or(after).unwrap_or_default();
-            canvas.add_line_with_origin(name_cell().append(value), origin, overflow);
+            draw_line(canvas, name_cell().append(value));
             if let (Action::Create, Some((_, text))) = (row.step.action, row.multi_line_texts()) {
                 draw_block(canvas, 8, text);
             }
@@ -97,19 +89,19 @@ fn draw_field(
         }
     };
     if let Some((before, after)) = row.multi_line_texts() {
-        canvas.add_line_with_origin(name, origin, overflow);
+        draw_line(canvas, name);
         return draw_comparison(canvas, 8, before, after);
     }
     if row.before == row.after && !matches!(row.after, Shown::Hidden) {
         let value = after.put(Paint::Dim, ", unchanged");
-        return canvas.add_line_with_origin(name_cell().append(value), origin, overflow);
+        return draw_line(canvas, name_cell().append(value));
     }
     let one_line =
         name_cell().append(before.clone().put(Paint::Change, " → ").append(after.clone()));
     if canvas.style().width.is_none_or(|width| one_line.len() <= width) {
-        return canvas.add_line_with_origin(one_line, origin, overflow);
+        return draw_line(canvas, one_line);
     }
-    canvas.add_line_with_origin(name, origin, overflow);
+    draw_line(canvas, name);
     for (paint, sign, side) in [(Paint::Remove, "- ", before), (Paint::Add, "+ ", after)] {
         canvas.add_line(&Line::indented(8).put(paint, sign).hang_here().append(side));
     }
@@ -164,8 +156,7 @@ fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str
 /// Draws `lines`, or the first ones and the number of the others.
 fn draw_lines(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
     let max_lines = MAX_LINES.min(canvas.remaining_lines().max(MIN_LINES));
-    let shown_count =
-        if canvas.style().full || lines.len() <= max_lines + 1 { lines.len() } else { max_lines };
+    let shown_count = shown_count(lines.len(), max_lines, canvas.style().full);
     let omitted = lines.len() - shown_count;
     for (paint, sign, line) in lines.into_iter().take(shown_count) {
         canvas.add_line(

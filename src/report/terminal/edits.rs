@@ -42,8 +42,11 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
     let compared: Vec<_> = compared.collect();
     let runs_by_file: Vec<_> =
         compared.iter().map(|(name, diff)| (*name, line_runs(diff))).collect();
-    let replacements: Vec<_> =
-        runs_by_file.iter().flat_map(|(file, parts)| file_edits(file, parts)).collect();
+    let replacements = runs_by_file.iter().flat_map(|(file, parts)| {
+        let changed = (0..parts.len()).filter(|index| is_edit(&parts[*index][0]));
+        changed.map(move |index| LineReplacement { file, parts, index })
+    });
+    let replacements: Vec<_> = replacements.collect();
     let folds = fold_equal(&replacements, false, LineReplacement::tagged_lines);
     let hunks: Vec<_> = folds.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
     let no_secrets = Secrets::default();
@@ -99,14 +102,6 @@ fn draw_more(canvas: &mut Canvas<'_>, what: &str) {
 fn line_runs<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<LineChange<'d>>> {
     let lines: Vec<_> = diff.iter_all_changes().collect();
     lines.chunk_by(|a, b| is_edit(a) == is_edit(b)).map(<[_]>::to_vec).collect()
-}
-
-fn file_edits<'f>(
-    file: &'f FileName,
-    parts: &'f [Vec<LineChange<'f>>],
-) -> impl Iterator<Item = LineReplacement<'f>> {
-    let changed = (0..parts.len()).filter(|index| is_edit(&parts[*index][0]));
-    changed.map(move |index| LineReplacement { file, parts, index })
 }
 
 fn is_edit(line: &LineChange<'_>) -> bool {

@@ -6,13 +6,12 @@ use crate::{
     address::Address,
     diff::{Action, Step},
     report::{
-        Canvas, Line, Paint, TextStyle,
+        Canvas, Line, Paint,
         model::{
             FoldMode, FoldedPiece, FoldedSteps, ReportPart, StepItem, fold_equal, fold_steps,
             full_name, step::object_name,
         },
     },
-    secret::Secrets,
     text::count,
 };
 
@@ -113,17 +112,16 @@ fn draw_others_line(
     }
 }
 
-/// Renders a `line` for each item. Items with the same `key` share one line: the line of the first item,
+/// Renders a `line` for each item on an empty `canvas`. Items with the same `key` share one line: the line of the first item,
 /// followed by the names of the others. `noun` is what one item is called.
 pub fn render_lines<T, K: Ord>(
+    mut canvas: Canvas<'_>,
     items: &[T],
     noun: &str,
     key: impl Fn(&T) -> K,
     [line, name]: [&dyn Fn(&T) -> String; 2],
-    (style, secrets): (TextStyle, &Secrets),
 ) -> String {
-    let mut canvas = Canvas::new(style, secrets);
-    for (first, others) in fold_equal(items, style.full, key) {
+    for (first, others) in fold_equal(items, canvas.style().full, key) {
         let others: Vec<_> = others.into_iter().map(name).collect();
         let others = others_text("; the same for", &format!("more {noun}"), &others, MAX_NAMED);
         canvas.add_line(&Line::default().text(line(first) + &others.unwrap_or_default()));

@@ -75,6 +75,12 @@ pub fn render_plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportK
     canvas.finish()
 }
 
+/// The number of `total` items that are shown. One item is not omitted: a line about it would be as
+/// long.
+const fn shown_count(total: usize, max_shown: usize, is_full: bool) -> usize {
+    if is_full || total <= max_shown + 1 { total } else { max_shown }
+}
+
 /// Draws the first lines: the service, the user and the token, and the snapshot if there is one.
 fn draw_heading(canvas: &mut Canvas, word: &str, run: &Run) {
     let line = Line::with_text(Paint::Bold, word).text(" for ");

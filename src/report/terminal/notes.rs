@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::fold::{draw_others, render_lines};
+use super::{
+    fold::{draw_others, render_lines},
+    shown_count,
+};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, SourceLocation},
     diff::{GuardRefusal, HeldObject, Incomplete, Note, Problem, Reason},
     plan::SkippedContainer,
     report::{
-        Canvas, Line, Paint, TextStyle,
+        Canvas, Line, Paint,
         model::{
             MAX_NAMED_CONTAINERS, acknowledgement_key, common_cause, fold_equal, fold_objects,
             group_by_kind, joint_acknowledgement, local_name,
@@ -18,7 +21,6 @@ use crate::{
             with_request_id,
         },
     },
-    secret::Secrets,
     text::{count, shell_word},
 };
 
@@ -52,11 +54,8 @@ pub(super) fn draw_held(canvas: &mut Canvas, held: &[HeldObject]) {
         days.entry(until).or_default().push((&*address.path, local_name(address)));
     }
     for (until, objects) in days {
-        draw_paragraph(
-            canvas,
-            &format!("held until {until}, that day included; unchanged"),
-            objects,
-        );
+        let title = format!("held until {until}, that day included; unchanged");
+        draw_paragraph(canvas, &title, objects);
     }
 }
 
@@ -77,28 +76,17 @@ pub(super) fn draw_paragraph<'p>(
     let groups: Vec<_> = groups.into_iter().map(|group| (group.title(), group.objects)).collect();
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
-    let groups = groups.into_iter();
-    draw_first_items(
-        canvas,
-        MAX_NAMED_CONTAINERS,
-        "line",
-        groups,
-        |canvas, (projects, objects)| {
-            let line = Line::indented(2).text(projects);
-            let start = (2 + column).max(line.len()) + 2;
-            let objects = join_first_objects(&objects, canvas.style().full);
-            canvas.add_line(&line.pad_to(start).hang_here().text(objects));
-        },
-    );
+    draw_first_items(canvas, "line", groups, |canvas, (projects, objects)| {
+        let line = Line::indented(2).text(projects);
+        let start = (2 + column).max(line.len()) + 2;
+        let objects = join_first_objects(&objects, canvas.style().full);
+        canvas.add_line(&line.pad_to(start).hang_here().text(objects));
+    });
 }
 
 /// `objects` on one line: all of them, or the first few and the number of the others.
 pub(super) fn join_first_objects(objects: &[String], is_full: bool) -> String {
-    let shown_count = if is_full || objects.len() <= MAX_NAMED_OBJECTS + 1 {
-        objects.len()
-    } else {
-        MAX_NAMED_OBJECTS
-    };
+    let shown_count = shown_count(objects.len(), MAX_NAMED_OBJECTS, is_full);
     let text = objects[..shown_count].join(", ");
     match objects.len() - shown_count {
         0 => text,
@@ -116,19 +104,13 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     let groups = fold_equal(incomplete, canvas.style().full, |scope| {
         common_cause(&scope.reason, &scope.address)
     });
-    draw_first_items(
-        canvas,
-        MAX_NAMED_CONTAINERS,
-        "scope",
-        groups.into_iter(),
-        |canvas, (scope, others)| {
-            let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
-            let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
-            let help = help.map_or_else(String::new, |help| format!("; {help}"));
-            canvas.add_line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
-            draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
-        },
-    );
+    draw_first_items(canvas, "scope", groups, |canvas, (scope, others)| {
+        let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
+        let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
+        let help = help.map_or_else(String::new, |help| format!("; {help}"));
+        canvas.add_line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
+        draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
+    });
 }
 
 /// Problems to repair first, in the form of compiler messages.
@@ -184,18 +166,16 @@ fn draw_diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagn
 }
 
 /// Draws each of `items`, or the first few and the number of the rest.
-pub(super) fn draw_first_items<T>(
+fn draw_first_items<T>(
     canvas: &mut Canvas,
-    max_items: usize,
     noun: &str,
-    items: impl ExactSizeIterator<Item = T>,
+    items: Vec<T>,
     mut draw: impl FnMut(&mut Canvas, T),
 ) {
-    let max_items = max_items.min(canvas.remaining_lines());
-    let shown_count =
-        if canvas.style().full || items.len() <= max_items + 1 { items.len() } else { max_items };
+    let max_items = MAX_NAMED_CONTAINERS.min(canvas.remaining_lines());
+    let shown_count = shown_count(items.len(), max_items, canvas.style().full);
     let omitted = items.len() - shown_count;
-    for item in items.take(shown_count) {
+    for item in items.into_iter().take(shown_count) {
         draw(canvas, item);
     }
     if omitted > 0 {
@@ -205,15 +185,11 @@ pub(super) fn draw_first_items<T>(
 }
 
 /// A line for each group or project that is not applied.
-pub fn skipped_text(
-    containers: &[SkippedContainer],
-    style: TextStyle,
-    secrets: &Secrets,
-) -> String {
+pub fn skipped_text(canvas: Canvas<'_>, containers: &[SkippedContainer]) -> String {
     let line = |SkippedContainer { address, steps }: &SkippedContainer| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
     let texts: [&dyn Fn(&SkippedContainer) -> String; 2] =
         [&line, &|skipped| skipped.address.to_string()];
-    render_lines(containers, "group or project", |skipped| skipped.steps, texts, (style, secrets))
+    render_lines(canvas, containers, "group or project", |skipped| skipped.steps, texts)
 }

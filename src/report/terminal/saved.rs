@@ -43,10 +43,9 @@ pub fn render_saved_plan(sealed: &SealedPlan, style: TextStyle) -> String {
     canvas.finish()
 }
 
-/// The changes since a plan was saved, and the number of steps that are not needed any more; empty if
+/// On an empty `canvas`: the changes since a plan was saved, and the number of steps that are not needed any more; empty if
 /// there are none.
-pub fn stale_text(comparison: &PlanComparison, style: TextStyle, secrets: &Secrets) -> String {
-    let mut canvas = Canvas::new(style, secrets);
+pub fn stale_text(mut canvas: Canvas<'_>, comparison: &PlanComparison) -> String {
     if comparison.stale.is_empty() && comparison.already.is_empty() {
         return String::new();
     }
@@ -55,7 +54,7 @@ pub fn stale_text(comparison: &PlanComparison, style: TextStyle, secrets: &Secre
     }
     let by_path: Vec<_> =
         comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
-    let folded = fold_equal(&by_path, style.full, |stale_steps| {
+    let folded = fold_equal(&by_path, canvas.style().full, |stale_steps| {
         let texts = stale_steps.iter().map(|StaleObject { address, reason, fields }| {
             format!("{} {reason} {fields:?}", object_prefix(address))
         });
@@ -168,7 +167,8 @@ mod tests {
             ),
         ]);
         let none = Secrets::default();
-        let text = super::stale_text(&comparison, TextStyle::default(), &none);
+        let canvas = || Canvas::new(TextStyle::default(), &none);
+        let text = super::stale_text(canvas(), &comparison);
         assert_eq!(
             text,
             "changed since the plan was saved:
@@ -182,6 +182,6 @@ mod tests {
 not needed any more: 1 step of the saved plan
 "
         );
-        assert_eq!(super::stale_text(&PlanComparison::default(), TextStyle::default(), &none), "");
+        assert_eq!(super::stale_text(canvas(), &PlanComparison::default()), "");
     }
 }

@@ -124,7 +124,7 @@ fn plan(plan: &Plan, run: &Run, kind: ReportKind, style: TextStyle) -> String {
 
 /// The text of a result without known secrets.
 fn applied(applied: &ApplyResult, run: &Run, style: TextStyle) -> String {
-    super::render_applied(applied, run, style, &Secrets::default())
+    super::render_applied(Canvas::new(style, &Secrets::default()), applied, run)
 }
 
 pub(in crate::report) fn run() -> Run {
@@ -686,13 +686,12 @@ fn alike_problems_notes_and_results_are_one() {
     let skipped = |n| plan::SkippedContainer { address: path(n), steps: 1 };
     let left: Vec<_> = (0..100).map(skipped).collect();
     let full = TextStyle { full: true, ..TextStyle::default() };
-    assert_eq!(
-        super::skipped_text(&left, TextStyle::default(), &Secrets::default()).lines().count(),
-        1
-    );
-    assert_eq!(super::skipped_text(&left, full, &Secrets::default()).lines().count(), 100);
+    let nothing = Secrets::default();
+    let skipped_text = |style| super::skipped_text(Canvas::new(style, &nothing), &left);
+    assert_eq!(skipped_text(TextStyle::default()).lines().count(), 1);
+    assert_eq!(skipped_text(full).lines().count(), 100);
     let narrow = TextStyle { width: Some(60), ..TextStyle::default() };
-    let text = super::skipped_text(&left, narrow, &Secrets::default());
+    let text = skipped_text(narrow);
     assert!(text.lines().all(|line| line.len() <= 60), "{text}");
     let done = |n| StepResult {
         scope: Scope::Project,

@@ -159,28 +159,20 @@ impl Budget {
             budget.close_for(operation.a_minute, ended_at, closed);
         }
         if let Some(quota) = quota {
-            self.user_quota = Some(merge_quotas(self.user_quota.take(), quota, ended_at));
+            // Answers may arrive in any order: within one window, the lowest remaining number is the
+            // latest.
+            self.user_quota = Some(match self.user_quota {
+                Some((known, end)) if known.reset_at > quota.reset_at => (known, end),
+                Some((known, end)) if known.reset_at == quota.reset_at && end > ended_at => {
+                    (Quota { remaining: quota.remaining.min(known.remaining), ..quota }, end)
+                }
+                _ => (quota, ended_at.saturating_add(quota.time_to_reset)),
+            });
         }
         // Count answers only for a service with limits.
         if self.user_quota.is_some() {
             budget.answer_times.push_back(ended_at);
         }
-    }
-}
-
-/// Merges the budgets of two answers, which may arrive in any order: within one window, the lowest
-/// remaining number is the latest.
-fn merge_quotas(
-    last_quota: Option<(Quota, Duration)>,
-    quota: Quota,
-    ended_at: Duration,
-) -> (Quota, Duration) {
-    match last_quota {
-        Some((known, window_end)) if known.reset_at > quota.reset_at => (known, window_end),
-        Some((known, window_end)) if known.reset_at == quota.reset_at && window_end > ended_at => {
-            (Quota { remaining: quota.remaining.min(known.remaining), ..quota }, window_end)
-        }
-        _ => (quota, ended_at.saturating_add(quota.time_to_reset)),
     }
 }
 

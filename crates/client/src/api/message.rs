@@ -35,20 +35,16 @@ pub(super) fn parse_failure_body(
     let json = serde_json::from_slice::<Json>(body).ok();
     let not_found_cause = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
         _ if status != 404 => NotFoundCause::Other,
-        Some((Some(Json::String(message)), _))
-            if message.eq_ignore_ascii_case("404 Project Not Found") =>
-        {
-            NotFoundCause::Container(Scope::Project)
-        }
-        Some((Some(Json::String(message)), _))
-            if message.eq_ignore_ascii_case("404 Group Not Found") =>
-        {
-            NotFoundCause::Container(Scope::Group)
-        }
-        // The upper-case `F` distinguishes this from "404 Not found", which is for a member or
-        // hook.
-        Some((Some(Json::String(message)), _)) if message == "404 Not Found" => {
-            NotFoundCause::Hidden
+        Some((Some(Json::String(message)), _)) => {
+            let text_for = |scope: &Scope| format!("404 {} Not Found", scope.noun());
+            let mut scopes = Scope::ALL.into_iter();
+            match scopes.find(|scope| message.eq_ignore_ascii_case(&text_for(scope))) {
+                Some(scope) => NotFoundCause::Container(scope),
+                // The upper-case `F` distinguishes this from "404 Not found", which is for a member
+                // or hook.
+                None if message == "404 Not Found" => NotFoundCause::Hidden,
+                None => NotFoundCause::Other,
+            }
         }
         Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => {
             NotFoundCause::Route

@@ -93,22 +93,17 @@ pub fn retry_delay(
         }
     };
     let may_retry = attempt <= MAX_RETRIES && requested_wait.is_none_or(|wait| wait <= MAX_WAIT);
-    (is_repeatable && may_retry).then(|| backoff_delay(outcome, attempt, requested_wait, jitter))
-}
-
-/// The wait before a retry: at least as long as the service asked for, and up to a tenth longer, so
-/// that clients do not all retry at once.
-fn backoff_delay(
-    outcome: SendOutcome,
-    attempt: u32,
-    requested_wait: Option<Duration>,
-    jitter: f64,
-) -> Duration {
+    if !is_repeatable || !may_retry {
+        return None;
+    }
     let ceiling = FIRST_BACKOFF * (1 << attempt.saturating_sub(1));
     // A 429 without a wait waits for twice the ceiling, without jitter: at least a second.
     let backoff =
         if outcome == SendOutcome::Throttled { ceiling * 2 } else { ceiling.mul_f64(jitter) };
-    requested_wait.map_or(backoff, |wait| (wait + wait.mul_f64(jitter / 10.0)).max(backoff))
+    // At least as long as the service asked for, and up to a tenth longer, so that clients do not all
+    // retry at once.
+    let requested_wait = requested_wait.map(|wait| wait + wait.mul_f64(jitter / 10.0));
+    Some(requested_wait.unwrap_or_default().max(backoff))
 }
 
 #[cfg(test)]

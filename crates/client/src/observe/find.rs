@@ -25,6 +25,8 @@ use crate::{
     value::{Json, Object},
 };
 
+use LocateResult::{Absent, Here};
+
 /// The field of a project object with the caller's permissions.
 const PERMISSIONS_FIELD: &str = "permissions";
 /// The status that the service returns for a page number beyond its limit.
@@ -149,7 +151,7 @@ impl Observer {
     /// Finds containers in lists, sends them to `sender`, and returns the others.
     pub(super) async fn find_in_lists<'c>(
         &self,
-        containers: &[&'c Container],
+        containers: &'c [Container],
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>> {
         let containers = self.find_in_roster(containers, sender).await?;
@@ -190,10 +192,10 @@ impl Observer {
     ) -> Result<LocateResult> {
         // Do not hold the lock during a read: it would serialise all readers.
         if row.missing_fields.iter().all(|name| lock(&self.cache.never_returned).contains(name)) {
-            return Ok(LocateResult::Here(row));
+            return Ok(Here(row));
         }
         let location = self.read_by_path(project).await?;
-        if let LocateResult::Here(object) = &location {
+        if let Here(object) = &location {
             lock(&self.cache.never_returned).extend(object.missing_fields.iter().cloned());
         }
         Ok(location)
@@ -254,9 +256,7 @@ impl Observer {
     pub(super) async fn read_by_path(&self, container: &Container) -> Result<LocateResult> {
         match self.locate_by_path(container).await? {
             // `state: absent` succeeds on a 404, so confirm it with a second read.
-            LocateResult::Absent(Presence::Missing(_))
-                if container.lifecycle.absent_origin().is_some() =>
-            {
+            Absent(Presence::Missing(_)) if container.lifecycle.absent_origin().is_some() => {
                 self.locate_by_path(container).await
             }
             read => Ok(read),
@@ -271,11 +271,11 @@ impl Observer {
         };
         match location {
             // The redirect leads to a container that another declaration names.
-            LocateResult::Absent(Presence::Redirected { new_path: Some(to) })
+            Absent(Presence::Redirected { new_path: Some(to) })
                 if self.moves.declares(&to)
                     && !paths_are_equal(&self.moves.declared_path(&to), &container.path) =>
             {
-                self.explain_absence(container).await.map(LocateResult::Absent)
+                self.explain_absence(container).await.map(Absent)
             }
             read => Ok(read),
         }
@@ -289,9 +289,9 @@ impl Observer {
             Err(error) if error.is_missing(container.scope) => {
                 let noun = container.scope.noun();
                 Ok(match self.read_by_path(container).await? {
-                    LocateResult::Here(other) if other.target.id != Some(id) => {
+                    Here(other) if other.target.id != Some(id) => {
                         let why = format!("the {noun} is gone, and another one has its path");
-                        LocateResult::Absent(Presence::Unreadable(why.into()))
+                        Absent(Presence::Unreadable(why.into()))
                     }
                     read => read,
                 })
@@ -310,10 +310,8 @@ impl Observer {
     ) -> Result<LocateResult> {
         let mut location = locate().await?;
         for is_first in [true, false] {
-            let is_at_other_path =
-                matches!(location, LocateResult::Absent(Presence::Redirected { .. }));
-            let may_be_moving =
-                is_at_other_path || (is_first && matches!(location, LocateResult::Absent(_)));
+            let is_at_other_path = matches!(location, Absent(Presence::Redirected { .. }));
+            let may_be_moving = is_at_other_path || (is_first && matches!(location, Absent(_)));
             if !may_be_moving || !self.is_below_moving_group(container) {
                 break;
             }
@@ -343,15 +341,12 @@ impl Observer {
         let raw = match self.fetch_object(container, path_or_id).await {
             Err(error) if error.is_moved() => {
                 let Some(id) = error.moved_to() else {
-                    return Ok(LocateResult::Absent(Presence::Redirected { new_path: None }));
+                    return Ok(Absent(Presence::Redirected { new_path: None }));
                 };
                 self.fetch_object(container, &id.to_string()).await?
             }
             Err(error) if error.is_missing(container.scope) => {
-                return self
-                    .explain_absence_at(container, path_or_id)
-                    .await
-                    .map(LocateResult::Absent);
+                return self.explain_absence_at(container, path_or_id).await.map(Absent);
             }
             raw => raw?,
         };
@@ -362,9 +357,9 @@ impl Observer {
             !paths_are_equal(lookup.path_in(&raw), path_or_id) && !Bug::IgnoreRename.is_planted();
         if is_renamed && !is_marked {
             let to = Some(lookup.path_in(&raw).to_owned());
-            return Ok(LocateResult::Absent(Presence::Redirected { new_path: to }));
+            return Ok(Absent(Presence::Redirected { new_path: to }));
         }
-        self.parse_with_level(container, &raw).await.map(LocateResult::Here)
+        self.parse_with_level(container, &raw).await.map(Here)
     }
 
     /// Parses a container's object. Reads the caller's access level if the object lacks it and a

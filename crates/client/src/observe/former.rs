@@ -14,7 +14,11 @@ use futures_util::FutureExt as _;
 
 use super::{
     Observer, exist,
-    find::{LiveObject, LocateResult, paths_are_equal},
+    find::{
+        LiveObject,
+        LocateResult::{self, Absent, Here},
+        paths_are_equal,
+    },
     lookups, split_fatal,
 };
 use crate::{
@@ -176,35 +180,34 @@ impl Observer {
         let blocking = self.blocking_move(&container.path).await?;
         let declared_location = match blocking {
             None => self.read_at_path(container, &live_path).await?,
-            Some(_) => LocateResult::Absent(self.explain_absence(container).await?),
+            Some(_) => Absent(self.explain_absence(container).await?),
         };
         let preceding_moves =
             blocking.into_iter().chain(self.moving_group_above(&container.path).await?);
         let preceding_moves: Vec<_> = preceding_moves.collect();
         let former = self.former_paths(container);
         let absence = match declared_location {
-            LocateResult::Here(object) => return self.reject_duplicate(object, former).await,
-            LocateResult::Absent(presence) => presence,
+            Here(object) => return self.reject_duplicate(object, former).await,
+            Absent(presence) => presence,
         };
         for (index, path) in former.iter().enumerate() {
             let (relative_path, location) = self.read_former_path(container, path).await?;
             match location {
-                LocateResult::Here(mut object) => {
+                Here(mut object) => {
                     object.target.blocking_paths = preceding_moves;
                     let object = self.add_move(container, object, &relative_path).await?;
                     return self.reject_duplicate(object, &former[index + 1..]).await;
                 }
-                LocateResult::Absent(Presence::Missing(_)) => {}
+                Absent(Presence::Missing(_)) => {}
                 // The container is at a later former path.
-                LocateResult::Absent(Presence::Redirected { new_path: Some(to) })
+                Absent(Presence::Redirected { new_path: Some(to) })
                     if self.is_live_at_any(&to, &former[index + 1..]).await? => {}
                 // Only an administrator can be sure that a namespace does not exist.
-                LocateResult::Absent(Presence::MissingNamespace(_))
-                    if self.caller.is_administrator => {}
-                other @ LocateResult::Absent(_) => return Ok(other),
+                Absent(Presence::MissingNamespace(_)) if self.caller.is_administrator => {}
+                other @ Absent(_) => return Ok(other),
             }
         }
-        Ok(LocateResult::Absent(match (absence, group_of(&container.path)) {
+        Ok(Absent(match (absence, group_of(&container.path)) {
             (Presence::Missing(target), _) => {
                 Presence::Missing(Target { blocking_paths: preceding_moves, ..target })
             }
@@ -226,17 +229,17 @@ impl Observer {
         if object.facts.deletion_mark.is_some()
             || paths_are_equal(&object.path, &self.live_path(&container.path).await?)
         {
-            return Ok(LocateResult::Here(object));
+            return Ok(Here(object));
         }
         for former in self.former_paths(container) {
             let intermediate = intermediate_paths(former, &container.path);
             for path in std::iter::once(former.to_string()).chain(intermediate) {
                 if paths_are_equal(&object.path, &self.live_path(&path).await?) {
-                    return self.add_move(container, object, &path).await.map(LocateResult::Here);
+                    return self.add_move(container, object, &path).await.map(Here);
                 }
             }
         }
-        Ok(LocateResult::Absent(Presence::Redirected { new_path: Some(object.path) }))
+        Ok(Absent(Presence::Redirected { new_path: Some(object.path) }))
     }
 
     /// Reads a former path, or a path between it and the declared one: a move changes the name and
@@ -250,8 +253,8 @@ impl Observer {
         let live = self.live_path(former).await?;
         let mut read = self.read_at_path(container, &live).await?;
         for path in self.older_paths(container.scope, former, &live) {
-            if let LocateResult::Absent(Presence::Missing(_)) = &read
-                && let moved @ LocateResult::Absent(Presence::Redirected { .. }) =
+            if let Absent(Presence::Missing(_)) = &read
+                && let moved @ Absent(Presence::Redirected { .. }) =
                     self.read_at_path(container, &path).await?
             {
                 read = moved;
@@ -260,13 +263,13 @@ impl Observer {
         for path in intermediate_paths(former, &container.path) {
             let live_intermediate = self.live_path(&path).await?;
             match &read {
-                LocateResult::Absent(Presence::Redirected { new_path: Some(to) })
+                Absent(Presence::Redirected { new_path: Some(to) })
                     if paths_are_equal(to, &live_intermediate) =>
                 {
                     return Ok((path, self.read_at_path(container, &live_intermediate).await?));
                 }
                 // Former paths of groups do not redirect, so this may be another group.
-                LocateResult::Absent(Presence::Missing(_))
+                Absent(Presence::Missing(_))
                     if container.scope == Scope::Group
                         && self.moves.former_occupant(&path).is_none()
                         && self.exists_at(Scope::Group, &live_intermediate).await? =>
@@ -276,10 +279,7 @@ impl Observer {
                     }
                     return Ok((
                         path,
-                        LocateResult::Absent(Presence::PartlyMoved {
-                            former_path: live,
-                            at: live_intermediate,
-                        }),
+                        Absent(Presence::PartlyMoved { former_path: live, at: live_intermediate }),
                     ));
                 }
                 _ => {}
@@ -320,14 +320,11 @@ impl Observer {
             let other_path = self.live_path(former).await?;
             for scope in Scope::ALL {
                 if self.exists_at(scope, &other_path).await? {
-                    return Ok(LocateResult::Absent(Presence::Ambiguous {
-                        at: object.path,
-                        other_path,
-                    }));
+                    return Ok(Absent(Presence::Ambiguous { at: object.path, other_path }));
                 }
             }
         }
-        Ok(LocateResult::Here(object))
+        Ok(Here(object))
     }
 
     /// The projects of the group `target` at `path` and of its subgroups, for a caller with this

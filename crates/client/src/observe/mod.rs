@@ -24,7 +24,10 @@ use tokio::sync::mpsc;
 
 pub use exist::ExistingContainers;
 pub(crate) use exist::{descendants_request, outermost_paths};
-use find::{LiveObject, LocateResult};
+use find::{
+    LiveObject,
+    LocateResult::{self, Absent, Here},
+};
 pub(crate) use find::{entries_in_object, paths_are_equal};
 use memory::ObserverCache;
 
@@ -116,9 +119,9 @@ impl Observer {
 
     /// Estimates the number of requests to read `containers`: one for each declared section that is
     /// not part of the container's own object, and one for each hundred containers.
-    pub fn estimate_requests<'c>(containers: impl ExactSizeIterator<Item = &'c Container>) -> u64 {
+    pub fn estimate_requests(containers: &[Container]) -> u64 {
         let pages = containers.len() / 100;
-        let sections = containers.flat_map(|container| &container.sections);
+        let sections = containers.iter().flat_map(|container| &container.sections);
         (pages + sections.filter(|section| !section.kind.is_in_object()).count()) as u64
     }
 
@@ -130,7 +133,7 @@ impl Observer {
     /// before.
     pub async fn read_all<'c>(
         &self,
-        containers: &[&'c Container],
+        containers: &'c [Container],
         max_concurrent: usize,
         handle_live: impl AsyncFn(&'c Container, LiveContainer) -> Result<()>,
     ) -> Result<()> {
@@ -193,21 +196,15 @@ impl Observer {
             || facts.import_state.is_some()
             || target.scope == Scope::Group
         {
-            match split_fatal(self.read_by_id_or_path(container, target.id).await)? {
-                Ok(LocateResult::Here(object)) => {
+            match split_located(self.read_by_id_or_path(container, target.id).await)? {
+                Here(object) => {
                     live.read_times.object =
                         ReadTime { began: object.read_at, ended: object.read_at };
                     live.presence = Presence::Existing(object.target, object.facts);
                     live.sections.extend(object.sections);
                 }
-                Ok(LocateResult::Absent(presence)) => {
+                Absent(presence) => {
                     return self.live_if_absent(container, presence).await;
-                }
-                Err(cause) => {
-                    return Ok(LiveContainer::with_presence(
-                        Presence::Unreadable(cause),
-                        self.now(),
-                    ));
                 }
             }
         }
@@ -286,13 +283,10 @@ impl Observer {
         container: &Container,
         object: Result<LocateResult>,
     ) -> Result<LiveContainer> {
-        let live = match split_fatal(object)? {
-            Ok(LocateResult::Here(object)) => self.read_present(container, object).await?,
-            Ok(LocateResult::Absent(presence)) => {
+        let live = match split_located(object)? {
+            Here(object) => self.read_present(container, object).await?,
+            Absent(presence) => {
                 return self.live_if_absent(container, presence).await;
-            }
-            Err(cause) => {
-                return Ok(LiveContainer::with_presence(Presence::Unreadable(cause), self.now()));
             }
         };
         if container.including_glob.is_none()
@@ -304,10 +298,8 @@ impl Observer {
         }
         // A rule included the container. If it was removed since, that is no failure.
         Ok(match split_fatal(self.read_by_path(container).await)? {
-            Ok(LocateResult::Absent(presence)) => {
-                LiveContainer::with_presence(presence, self.now())
-            }
-            Ok(LocateResult::Here(_)) | Err(_) => live,
+            Ok(Absent(presence)) => LiveContainer::with_presence(presence, self.now()),
+            Ok(Here(_)) | Err(_) => live,
         })
     }
 
@@ -399,6 +391,12 @@ fn split_fatal<T>(read: Result<T>) -> Result<Result<T, Cause>> {
         Err(error) if is_fatal(&error) => Err(error),
         read => Ok(read.map_err(|error| Cause::from(&error))),
     }
+}
+
+/// Like [`split_fatal`], for a container. If it cannot be read, the cause is its presence.
+fn split_located(location: Result<LocateResult>) -> Result<LocateResult> {
+    let location = split_fatal(location)?;
+    Ok(location.unwrap_or_else(|cause| Absent(Presence::Unreadable(cause))))
 }
 
 /// True if every further request would fail in the same way.

@@ -97,13 +97,13 @@ impl Observer {
     /// Sends each of the `containers` that has a row in the roster, with its row. Returns the others.
     pub(super) async fn find_in_roster<'c>(
         &self,
-        containers: &[&'c Container],
+        containers: &'c [Container],
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>> {
         let RosterRows { mut by_path, read_at } =
             std::mem::take(&mut *lock(&self.cache.roster_rows));
         if by_path.is_empty() {
-            return Ok(containers.to_vec());
+            return Ok(containers.iter().collect());
         }
         let mut others = Vec::new();
         for container in containers {
@@ -118,7 +118,7 @@ impl Observer {
             match row.filter(|row| row.facts.deletion_mark.is_none()) {
                 // If the receiver is closed, the run is over.
                 row @ Some(_) => drop(sender.send((container, row)).await),
-                None => others.push(*container),
+                None => others.push(container),
             }
         }
         Ok(others)

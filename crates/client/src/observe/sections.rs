@@ -104,9 +104,11 @@ impl Observer {
             section,
             declared_fields,
             target,
+            facts,
+            parents,
             sees_all,
         };
-        let result = reader.read_entries(facts, parents).await;
+        let result = reader.read_entries().await;
         let switched_off_cause = scoped_kind
             .closing_settings(facts)
             .map(|settings| explain_switched_off(section.kind, settings));
@@ -116,9 +118,7 @@ impl Observer {
             (Err(error), _) if error.page_error().is_some() => {
                 Ok(LiveEntries::Partial(Cause::from(&error)))
             }
-            (Err(error), _) => {
-                Ok(LiveEntries::Unreadable(explain_refusal(section.kind, facts, sees_all, &error)))
-            }
+            (Err(error), _) => Ok(LiveEntries::Unreadable(reader.explain_refusal(&error))),
             // A list of a disabled feature may be empty although entries exist.
             (Ok(entries), Some(cause)) if entries.entries().is_ok_and(<[_]>::is_empty) => {
                 Ok(LiveEntries::Unreadable(cause))
@@ -136,16 +136,15 @@ struct SectionReader<'a> {
     /// The declared fields.
     declared_fields: BTreeSet<&'a str>,
     target: &'a Target,
+    facts: &'a ContainerFacts,
+    /// The parents of the entries, if they have any.
+    parents: &'a [ParentId],
     /// True if the caller's role is high enough to see all entries of the section.
     sees_all: bool,
 }
 
 impl SectionReader<'_> {
-    async fn read_entries(
-        &self,
-        facts: &ContainerFacts,
-        parents: &[ParentId],
-    ) -> Result<LiveEntries> {
+    async fn read_entries(&self) -> Result<LiveEntries> {
         let scoped_kind = self.kind.scoped_kind;
         Ok(match scoped_kind.read_source {
             ReadSource::ObjectField { .. } => {
@@ -161,14 +160,14 @@ impl SectionReader<'_> {
                     format!("the token's role is below {role}, so the list may be incomplete");
                 LiveEntries::Partial(why.into())
             }
-            ReadSource::List(_) if scoped_kind.name_filter().is_some() && facts.is_empty => {
+            ReadSource::List(_) if scoped_kind.name_filter().is_some() && self.facts.is_empty => {
                 LiveEntries::NoContainer
             }
             ReadSource::List(op) => match scoped_kind.parent {
-                Some(parent) => self.read_lists_of_parents(parent, op, parents).await?,
+                Some(parent) => self.read_lists_of_parents(parent, op).await?,
                 None => self.read_list(op).await?,
             },
-            ReadSource::Optional(op) => self.read_optional(op, facts).await?,
+            ReadSource::Optional(op) => self.read_optional(op).await?,
         })
     }
 
@@ -188,19 +187,15 @@ impl SectionReader<'_> {
         Some(LiveEntries::Unreadable(cause.help(PROXY_HELP)))
     }
 
-    /// Reads the list of each parent in `parents`.
-    async fn read_lists_of_parents(
-        &self,
-        parent: &Parent,
-        op: Op<Read>,
-        parents: &[ParentId],
-    ) -> Result<LiveEntries> {
+    /// Reads the list of each parent.
+    async fn read_lists_of_parents(&self, parent: &Parent, op: Op<Read>) -> Result<LiveEntries> {
         let reader = self.kind.reader(FieldSelection::Only(&self.declared_fields));
-        let lists = parents
+        let lists = self
+            .parents
             .iter()
             .map(|(_, id)| self.read_rows(self.kind, self.request(op).arg(parent.argument, id)));
         let mut entries = Vec::new();
-        for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(parents) {
+        for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(self.parents) {
             let Some(rows) = rows else {
                 let (noun, name) = (text::plural(self.kind.noun), text::escape(name));
                 let why = format!("the service does not show the {noun} of `{name}`");
@@ -356,7 +351,7 @@ impl SectionReader<'_> {
     }
 
     /// Reads a single object.
-    async fn read_optional(&self, op: Op<Read>, facts: &ContainerFacts) -> Result<LiveEntries> {
+    async fn read_optional(&self, op: Op<Read>) -> Result<LiveEntries> {
         let (kind, client) = (self.kind, &self.observer.client);
         let (request, keys) = (self.request(op), kind.scoped_kind.rows.keys);
         let read = match kind.scoped_kind.absent_as {
@@ -365,7 +360,7 @@ impl SectionReader<'_> {
         };
         let is_absence_certain = kind.scoped_kind.absent_as == Absence::NotFound
             && self.sees_all
-            && facts.tier >= kind.tier();
+            && self.facts.tier >= kind.tier();
         let answer = match read {
             Err(error) if is_absence_certain && error.is_entry_missing() => None,
             read => read?,
@@ -404,6 +399,37 @@ impl SectionReader<'_> {
             Err(_) => entries,
         })
     }
+
+    /// The cause if the section cannot be read because of `error`.
+    fn explain_refusal(&self, error: &ApiError) -> Cause {
+        let cause = Cause::from(error);
+        if !error.is_forbidden() && (!error.is_not_found() || error.is_container_missing()) {
+            return cause;
+        }
+        let (section, tier) = (self.kind.section, self.kind.tier());
+        if !self.sees_all || self.facts.tier >= tier {
+            let mut cause = cause.mark_withheld(Withheld::Refused);
+            if let Some(since) = self.kind.since().filter(|_| self.sees_all && error.is_not_found())
+            {
+                let needs = format!("`{section}` needs release {since} or later");
+                cause.message = format!("{needs}, which the service may lack: {cause}").into();
+                return cause.help(format!("take `{section}` out of the manifest"));
+            }
+            return cause;
+        }
+        let help = format!(
+            "renew the service's licence for {tier}, or take `{section}` out of the manifest"
+        );
+        let mut cause = cause.help(help).mark_withheld(Withheld::Tier);
+        let requirement = format!("`{section}` needs the {tier} tier");
+        cause.message = match self.facts.tier {
+            Tier::Free => format!("{requirement}; the service seems not to have it"),
+            // The tier may be higher than `facts.tier`, which is only a lower bound.
+            _ => format!("{requirement}, which the service may lack: {cause}"),
+        }
+        .into();
+        cause
+    }
 }
 
 /// The name of an entry in a response.
@@ -423,41 +449,6 @@ fn explain_switched_off(section: Section, disabled_settings: &[&str]) -> Cause {
     );
     let help = format!("enable it, or take `{}` out of the manifest", section.section);
     Cause::new(why).help(help).mark_withheld(Withheld::SwitchedOff)
-}
-
-/// The cause if a section cannot be read because of `error`. `sees_all` is true if the caller's role
-/// is high enough.
-fn explain_refusal(
-    kind: Section,
-    facts: &ContainerFacts,
-    sees_all: bool,
-    error: &ApiError,
-) -> Cause {
-    let cause = Cause::from(error);
-    if !error.is_forbidden() && (!error.is_not_found() || error.is_container_missing()) {
-        return cause;
-    }
-    let (section, tier) = (kind.section, kind.tier());
-    if !sees_all || facts.tier >= tier {
-        let mut cause = cause.mark_withheld(Withheld::Refused);
-        if let Some(since) = kind.since().filter(|_| sees_all && error.is_not_found()) {
-            let needs = format!("`{section}` needs release {since} or later");
-            cause.message = format!("{needs}, which the service may lack: {cause}").into();
-            return cause.help(format!("take `{section}` out of the manifest"));
-        }
-        return cause;
-    }
-    let help =
-        format!("renew the service's licence for {tier}, or take `{section}` out of the manifest");
-    let mut cause = cause.help(help).mark_withheld(Withheld::Tier);
-    let requirement = format!("`{section}` needs the {tier} tier");
-    cause.message = match facts.tier {
-        Tier::Free => format!("{requirement}; the service seems not to have it"),
-        // The tier may be higher than `facts.tier`, which is only a lower bound.
-        _ => format!("{requirement}, which the service may lack: {cause}"),
-    }
-    .into();
-    cause
 }
 
 /// The name of an access level in a sentence.

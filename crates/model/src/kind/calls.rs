@@ -12,12 +12,11 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    field::{Accepted, NamedObject, WriteRequest},
+    field::{Accepted, WriteRequest},
     kind::AddressKeyIn,
     operation::{Op, Request, Write},
     planted::Bug,
     release::DetectedRelease,
-    text,
     value::{Fields, Value},
 };
 
@@ -89,47 +88,6 @@ impl From<Cause> for NoCalls {
 impl From<EntryFault> for NoCalls {
     fn from(fault: EntryFault) -> Self {
         Self::Impossible(fault)
-    }
-}
-
-impl NoCalls {
-    /// The fault of a user, group, project, runner or role that does not exist.
-    pub fn unknown_object(object_type: NamedObject, name: &str, field: &'static str) -> Self {
-        let fault = match object_type {
-            NamedObject::User => texts::UNKNOWN_USER,
-            NamedObject::Group => texts::UNKNOWN_GROUP,
-            NamedObject::Project => texts::UNKNOWN_PROJECT,
-            NamedObject::Runner => texts::UNKNOWN_RUNNER,
-            NamedObject::Role => texts::UNKNOWN_ROLE,
-        };
-        EntryFault::for_field(fault, field).fill("name", &text::escape(name)).into()
-    }
-
-    /// The fault of a name that several objects have.
-    pub fn ambiguous_object(
-        object_type: NamedObject,
-        name: &str,
-        ids: &[u64],
-        field: &'static str,
-    ) -> Self {
-        let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
-        let fault = EntryFault::for_field(texts::SEVERAL_THINGS, field);
-        let fault = fault.fill("nouns", &text::plural(object_type.noun()));
-        let fault = fault.fill("ids", &ids.join(", ")).fill("id", &ids[0]);
-        fault.fill("name", &text::escape(name)).into()
-    }
-
-    /// The fault of a reference to an entry that does not exist, or whose name several entries
-    /// have.
-    pub fn unresolved_entry(
-        section: &str,
-        name: &str,
-        field: &'static str,
-        is_ambiguous: bool,
-    ) -> Self {
-        let fault = if is_ambiguous { texts::SEVERAL_ENTRIES } else { texts::NO_ENTRY };
-        let fault = EntryFault::for_field(fault, field).fill("section", section);
-        fault.fill("name", &text::escape(name)).into()
     }
 }
 

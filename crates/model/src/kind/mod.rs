@@ -573,7 +573,16 @@ pub trait KindRules: Sync {
         live: Option<&LiveEntry>,
         is_empty: bool,
     ) -> Option<&'static str> {
-        is_empty.then(|| needs::ref_wait(section, name, declared, live)).flatten()
+        // The service looks up the short name of a branch among the existing branches and tags. The
+        // name of a rule may be that of a branch that does not exist.
+        let names_branch =
+            section.field(name).relations.follows.is_some() && !section.identity.contains(&name);
+        let declared = declared.plain(name).filter(|_| is_empty && names_branch)?;
+        let is_short = !declared.as_str()?.starts_with("refs/");
+        let is_same = live
+            .and_then(|live| live.fields.raw().get(name))
+            .is_some_and(|live_ref| are_equal(Compare::Ref, declared, live_ref));
+        (is_short && !is_same).then_some("until the repository has a branch")
     }
 
     /// Checks a declared entry without the service, after its schema was checked. A secret is a

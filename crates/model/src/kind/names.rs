@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{NoCalls, PlannedCall};
+use super::{EntryFault, NoCalls, PlannedCall, texts};
 use crate::{
     cause::Cause,
     field::{NamedObject, Scope},
     operation::{id_placeholder, placeholder_path},
+    text,
     value::Json,
 };
 
@@ -249,10 +250,23 @@ impl Names {
         field: &'static str,
     ) -> Result<Id, NoCalls> {
         self.id(object_type, name).ok_or_else(|| {
-            match self.ambiguous_ids.get(&(object_type, lookup_key(object_type, name))) {
-                Some(ids) => NoCalls::ambiguous_object(object_type, name, ids, field),
-                None => NoCalls::unknown_object(object_type, name, field),
+            let ambiguous_ids =
+                self.ambiguous_ids.get(&(object_type, lookup_key(object_type, name)));
+            let fault = match object_type {
+                _ if ambiguous_ids.is_some() => texts::SEVERAL_THINGS,
+                NamedObject::User => texts::UNKNOWN_USER,
+                NamedObject::Group => texts::UNKNOWN_GROUP,
+                NamedObject::Project => texts::UNKNOWN_PROJECT,
+                NamedObject::Runner => texts::UNKNOWN_RUNNER,
+                NamedObject::Role => texts::UNKNOWN_ROLE,
+            };
+            let mut fault = EntryFault::for_field(fault, field);
+            if let Some(ids) = ambiguous_ids {
+                let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
+                fault = fault.fill("nouns", &text::plural(object_type.noun()));
+                fault = fault.fill("ids", &ids.join(", ")).fill("id", &ids[0]);
             }
+            fault.fill("name", &text::escape(name)).into()
         })
     }
 
@@ -272,7 +286,10 @@ impl Names {
             Some(Ok(ids)) => match ids.get(name) {
                 Some(Some(id)) => Ok(id),
                 found_ids => {
-                    Err(NoCalls::unresolved_entry(section, name, field, found_ids.is_some()))
+                    let is_ambiguous = found_ids.is_some();
+                    let fault = if is_ambiguous { texts::SEVERAL_ENTRIES } else { texts::NO_ENTRY };
+                    let fault = EntryFault::for_field(fault, field).fill("section", section);
+                    Err(fault.fill("name", &text::escape(name)).into())
                 }
             },
         }

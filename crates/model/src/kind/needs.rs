@@ -1,9 +1,9 @@
 //! Fields that have no effect until another field of the same entry is on
 //! ([`Relations::switch_field`](crate::field::Relations::switch_field)).
 
-use super::{LiveEntry, Section, are_equal};
+use super::{LiveEntry, Section};
 use crate::{
-    field::{self, Compare, Field},
+    field::{self, Field},
     value::{Fields, Json},
 };
 
@@ -55,25 +55,6 @@ impl Section {
             Some(format!("until `{switch}` is set"))
         })
     }
-}
-
-/// Why a field that names a branch waits in an empty repository: the service looks up a short name
-/// among the existing branches and tags.
-pub(super) fn ref_wait(
-    section: Section,
-    name: &str,
-    declared: &Fields,
-    live: Option<&LiveEntry>,
-) -> Option<&'static str> {
-    // The name of a rule may be that of a branch that does not exist.
-    let names_branch =
-        section.field(name).relations.follows.is_some() && !section.identity.contains(&name);
-    let declared = declared.plain(name).filter(|_| names_branch)?;
-    let is_short = !declared.as_str()?.starts_with("refs/");
-    let is_same = live
-        .and_then(|live| live.fields.raw().get(name))
-        .is_some_and(|live_ref| are_equal(Compare::Ref, declared, live_ref));
-    (is_short && !is_same).then_some("until the repository has a branch")
 }
 
 /// The field that a declared field waits for, if it is off.

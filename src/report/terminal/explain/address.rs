@@ -15,10 +15,9 @@ use crate::{
     origin::Origin,
     plan::Plan,
     report::{
-        Canvas, Line, OriginOverflow, Paint, Run, TextStyle,
+        Canvas, Line, Paint, Run,
         terminal::{change, notes},
     },
-    secret::Secrets,
     text::list_names,
     value::{Fields, Json, Value},
 };
@@ -77,13 +76,11 @@ impl Subject<'_> {
 
 /// The declaration, and the contribution of each layer. For a field, its description comes first.
 pub fn explain_declaration(
+    mut canvas: Canvas<'_>,
     subject: &Subject<'_>,
     trace: &Trace,
     documentation: Option<&NameDescription>,
-    style: TextStyle,
-    secrets: &Secrets,
 ) -> String {
-    let mut canvas = Canvas::new(style, secrets);
     canvas.add_line(&Line::with_text(Paint::Bold, subject.title()));
     if let Some(documentation) = documentation {
         draw_description(&mut canvas, &documentation.field);
@@ -127,11 +124,7 @@ pub fn explain_declaration(
 fn draw_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
     canvas.add_line(&Line::indented(2).text("layers, the highest first:"));
     for layer in trace.layers.iter().rev() {
-        canvas.add_line_with_origin(
-            Line::indented(4).text(&layer.name),
-            &layer.origin,
-            OriginOverflow::Wrap,
-        );
+        canvas.add_line_with_origin(Line::indented(4).text(&layer.name), &layer.origin);
     }
     let sections = container.sections.iter().map(|declared| match declared.kind.shape {
         Shape::List => format!("{} ({})", declared.kind.section, declared.entries.len()),
@@ -178,7 +171,19 @@ fn draw_chain(
             LayerEffect::Outranked => ("outranked", Paint::Dim),
         };
         let line = Line::indented(4).put(paint, effect_word).pad_to(15).hang_here();
-        let line = match contribution(link, section, other_fields) {
+        let shown_or_words = match &link.traced_value.value {
+            LayerValue::Value(value) => {
+                let field = link.traced_value.written_names.first().map_or("", String::as_str);
+                // The value may also be a template, or a change of a list.
+                Ok(show_declared(section.field(field), value, other_fields))
+            }
+            LayerValue::Declared => Err("declared"),
+            LayerValue::Absent => Err("absent"),
+            LayerValue::Unmanaged => Err("unmanaged"),
+            LayerValue::Unlisted(policy) => Err(policy.word()),
+            LayerValue::Ignores => Err("takes nothing from lower layers"),
+        };
+        let line = match shown_or_words {
             Ok(shown) => line.append(change::value_line(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
@@ -193,31 +198,7 @@ fn draw_chain(
     let origin_column = column + 2 + names.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
     for (line, link) in lines.into_iter().zip(chain) {
         let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
-        canvas.add_line_with_origin(
-            line.pad_to(origin_column),
-            &link.traced_value.origin,
-            OriginOverflow::Wrap,
-        );
-    }
-}
-
-/// The contribution of a layer: a value, or a description of another contribution.
-fn contribution(
-    link: &ChainLink<'_>,
-    section: Section,
-    other_fields: &Fields,
-) -> Result<Shown, &'static str> {
-    match &link.traced_value.value {
-        LayerValue::Value(value) => {
-            let field = link.traced_value.written_names.first().map_or("", String::as_str);
-            // The value may also be a template, or a change of a list.
-            Ok(show_declared(section.field(field), value, other_fields))
-        }
-        LayerValue::Declared => Err("declared"),
-        LayerValue::Absent => Err("absent"),
-        LayerValue::Unmanaged => Err("unmanaged"),
-        LayerValue::Unlisted(policy) => Err(policy.word()),
-        LayerValue::Ignores => Err("takes nothing from lower layers"),
+        canvas.add_line_with_origin(line.pad_to(origin_column), &link.traced_value.origin);
     }
 }
 
@@ -235,19 +216,17 @@ fn draw_with_origin(
         Some(layer) => line.put(Paint::Dim, format!("  {}", layer.name)),
         None => line,
     };
-    canvas.add_line_with_origin(line, origin, OriginOverflow::Wrap);
+    canvas.add_line_with_origin(line, origin);
 }
 
 /// The live state, and what `apply` would do.
 pub fn explain_live_state(
+    mut canvas: Canvas<'_>,
     subject: &Subject<'_>,
     plan: &Plan,
     live: &LiveContainer,
     run: &Run,
-    style: TextStyle,
-    secrets: &Secrets,
 ) -> String {
-    let mut canvas = Canvas::new(style, secrets);
     let findings = restrict_findings(subject, plan);
     canvas.add_gap();
     let target = if run.sandbox { "the sandbox" } else { &run.target };

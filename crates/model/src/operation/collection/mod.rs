@@ -18,17 +18,9 @@ pub struct EntryPath {
     pub address_query: Vec<(&'static str, &'static str)>,
     /// The parameters of the query of the list, with their values.
     pub list_query: Vec<(&'static str, &'static str)>,
-    /// The fixed segments after the id of the container, or after the parent entry.
-    names: Vec<&'static str>,
-    /// The parent of each entry.
-    parent: Option<ParentPath>,
-}
-
-/// The path of a parent entry: the names of its collection, and its argument.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ParentPath {
-    names: Vec<&'static str>,
-    argument: &'static str,
+    /// The segments after the id of the container: names, and between them at most one `:argument`,
+    /// for the parent of each entry.
+    segments: Vec<&'static str>,
 }
 
 /// The reason why a text is not the path of an entry. It completes the sentence "the path …".
@@ -48,43 +40,24 @@ impl EntryPath {
             scope_and_subpath.ok_or("must start with `/projects/:id/` or `/groups/:id/`")?;
         let subpath = subpath.strip_prefix('/').filter(|rest| !rest.is_empty());
         let subpath = subpath.ok_or("must name a collection after `:id`")?;
-        let mut names = Vec::new();
-        let mut arguments = Vec::new();
-        for segment in subpath.split('/') {
-            let (name_list, name) = match segment.strip_prefix(':') {
-                Some(argument) => (&mut arguments, argument),
-                None => (&mut names, segment),
-            };
-            if !is_plain_name(name) {
-                return Err(
-                    "must have only names of lower-case letters, digits and `_` after `:id`",
-                );
-            }
-            name_list.push(name);
+        let mut segments: Vec<_> = subpath.split('/').collect();
+        if !segments.iter().all(|part| is_plain_name(part.strip_prefix(':').unwrap_or(part))) {
+            return Err("must have only names of lower-case letters, digits and `_` after `:id`");
         }
-        let ends_with_argument =
-            subpath.split('/').next_back().is_some_and(|part| part.starts_with(':'));
-        let argument = if ends_with_argument { arguments.pop() } else { None };
-        let leading_name_count =
-            subpath.split('/').take_while(|part| !part.starts_with(':')).count();
-        let parent = match arguments[..] {
-            [] => None,
-            [argument] if leading_name_count > 0 && names.len() > leading_name_count => {
-                let entry_names = names.split_off(leading_name_count);
-                Some(ParentPath { names: std::mem::replace(&mut names, entry_names), argument })
-            }
-            _ => return Err("must have at most one argument between names, for a parent entry"),
-        };
-        if names.is_empty() {
+        let last_argument = segments.pop_if(|last| last.starts_with(':'));
+        let name_lists: Vec<_> = segments.split(|part| part.starts_with(':')).collect();
+        if name_lists.len() > 2 || (name_lists.len() == 2 && name_lists.contains(&&[][..])) {
+            return Err("must have at most one argument between names, for a parent entry");
+        }
+        if segments.is_empty() {
             return Err("must name a collection after `:id`");
         }
         let mut path = Self {
             scope,
-            argument,
+            argument: last_argument.and_then(|part| part.strip_prefix(':')),
             address_query: Vec::new(),
             list_query: Vec::new(),
-            names,
-            parent,
+            segments,
         };
         path.add_query(query)?;
         Ok(path)
@@ -111,25 +84,25 @@ impl EntryPath {
 
     /// The names in the path; there is at least one.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        let parent_names = self.parent.iter().flat_map(|parent| &parent.names);
-        parent_names.chain(&self.names).copied()
+        self.segments.iter().copied().filter(|part| !part.starts_with(':'))
+    }
+
+    /// The parents' argument, and its index in the segments; `None` without parents.
+    fn parent(&self) -> Option<(usize, &'static str)> {
+        let mut parts = self.segments.iter().enumerate();
+        parts.find_map(|(at, part)| Some((at, part.strip_prefix(':')?)))
     }
 
     /// The path of the parents' collection, and the argument for one parent; `None` without parents.
     pub fn parent_path(&self) -> Option<(String, &'static str)> {
-        let parent = self.parent.as_ref()?;
-        Some((
-            format!("{}/{}", container_path(self.scope), parent.names.join("/")),
-            parent.argument,
-        ))
+        let (at, argument) = self.parent()?;
+        let names = self.segments[..at].join("/");
+        Some((format!("{}/{names}", container_path(self.scope)), argument))
     }
 
     /// The path of the collection, or of the single object.
     pub fn collection_path(&self) -> String {
-        let parent_entry_path =
-            self.parent_path().map(|(path, argument)| format!("{path}/:{argument}"));
-        let base_path = parent_entry_path.unwrap_or_else(|| container_path(self.scope));
-        format!("{base_path}/{}", self.names.join("/"))
+        format!("{}/{}", container_path(self.scope), self.segments.join("/"))
     }
 
     /// True if the path of `operation` has the same first name after the id of the container or parent.
@@ -137,12 +110,10 @@ impl EntryPath {
         let Some(subpath) = operation.path.strip_prefix(&container_path(self.scope)) else {
             return false;
         };
-        let mut segments = subpath.split('/').skip(1);
-        let Some(parent) = &self.parent else {
-            return segments.next() == self.names.first().copied();
-        };
-        segments.by_ref().take(parent.names.len()).eq(parent.names.iter().copied())
-            && segments.nth(1) == self.names.first().copied()
+        let count = self.parent().map_or(1, |(at, _)| at + 2);
+        let others: Vec<_> = subpath.split('/').skip(1).take(count).collect();
+        let mut pairs = self.segments.iter().zip(&others);
+        others.len() == count && pairs.all(|(part, other)| part == other || part.starts_with(':'))
     }
 
     /// True if the path of a request for the collection, or for one of its entries, also matches the
