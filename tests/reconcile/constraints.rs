@@ -203,25 +203,19 @@ async fn a_removed_deploy_key_in_a_rule_is_a_problem() {
     assert_eq!(plan.problems.len(), 1, "{:#?}", plan.problems);
 }
 
-/// The group's document removes her, and with her what rules of the project grant to her as its member.
+/// The group's document removes her, and a rule of the project still names her.
 #[tokio::test]
-async fn a_member_removed_from_the_group_is_missed_in_the_rules_below() {
+async fn a_member_removed_from_the_group_is_noted_for_the_rules_below() {
     let world = world().await;
-    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "alice"}]}]);
+    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "carol"}]}]);
     let below = project("acme/shop", json!({"protected_branches": rule}));
-    let member = json!([{"user": "alice", "access_level": "developer"}]);
+    let member = json!([{"user": "carol", "access_level": "developer"}]);
     world.declare(&[group("acme", json!({"members": member})), below.clone()]);
     world.converge("with access").await;
-    let absent = json!([{"user": "alice", "state": "absent"}]);
+    let absent = json!([{"user": "carol", "state": "absent"}]);
     world.declare(&[group("acme", json!({"members": absent})), below]);
-    let outcome = world.apply().await;
-    let note = "acme#members/alice: it may end access that rules need: `acme/shop#protected_branches/main`";
-    assert_eq!(noted(&outcome.plan), [note]);
-    let applied = outcome.applied.unwrap();
-    let [found] = &applied.mismatches[..] else { panic!("{applied:#?}") };
-    assert_eq!(found.address.to_string(), "acme/shop#protected_branches/main");
-    let MismatchReason::Undone(by) = &found.reason else { panic!("{found:?}") };
-    assert_eq!(by.to_string(), "acme#members/alice");
+    let note = "acme#members/carol: it may end access that rules need: `acme/shop#protected_branches/main`";
+    assert_eq!(noted(&world.converge("removed").await), [note]);
 }
 
 #[tokio::test]
@@ -1215,4 +1209,19 @@ async fn a_member_below_the_level_of_a_group_further_above_is_a_problem() {
     assert_eq!(found, [message]);
     world.declare(&with("maintainer"));
     world.converge("the same level").await;
+}
+
+/// The removal takes nothing away below that the plan does not show.
+#[tokio::test]
+async fn a_member_removed_from_a_group_stays_in_what_is_below() {
+    let world = with_another_group().await;
+    let alice = json!([{"user": "alice", "access_level": "developer"}]);
+    let with = |members: &Json| json!({"members": members});
+    let below = [group("acme/sub", with(&alice)), project("acme/sub/shop", with(&alice))];
+    world.declare(&[vec![group("acme", with(&alice))], below.to_vec()].concat());
+    world.converge("everywhere").await;
+    let gone = json!([{"user": "alice", "state": "absent"}]);
+    world.declare(&[vec![group("acme", with(&gone))], below.to_vec()].concat());
+    let plan = world.converge("only below").await;
+    assert_eq!(plan.steps.len(), 1);
 }

@@ -13,9 +13,9 @@ use crate::{
     catalogue::{constraints, settings},
     cause::Cause,
     desired::{Container, Unlisted},
-    diff::{Action, Step},
+    diff::Step,
     field::Scope,
-    kind::{CreatedContainers, ReadSource, Removal},
+    kind::{CreatedContainers, ReadSource},
     plan::{Approved, Grantee, PlanSettings, access_loser, grantees},
     steps,
 };
@@ -104,8 +104,6 @@ enum UndoneKey<'s> {
     GrantsTo(Grantee),
     /// Fields below a group that this field (section, name) overrides.
     OverriddenField(&'s str, &'s str),
-    /// The same entry (section, key) below a group: members of a group are also removed below it.
-    EntryBelow(&'s str, &'s str),
 }
 
 /// The first step that may undo each effect, by the path of the step's container in lower case.
@@ -121,8 +119,6 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
             keys.push(UndoneKey::DefaultEntries);
         } else if step.scope == Scope::Group {
             keys.extend(step.changes.iter().map(|c| UndoneKey::OverriddenField(section, &c.field)));
-            let removed = step.address.entry.as_ref().filter(|_| step.action == Action::Delete);
-            keys.extend(removed.map(|entry| UndoneKey::EntryBelow(section, entry)));
         }
         keys.extend(access_loser(step).map(UndoneKey::GrantsTo));
         for key in keys {
@@ -153,12 +149,9 @@ fn affected_sections<'s>(
             let field = row.over.field.as_ref().filter(|_| *row.over.section == *section_name);
             field.is_some_and(|field| section.field_names().any(|name| name == field))
         });
-        let overridden_fields =
-            constraints.map(|row| UndoneKey::OverriddenField(&row.by.section, &row.by.field));
-        let is_access = section.kind.removal == Removal::Access;
-        let entries = section.entries.iter().filter(|_| is_access);
-        let entries = entries.map(|entry| UndoneKey::EntryBelow(section_name, &entry.key));
-        let keys_from_above: Vec<_> = overridden_fields.chain(entries).collect();
+        let keys_from_above: Vec<_> = constraints
+            .map(|row| UndoneKey::OverriddenField(&row.by.section, &row.by.field))
+            .collect();
         let step = undoing_by_level.iter().find_map(|(is_above, undoing)| {
             let below = keys_from_above.iter().filter(|_| *is_above);
             let anywhere = keys_at_any_level
@@ -179,6 +172,7 @@ mod tests {
     use crate::{
         address::Address,
         desired::testing::{origin, shop},
+        diff::Action,
         kind::Effect,
         steps::grow_in_proportion,
     };

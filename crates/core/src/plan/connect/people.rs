@@ -124,8 +124,7 @@ fn user_losing_access(step: &Step) -> Option<u64> {
 }
 
 /// Orders removals of members. A user gets access in a group above before losing it below. Rules that
-/// name the user are changed before the user leaves a group. The service also removes a leaving member
-/// from everything below the group, so the user is added there later.
+/// name the user are changed before the user leaves a group.
 fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     let mut removals_by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
@@ -141,15 +140,6 @@ fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRel
         if let Some(first) = grants_above.find(|grant| grant.before == 0) {
             let reason = "the user keeps access through the group above";
             relations.add_edge(at, &first.address, reason);
-        }
-        for (user, ..) in step.accesses().filter(|(.., after)| *after > 0) {
-            if let Some(first) =
-                removals_by_user.get(&user).and_then(|removals| values_above(removals, path).next())
-            {
-                let reason =
-                    "the service also removes a group's members from its subgroups and projects";
-                relations.add_edge(at, &steps[*first].address, reason);
-            }
         }
         for (user, _) in step.needed_users() {
             let later =
