@@ -1225,3 +1225,24 @@ async fn a_member_removed_from_a_group_stays_in_what_is_below() {
     let plan = world.converge("only below").await;
     assert_eq!(plan.steps.len(), 1);
 }
+
+#[tokio::test]
+async fn a_new_project_at_the_path_of_a_group_is_a_problem() {
+    let world = with_another_group().await;
+    let fresh = project("acme/sub", json!({"create": true}));
+    let expected = "there is a group at `acme/sub`, and no project can have the same path";
+    assert_eq!(problems(&world, &[fresh]).await, [expected]);
+    let fresh = group("acme/sub/shop", json!({"create": true}));
+    let expected = "there is a project at `acme/sub/shop`, and no group can have the same path";
+    assert_eq!(problems(&world, &[fresh]).await, [expected]);
+    let mut moved = project("acme/sub", json!({}));
+    moved["previously"] = json!(["acme/sub/shop"]);
+    let expected = "there is a group at `acme/sub`, and no project can have the same path";
+    assert_eq!(problems(&world, &[moved.clone()]).await, [expected]);
+    let mut away = group("acme/team", json!({}));
+    away["previously"] = json!(["acme/sub"]);
+    let mut top = project("acme/sub", json!({}));
+    top["create"] = true.into();
+    world.declare(&[away, top]);
+    world.converge("after the group is renamed").await;
+}
