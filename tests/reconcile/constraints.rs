@@ -1246,3 +1246,82 @@ async fn a_new_project_at_the_path_of_a_group_is_a_problem() {
     world.declare(&[away, top]);
     world.converge("after the group is renamed").await;
 }
+/// The service would lower the visibility, or refuse the move.
+#[tokio::test]
+async fn a_public_project_that_moves_into_a_less_visible_group_is_a_problem() {
+    let shop = json!({"path": "acme/shop", "settings": {"visibility": "public"}});
+    let mut seeds = seed(&[shop]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups.push(json!({"path": "other", "visibility": "internal"}));
+    groups.push(json!({"path": "acme/team", "visibility": "public"}));
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    world.acknowledged = vec!["transfer:**", "visibility:**"];
+    let moved = |mut document: Json, former: &str| {
+        document["previously"] = json!([former]);
+        document
+    };
+    let shop = |sections: Json| moved(project("other/shop", sections), "acme/shop");
+    let team = |sections: Json| moved(group("other/team", sections), "acme/team");
+    let other = |visibility: &str| group("other", seen(visibility));
+    let live = "`visibility` goes beyond the `visibility` of `other`, which is `internal`";
+    for documents in [
+        vec![shop(json!({}))],
+        vec![team(json!({}))],
+        vec![shop(seen("public"))],
+        vec![shop(json!({})), other("internal")],
+    ] {
+        assert_eq!(problems(&world, &documents).await, [live], "{documents:?}");
+    }
+    let fresh = [
+        group("fresh", json!({"create": true})),
+        moved(project("fresh/shop", json!({})), "acme/shop"),
+    ];
+    let found = problems(&world, &fresh).await;
+    let expected =
+        "it would be public in the group `fresh`, which would be private: the service refuses that";
+    assert_eq!(found, [expected]);
+    world.declare(&[shop(json!({})), team(json!({})), other("public")]);
+    world.converge("after the group is widened").await;
+}
+/// A group takes over locks of the group that it moves to.
+#[tokio::test]
+async fn a_group_moves_below_a_group_with_locks() {
+    let mut seeds = seed(&[json!({"path": "old/team/app", "branches": ["main"]})]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups.extend(
+        ["old", "old/team", "old/inner", "old/inner/core", "other"]
+            .map(|path| json!({"path": path, "visibility": "public"})),
+    );
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    world.acknowledged = vec!["transfer:**", "visibility:**", "protection:**"];
+    world.declare(&[locks(true)]);
+    world.converge("locked").await;
+    let team = |sections: Json| {
+        let mut team = group("acme/team", sections);
+        team["previously"] = json!(["old/team"]);
+        team
+    };
+    let app = |sections: Json| project("acme/team/app", sections);
+    let member = json!([{"user": "carol", "access_level": "developer"}]);
+    let share = json!([{"group": "other", "group_access": "developer"}]);
+    let found = problems(&world, &[team(json!({})), app(json!({"members": member}))]).await;
+    assert_eq!(found, ["`membership_lock` of `acme` lets nobody be added to a project"]);
+    let found = problems(&world, &[team(json!({})), app(json!({"shares": share}))]).await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    let open = json!({"settings": {"share_with_group_lock": false, "math_rendering_limits_enabled": true}});
+    world.declare(&[team(open), app(json!({}))]);
+    world.converge("moved").await;
+    // What the move changes further below is found by the run itself.
+    let mut inner = group("acme/inner", json!({}));
+    inner["previously"] = json!(["old/inner"]);
+    let core = json!({"settings": {"share_with_group_lock": false}});
+    world.declare(&[inner, group("acme/inner/core", core)]);
+    let applied = world.apply().await.applied.unwrap();
+    let [left] = &applied.mismatches[..] else { panic!("{:#?}", applied.mismatches) };
+    let MismatchReason::Undone(by) = &left.reason else { panic!("{left:?}") };
+    assert_eq!(
+        (left.address.to_string(), by.to_string()),
+        ("acme/inner/core#settings".into(), "acme/inner".into())
+    );
+    world.converge("in the next run").await;
+}

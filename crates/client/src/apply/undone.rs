@@ -15,7 +15,7 @@ use crate::{
     desired::{Container, Unlisted},
     diff::Step,
     field::Scope,
-    kind::{CreatedContainers, ReadSource},
+    kind::{CreatedContainers, Effect, ReadSource},
     plan::{Approved, Grantee, PlanSettings, access_loser, grantees},
     steps,
 };
@@ -100,6 +100,8 @@ impl Apply<'_> {
 enum UndoneKey<'s> {
     /// Entries that the service adds to a new container.
     DefaultEntries,
+    /// Fields that a group above may override, after a move into another group.
+    InheritedFields,
     /// Rules that name someone whose access ends.
     GrantsTo(Grantee),
     /// Fields below a group that this field (section, name) overrides.
@@ -120,6 +122,8 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
         } else if step.scope == Scope::Group {
             keys.extend(step.changes.iter().map(|c| UndoneKey::OverriddenField(section, &c.field)));
         }
+        let moves_in = step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }));
+        keys.extend(moves_in.then_some(UndoneKey::InheritedFields));
         keys.extend(access_loser(step).map(UndoneKey::GrantsTo));
         for key in keys {
             container_steps.entry(key).or_insert(step);
@@ -144,7 +148,6 @@ fn affected_sections<'s>(
         let default_entries =
             (section.unlisted.value == Unlisted::Delete).then_some(UndoneKey::DefaultEntries);
         let grants = grantees(section).map(|grantee| UndoneKey::GrantsTo(grantee.0));
-        let keys_at_any_level: Vec<_> = default_entries.into_iter().chain(grants).collect();
         let constraints = constraints::all_constraints().filter(|row| {
             let field = row.over.field.as_ref().filter(|_| *row.over.section == *section_name);
             field.is_some_and(|field| section.field_names().any(|name| name == field))
@@ -152,6 +155,9 @@ fn affected_sections<'s>(
         let keys_from_above: Vec<_> = constraints
             .map(|row| UndoneKey::OverriddenField(&row.by.section, &row.by.field))
             .collect();
+        let inherited_fields = (!keys_from_above.is_empty()).then_some(UndoneKey::InheritedFields);
+        let keys_at_any_level: Vec<_> =
+            default_entries.into_iter().chain(inherited_fields).chain(grants).collect();
         let step = undoing_by_level.iter().find_map(|(is_above, undoing)| {
             let below = keys_from_above.iter().filter(|_| *is_above);
             let anywhere = keys_at_any_level
@@ -173,7 +179,6 @@ mod tests {
         address::Address,
         desired::testing::{origin, shop},
         diff::Action,
-        kind::Effect,
         steps::grow_in_proportion,
     };
 

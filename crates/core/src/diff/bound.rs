@@ -62,7 +62,9 @@ impl<'c> DiffContext<'c> {
             let (group, group_value, source) = self.deciding_value(constraint, plain, findings)?;
             let is_declared = matches!(source, ValueSource::Declared);
             if !constraint.contradicts(&group_value, plain)
-                || (is_declared && constraint.how == ConstraintEffect::Bounds)
+                || (is_declared
+                    && constraint.how == ConstraintEffect::Bounds
+                    && self.declares(section, name))
             {
                 return None;
             }
@@ -81,6 +83,13 @@ impl<'c> DiffContext<'c> {
             let [code, message, help] = texts::BEYOND_GROUP;
             Some(ValueLimit::Refused(code, text::fill(message, words), text::fill(help, words)))
         })
+    }
+
+    /// True if the container declares the field `name` of `section`.
+    fn declares(self, section: Section, name: &str) -> bool {
+        let mut sections =
+            self.sections.iter().filter(|declared| declared.kind.section == section.section);
+        sections.any(|declared| declared.field_names().any(|field| field == name))
     }
 
     /// The problem if a group above forbids `step`, which adds an entry to `section`, and this run does
@@ -226,7 +235,7 @@ impl<'c> DiffContext<'c> {
     }
 
     /// The live value of the setting in the group above, and the groups that set it, nearest first.
-    fn live_value_above(
+    pub(super) fn live_value_above(
         self,
         constraint: &'static Constraint,
         findings: &mut Findings,

@@ -107,6 +107,8 @@ pub struct ContainerFacts {
     pub id: Option<u64>,
     /// The name.
     pub name: Option<String>,
+    /// The visibility.
+    pub visibility: Option<String>,
     /// Whether it is archived. Then it cannot be changed.
     pub is_archived: bool,
     /// Whether its repository has no branch yet.
