@@ -1101,7 +1101,7 @@ async fn a_label_is_created_after_those_of_all_groups_above_are_gone() {
 
 /// A group is compared with the groups above as a project is.
 #[tokio::test]
-async fn a_group_gets_no_label_or_milestone_of_a_group_above() {
+async fn a_group_gets_no_label_of_a_group_above_but_a_milestone() {
     let world = with_another_group().await;
     let milestone = |mut document: Json, title: &str| {
         document["milestones"] = json!([{"title": title}]);
@@ -1114,15 +1114,12 @@ async fn a_group_gets_no_label_or_milestone_of_a_group_above() {
     let plan = world.converge("the lower ones first").await;
     let after = plan.steps.iter().flat_map(|step| &step.after);
     let after: Vec<_> = after.map(|edge| edge.address.to_string()).collect();
-    assert_eq!(after, ["acme/sub#labels/v1", "acme/sub#milestones/v1"]);
+    assert_eq!(after, ["acme/sub#labels/v1"]);
     world.declare(&[top("v2"), sub("v1")]);
     world.converge("others above").await;
-    let taken = ["label", "milestone"].map(|noun| {
-        format!(
-            "the group `acme` has a {noun} with this name, and the service refuses another one below"
-        )
-    });
-    assert_eq!(problems(&world, &[sub("v2")]).await, taken);
+    let taken =
+        "the group `acme` has a label with this name, and the service refuses another one below";
+    assert_eq!(problems(&world, &[sub("v2")]).await, [taken]);
     world.declare(&[top("v1"), sub("v2")]);
     world.converge("exchanged").await;
 }
@@ -1324,4 +1321,32 @@ async fn a_group_moves_below_a_group_with_locks() {
         ("acme/inner/core#settings".into(), "acme/inner".into())
     );
     world.converge("in the next run").await;
+}
+/// The service refuses the second one in any order.
+#[tokio::test]
+async fn a_milestone_of_a_group_and_of_a_project_in_it_is_a_problem() {
+    let world = with_another_group().await;
+    let with = |mut document: Json, titles: &[&str]| {
+        let titles: Vec<_> = titles.iter().map(|title| json!({"title": title})).collect();
+        document["milestones"] = json!(titles);
+        document["unlisted"] = json!({"milestones": "delete"});
+        document
+    };
+    let (top, shop) = (group("acme/sub", json!({})), project("acme/sub/shop", json!({})));
+    world.declare(&[with(top.clone(), &["v1"]), with(shop.clone(), &["v1"])]);
+    let loaded = world.loaded();
+    assert!(loaded.diagnostics.has_errors());
+    world.declare(&[with(top.clone(), &["v1"]), with(shop.clone(), &["v2"])]);
+    world.converge("two titles").await;
+    world.declare(&[with(top.clone(), &["v1", "v2"]), with(shop.clone(), &["v3"])]);
+    world.converge("the group takes the title of the project").await;
+    world.declare(&[with(top, &["v2"]), with(shop.clone(), &["v1", "v3"])]);
+    world.converge("the project takes the title of the group").await;
+    let found = problems(&world, &[with(shop, &["v2"])]).await;
+    let taken = "the group `acme/sub` has a milestone with this name, and the service refuses another one below";
+    assert_eq!(found, [taken]);
+    // Other groups and projects may have the title.
+    let (outer, other) = (group("acme", json!({})), group("acme/sub", json!({})));
+    world.declare(&[with(outer, &["v3"]), with(other, &["v3"])]);
+    assert!(!world.loaded().diagnostics.has_errors());
 }

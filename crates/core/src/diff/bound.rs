@@ -14,7 +14,7 @@ use crate::{
         settings,
     },
     field::Scope,
-    kind::{Effect, Id, LiveNamespace, NamespaceOwner, Section, are_equal},
+    kind::{Effect, Id, LiveNamespace, NamespaceOwner, Section, Target, are_equal},
     live::ExtraFact,
     origin::Origin,
     release::DetectedRelease,
@@ -156,7 +156,10 @@ impl<'c> DiffContext<'c> {
         let Some(above) = self.live.entries_above.get(section.section) else {
             return findings.add_missing_fact(ExtraFact::EntriesAbove(section.section));
         };
-        let colliding = above.iter().filter(|(name, _)| section.collides_with_parent(key, name));
+        let Target { scope, path, .. } = self.target;
+        let colliding = above.iter().filter(|(name, group)| {
+            section.may_collide_with(group, *scope, path) && section.collides_with_parent(key, name)
+        });
         step.effects.extend(colliding.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
             Effect::follows(group.section(section.section).entry(name))
