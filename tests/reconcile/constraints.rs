@@ -1350,3 +1350,43 @@ async fn a_milestone_of_a_group_and_of_a_project_in_it_is_a_problem() {
     world.declare(&[with(outer, &["v3"]), with(other, &["v3"])]);
     assert!(!world.loaded().diagnostics.has_errors());
 }
+/// A member of a group has access only to what is in the group or shared with it.
+#[tokio::test]
+async fn an_outsider_who_joins_an_unrelated_group_stays_an_outsider() {
+    let world = with_another_group().await;
+    let member = |level: &str| json!([{"user": "carol", "access_level": level}]);
+    let join = |path: &str| group(path, json!({"members": member("developer")}));
+    let users = json!([{"user": "carol"}]);
+    let rules = [
+        json!({"protected_branches": [{"name": "main", "allowed_to_push": users}]}),
+        json!({"protected_tags": [{"name": "v*", "allowed_to_create": users}]}),
+        json!({"protected_environments": [{"name": "prod", "deploy_access_levels": users}]}),
+        json!({"approval_rules": [{"name": "L", "approvals_required": 1, "users": ["carol"]}]}),
+    ];
+    let expected =
+        "it names `carol`, who has no access to `acme/sub/shop`, and the service refuses that";
+    for rule in &rules {
+        let found =
+            problems(&world, &[join("other"), project("acme/sub/shop", rule.clone())]).await;
+        assert_eq!(found, [expected], "{rule}");
+    }
+    let environment = json!([{"name": "production", "deploy_access_levels": users}]);
+    let environment = json!({"protected_environments": environment});
+    let top = group("other", json!({"members": member("maintainer")}));
+    let expected_above = "it names `carol`, who has no maintainer access to `acme/sub`, and the service refuses that";
+    let found = problems(&world, &[top.clone(), group("acme/sub", environment.clone())]).await;
+    assert_eq!(found, [expected_above]);
+    // With a share, the group is related, whether it is new or live.
+    let shares = json!([{"group": "other", "group_access": "maintainer"}]);
+    let shared = |document: Json| {
+        let mut document = document;
+        document["shares"] = shares.clone();
+        document
+    };
+    world.declare(&[top, shared(group("acme/sub", environment))]);
+    world.converge("a new share").await;
+    world.declare(&[group("other", json!({"members": [{"user": "carol", "state": "absent"}]}))]);
+    world.apply().await;
+    world.declare(&[join("other"), project("acme/sub/shop", rules[0].clone())]);
+    world.converge("a live share of the group above").await;
+}

@@ -20,10 +20,13 @@ use crate::{
         find::{id_of, level_of},
         split_fatal,
     },
-    operation::{self, Read, Request},
+    operation::{self, KeyFilter, Read, Request},
     page::EntryKeys,
     value::Json,
 };
+
+/// The field of a group or project with the groups that it is shared with.
+const SHARES_FIELD: &str = "shared_with_groups";
 
 impl Observer {
     /// The access levels in the group above the container at `path`.
@@ -80,6 +83,26 @@ impl Observer {
             users.extend(self.levels_in_declared_group(group).await?.keys());
         }
         Ok(Ok(users))
+    }
+
+    /// The declared paths, in lower case, of the groups that `container` and the groups above are shared
+    /// with, or are declared to be.
+    pub(super) async fn sharing_groups(&self, container: &Container) -> Result<BTreeSet<String>> {
+        let path = match container.scope {
+            Scope::Group => self.live_group_path(&container.path).await?,
+            Scope::Project => self.live_project_path(&container.path).await?,
+        };
+        let keys = KeyFilter::keys([SHARES_FIELD]);
+        let own_object = self.find_container(container.scope, &path, &keys).await?;
+        let mut objects = vec![Arc::new(own_object.unwrap_or_default())];
+        for path in std::iter::once(&*container.path).chain(groups_above(&container.path)) {
+            objects.push(self.read_group_above(path).await?);
+        }
+        let rows = objects.iter().filter_map(|object| object.get(SHARES_FIELD)?.as_array());
+        let live_groups = rows.flatten().filter_map(|row| row["group_full_path"].as_str());
+        let live_groups = live_groups.map(|group| self.moves.declared_path(group));
+        let declared_groups = declared_shares(container).map(Arc::from);
+        Ok(live_groups.chain(declared_groups).map(|group| group.to_lowercase()).collect())
     }
 
     /// The maintainers of a group once its declared shares exist.

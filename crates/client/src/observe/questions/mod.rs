@@ -59,6 +59,10 @@ impl Observer {
                     let users = split_fatal(self.users_with_access(container, live).await)?;
                     live.users_with_access = Some(users.flatten());
                 }
+                ExtraFact::SharingGroups => {
+                    let groups = split_fatal(self.sharing_groups(container).await)?;
+                    live.sharing_groups = Some(groups.map(Arc::new));
+                }
                 ExtraFact::LevelsAboveFormerPath => {
                     let Presence::Existing(target, _) = &live.presence else { continue };
                     let Some(former) = &target.former else { continue };
@@ -236,7 +240,7 @@ impl Observer {
 
     /// The API object of the parent group of the declared `path`, read once for each group, with the values
     /// that moves of this run give it. It is empty if the group cannot be read: then its fields are unknown.
-    async fn read_group_above(&self, path: &str) -> Result<Arc<Object>> {
+    pub(super) async fn read_group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let read = async || {
             // A group that does not exist yet will inherit the settings of its parent group.
