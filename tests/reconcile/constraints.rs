@@ -1390,3 +1390,29 @@ async fn an_outsider_who_joins_an_unrelated_group_stays_an_outsider() {
     world.declare(&[join("other"), project("acme/sub/shop", rules[0].clone())]);
     world.converge("a live share of the group above").await;
 }
+
+/// A group that moves loses the members of the groups that were above it.
+#[tokio::test]
+async fn who_had_access_by_a_former_group_above_is_an_outsider() {
+    let maintainer = |user: &str| json!([{"user": user, "access_level": 40}]);
+    let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups[0]["members"].as_array_mut().unwrap().push(maintainer("alice")[0].clone());
+    groups.push(json!({"path": "acme/team", "members": maintainer("bob")}));
+    groups.push(json!({"path": "other", "visibility": "public", "members": maintainer("carol")}));
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    world.acknowledged = vec!["transfer:**", "protection:**"];
+    let documents = |users: &[&str]| {
+        let users: Vec<_> = users.iter().map(|user| json!({"user": user})).collect();
+        let environment = json!([{"name": "production", "deploy_access_levels": users}]);
+        let mut team = group("other/team", json!({"protected_environments": environment}));
+        team["previously"] = json!(["acme/team"]);
+        let rule = json!([{"name": "main", "allowed_to_push": users}]);
+        [team, project("other/team/app", json!({"protected_branches": rule}))]
+    };
+    let expected = ["maintainer access to `other/team`", "access to `other/team/app`"]
+        .map(|what| format!("it names `alice`, who has no {what}, and the service refuses that"));
+    assert_eq!(problems(&world, &documents(&["alice", "bob", "carol"])).await, expected);
+    world.declare(&documents(&["bob", "carol"]));
+    world.converge("members at the new place").await;
+}

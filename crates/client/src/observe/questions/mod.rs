@@ -15,7 +15,7 @@ use crate::{
     kind::{
         ContainerFacts, EntryIds, FieldSelection, LiveEntry, ReadSource, Section, Target, forms,
     },
-    live::{ExtraFact, LiveContainer, LiveEntries, Presence, entry_ids},
+    live::{ExtraFact, InheritedLevels, LiveContainer, LiveEntries, Presence, entry_ids},
     operation::{self, KeyFilter},
     release::DetectedRelease,
     value::{Json, Object},
@@ -52,12 +52,11 @@ impl Observer {
         for fact in facts {
             match fact {
                 ExtraFact::LevelsAbove => {
-                    let live_path = self.live_path(&container.path).await?;
-                    live.levels_above = Some(self.inherited_levels(&live_path).await?);
+                    live.levels_above = Some(self.inherited_levels(&container.path).await?);
                 }
                 ExtraFact::UsersWithAccess => {
                     let users = split_fatal(self.users_with_access(container, live).await)?;
-                    live.users_with_access = Some(users.flatten());
+                    live.users_with_access = Some(users);
                 }
                 ExtraFact::SharingGroups => {
                     let groups = split_fatal(self.sharing_groups(container).await)?;
@@ -66,8 +65,12 @@ impl Observer {
                 ExtraFact::LevelsAboveFormerPath => {
                     let Presence::Existing(target, _) = &live.presence else { continue };
                     let Some(former) = &target.former else { continue };
-                    let levels = self.inherited_levels(&former.path).await?;
-                    live.levels_above_former_path = Some(levels);
+                    live.levels_above_former_path = Some(match group_of(&former.path) {
+                        Some(group) => {
+                            split_fatal(self.levels_in_group(group).await)?.unwrap_or_default()
+                        }
+                        None => InheritedLevels::default(),
+                    });
                 }
                 ExtraFact::GroupAbove => {
                     // A top-level group has no parent, but some of its settings also restrict the

@@ -94,9 +94,6 @@ fn raises_share(step: &Step) -> bool {
 
 /// Rules may name only users who have access, or get it in a group above or by a share.
 fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
-    let transferred = addresses_by_path(steps, |step| {
-        step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }))
-    });
     for step in steps {
         let path = step.address.path.to_lowercase();
         let min_level = step.scope.choose(MAINTAINER, 1);
@@ -108,9 +105,7 @@ fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepR
             outsider.filter(|_| !has_access).map(|outsider| &*outsider.name)
         });
         let names: BTreeSet<_> = names.collect();
-        let own_path = (step.scope == Scope::Group).then_some(&*path);
-        let mut group_paths = own_path.into_iter().chain(groups_above(&path));
-        if names.is_empty() || group_paths.any(|place| transferred.contains_key(place)) {
+        if names.is_empty() {
             continue;
         }
         let names: Vec<_> = names.into_iter().collect();
