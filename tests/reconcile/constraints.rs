@@ -203,25 +203,19 @@ async fn a_removed_deploy_key_in_a_rule_is_a_problem() {
     assert_eq!(plan.problems.len(), 1, "{:#?}", plan.problems);
 }
 
-/// The group's document removes her, and with her what rules of the project grant to her as its member.
+/// The group's document removes her, and a rule of the project still names her.
 #[tokio::test]
-async fn a_member_removed_from_the_group_is_missed_in_the_rules_below() {
+async fn a_member_removed_from_the_group_is_noted_for_the_rules_below() {
     let world = world().await;
-    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "alice"}]}]);
+    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "carol"}]}]);
     let below = project("acme/shop", json!({"protected_branches": rule}));
-    let member = json!([{"user": "alice", "access_level": "developer"}]);
+    let member = json!([{"user": "carol", "access_level": "developer"}]);
     world.declare(&[group("acme", json!({"members": member})), below.clone()]);
     world.converge("with access").await;
-    let absent = json!([{"user": "alice", "state": "absent"}]);
+    let absent = json!([{"user": "carol", "state": "absent"}]);
     world.declare(&[group("acme", json!({"members": absent})), below]);
-    let outcome = world.apply().await;
-    let note = "acme#members/alice: it may end access that rules need: `acme/shop#protected_branches/main`";
-    assert_eq!(noted(&outcome.plan), [note]);
-    let applied = outcome.applied.unwrap();
-    let [found] = &applied.mismatches[..] else { panic!("{applied:#?}") };
-    assert_eq!(found.address.to_string(), "acme/shop#protected_branches/main");
-    let MismatchReason::Undone(by) = &found.reason else { panic!("{found:?}") };
-    assert_eq!(by.to_string(), "acme#members/alice");
+    let note = "acme#members/carol: it may end access that rules need: `acme/shop#protected_branches/main`";
+    assert_eq!(noted(&world.converge("removed").await), [note]);
 }
 
 #[tokio::test]
@@ -1107,7 +1101,7 @@ async fn a_label_is_created_after_those_of_all_groups_above_are_gone() {
 
 /// A group is compared with the groups above as a project is.
 #[tokio::test]
-async fn a_group_gets_no_label_or_milestone_of_a_group_above() {
+async fn a_group_gets_no_label_of_a_group_above_but_a_milestone() {
     let world = with_another_group().await;
     let milestone = |mut document: Json, title: &str| {
         document["milestones"] = json!([{"title": title}]);
@@ -1120,15 +1114,12 @@ async fn a_group_gets_no_label_or_milestone_of_a_group_above() {
     let plan = world.converge("the lower ones first").await;
     let after = plan.steps.iter().flat_map(|step| &step.after);
     let after: Vec<_> = after.map(|edge| edge.address.to_string()).collect();
-    assert_eq!(after, ["acme/sub#labels/v1", "acme/sub#milestones/v1"]);
+    assert_eq!(after, ["acme/sub#labels/v1"]);
     world.declare(&[top("v2"), sub("v1")]);
     world.converge("others above").await;
-    let taken = ["label", "milestone"].map(|noun| {
-        format!(
-            "the group `acme` has a {noun} with this name, and the service refuses another one below"
-        )
-    });
-    assert_eq!(problems(&world, &[sub("v2")]).await, taken);
+    let taken =
+        "the group `acme` has a label with this name, and the service refuses another one below";
+    assert_eq!(problems(&world, &[sub("v2")]).await, [taken]);
     world.declare(&[top("v1"), sub("v2")]);
     world.converge("exchanged").await;
 }
@@ -1215,4 +1206,213 @@ async fn a_member_below_the_level_of_a_group_further_above_is_a_problem() {
     assert_eq!(found, [message]);
     world.declare(&with("maintainer"));
     world.converge("the same level").await;
+}
+
+/// The removal takes nothing away below that the plan does not show.
+#[tokio::test]
+async fn a_member_removed_from_a_group_stays_in_what_is_below() {
+    let world = with_another_group().await;
+    let alice = json!([{"user": "alice", "access_level": "developer"}]);
+    let with = |members: &Json| json!({"members": members});
+    let below = [group("acme/sub", with(&alice)), project("acme/sub/shop", with(&alice))];
+    world.declare(&[vec![group("acme", with(&alice))], below.to_vec()].concat());
+    world.converge("everywhere").await;
+    let gone = json!([{"user": "alice", "state": "absent"}]);
+    world.declare(&[vec![group("acme", with(&gone))], below.to_vec()].concat());
+    let plan = world.converge("only below").await;
+    assert_eq!(plan.steps.len(), 1);
+}
+
+#[tokio::test]
+async fn a_new_project_at_the_path_of_a_group_is_a_problem() {
+    let world = with_another_group().await;
+    let fresh = project("acme/sub", json!({"create": true}));
+    let expected = "there is a group at `acme/sub`, and no project can have the same path";
+    assert_eq!(problems(&world, &[fresh]).await, [expected]);
+    let fresh = group("acme/sub/shop", json!({"create": true}));
+    let expected = "there is a project at `acme/sub/shop`, and no group can have the same path";
+    assert_eq!(problems(&world, &[fresh]).await, [expected]);
+    let mut moved = project("acme/sub", json!({}));
+    moved["previously"] = json!(["acme/sub/shop"]);
+    let expected = "there is a group at `acme/sub`, and no project can have the same path";
+    assert_eq!(problems(&world, &[moved.clone()]).await, [expected]);
+    let mut away = group("acme/team", json!({}));
+    away["previously"] = json!(["acme/sub"]);
+    let mut top = project("acme/sub", json!({}));
+    top["create"] = true.into();
+    world.declare(&[away, top]);
+    world.converge("after the group is renamed").await;
+}
+/// The service would lower the visibility, or refuse the move.
+#[tokio::test]
+async fn a_public_project_that_moves_into_a_less_visible_group_is_a_problem() {
+    let shop = json!({"path": "acme/shop", "settings": {"visibility": "public"}});
+    let mut seeds = seed(&[shop]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups.push(json!({"path": "other", "visibility": "internal"}));
+    groups.push(json!({"path": "acme/team", "visibility": "public"}));
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    world.acknowledged = vec!["transfer:**", "visibility:**"];
+    let moved = |mut document: Json, former: &str| {
+        document["previously"] = json!([former]);
+        document
+    };
+    let shop = |sections: Json| moved(project("other/shop", sections), "acme/shop");
+    let team = |sections: Json| moved(group("other/team", sections), "acme/team");
+    let other = |visibility: &str| group("other", seen(visibility));
+    let live = "`visibility` goes beyond the `visibility` of `other`, which is `internal`";
+    for documents in [
+        vec![shop(json!({}))],
+        vec![team(json!({}))],
+        vec![shop(seen("public"))],
+        vec![shop(json!({})), other("internal")],
+    ] {
+        assert_eq!(problems(&world, &documents).await, [live], "{documents:?}");
+    }
+    let fresh = [
+        group("fresh", json!({"create": true})),
+        moved(project("fresh/shop", json!({})), "acme/shop"),
+    ];
+    let found = problems(&world, &fresh).await;
+    let expected =
+        "it would be public in the group `fresh`, which would be private: the service refuses that";
+    assert_eq!(found, [expected]);
+    world.declare(&[shop(json!({})), team(json!({})), other("public")]);
+    world.converge("after the group is widened").await;
+}
+/// A group takes over locks of the group that it moves to.
+#[tokio::test]
+async fn a_group_moves_below_a_group_with_locks() {
+    let mut seeds = seed(&[json!({"path": "old/team/app", "branches": ["main"]})]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups.extend(
+        ["old", "old/team", "old/inner", "old/inner/core", "other"]
+            .map(|path| json!({"path": path, "visibility": "public"})),
+    );
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    world.acknowledged = vec!["transfer:**", "visibility:**", "protection:**"];
+    world.declare(&[locks(true)]);
+    world.converge("locked").await;
+    let team = |sections: Json| {
+        let mut team = group("acme/team", sections);
+        team["previously"] = json!(["old/team"]);
+        team
+    };
+    let app = |sections: Json| project("acme/team/app", sections);
+    let member = json!([{"user": "carol", "access_level": "developer"}]);
+    let share = json!([{"group": "other", "group_access": "developer"}]);
+    let found = problems(&world, &[team(json!({})), app(json!({"members": member}))]).await;
+    assert_eq!(found, ["`membership_lock` of `acme` lets nobody be added to a project"]);
+    let found = problems(&world, &[team(json!({})), app(json!({"shares": share}))]).await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    let open = json!({"settings": {"share_with_group_lock": false, "math_rendering_limits_enabled": true}});
+    world.declare(&[team(open), app(json!({}))]);
+    world.converge("moved").await;
+    // What the move changes further below is found by the run itself.
+    let mut inner = group("acme/inner", json!({}));
+    inner["previously"] = json!(["old/inner"]);
+    let core = json!({"settings": {"share_with_group_lock": false}});
+    world.declare(&[inner, group("acme/inner/core", core)]);
+    let applied = world.apply().await.applied.unwrap();
+    let [left] = &applied.mismatches[..] else { panic!("{:#?}", applied.mismatches) };
+    let MismatchReason::Undone(by) = &left.reason else { panic!("{left:?}") };
+    assert_eq!(
+        (left.address.to_string(), by.to_string()),
+        ("acme/inner/core#settings".into(), "acme/inner".into())
+    );
+    world.converge("in the next run").await;
+}
+/// The service refuses the second one in any order.
+#[tokio::test]
+async fn a_milestone_of_a_group_and_of_a_project_in_it_is_a_problem() {
+    let world = with_another_group().await;
+    let with = |mut document: Json, titles: &[&str]| {
+        let titles: Vec<_> = titles.iter().map(|title| json!({"title": title})).collect();
+        document["milestones"] = json!(titles);
+        document["unlisted"] = json!({"milestones": "delete"});
+        document
+    };
+    let (top, shop) = (group("acme/sub", json!({})), project("acme/sub/shop", json!({})));
+    world.declare(&[with(top.clone(), &["v1"]), with(shop.clone(), &["v1"])]);
+    let loaded = world.loaded();
+    assert!(loaded.diagnostics.has_errors());
+    world.declare(&[with(top.clone(), &["v1"]), with(shop.clone(), &["v2"])]);
+    world.converge("two titles").await;
+    world.declare(&[with(top.clone(), &["v1", "v2"]), with(shop.clone(), &["v3"])]);
+    world.converge("the group takes the title of the project").await;
+    world.declare(&[with(top, &["v2"]), with(shop.clone(), &["v1", "v3"])]);
+    world.converge("the project takes the title of the group").await;
+    let found = problems(&world, &[with(shop, &["v2"])]).await;
+    let taken = "the group `acme/sub` has a milestone with this name, and the service refuses another one below";
+    assert_eq!(found, [taken]);
+    // Other groups and projects may have the title.
+    let (outer, other) = (group("acme", json!({})), group("acme/sub", json!({})));
+    world.declare(&[with(outer, &["v3"]), with(other, &["v3"])]);
+    assert!(!world.loaded().diagnostics.has_errors());
+}
+/// A member of a group has access only to what is in the group or shared with it.
+#[tokio::test]
+async fn an_outsider_who_joins_an_unrelated_group_stays_an_outsider() {
+    let world = with_another_group().await;
+    let member = |level: &str| json!([{"user": "carol", "access_level": level}]);
+    let join = |path: &str| group(path, json!({"members": member("developer")}));
+    let users = json!([{"user": "carol"}]);
+    let rules = [
+        json!({"protected_branches": [{"name": "main", "allowed_to_push": users}]}),
+        json!({"protected_tags": [{"name": "v*", "allowed_to_create": users}]}),
+        json!({"protected_environments": [{"name": "prod", "deploy_access_levels": users}]}),
+        json!({"approval_rules": [{"name": "L", "approvals_required": 1, "users": ["carol"]}]}),
+    ];
+    let expected =
+        "it names `carol`, who has no access to `acme/sub/shop`, and the service refuses that";
+    for rule in &rules {
+        let found =
+            problems(&world, &[join("other"), project("acme/sub/shop", rule.clone())]).await;
+        assert_eq!(found, [expected], "{rule}");
+    }
+    let environment = json!([{"name": "production", "deploy_access_levels": users}]);
+    let environment = json!({"protected_environments": environment});
+    let top = group("other", json!({"members": member("maintainer")}));
+    let expected_above = "it names `carol`, who has no maintainer access to `acme/sub`, and the service refuses that";
+    let found = problems(&world, &[top.clone(), group("acme/sub", environment.clone())]).await;
+    assert_eq!(found, [expected_above]);
+    // With a share, the group is related, whether it is new or live.
+    let shares = json!([{"group": "other", "group_access": "maintainer"}]);
+    let shared = |document: Json| {
+        let mut document = document;
+        document["shares"] = shares.clone();
+        document
+    };
+    world.declare(&[top, shared(group("acme/sub", environment))]);
+    world.converge("a new share").await;
+    world.declare(&[group("other", json!({"members": [{"user": "carol", "state": "absent"}]}))]);
+    world.apply().await;
+    world.declare(&[join("other"), project("acme/sub/shop", rules[0].clone())]);
+    world.converge("a live share of the group above").await;
+}
+
+/// A group that moves loses the members of the groups that were above it.
+#[tokio::test]
+async fn who_had_access_by_a_former_group_above_is_an_outsider() {
+    let maintainer = |user: &str| json!([{"user": user, "access_level": 40}]);
+    let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups[0]["members"].as_array_mut().unwrap().push(maintainer("alice")[0].clone());
+    groups.push(json!({"path": "acme/team", "members": maintainer("bob")}));
+    groups.push(json!({"path": "other", "visibility": "public", "members": maintainer("carol")}));
+    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    world.acknowledged = vec!["transfer:**", "protection:**"];
+    let documents = |users: &[&str]| {
+        let users: Vec<_> = users.iter().map(|user| json!({"user": user})).collect();
+        let environment = json!([{"name": "production", "deploy_access_levels": users}]);
+        let mut team = group("other/team", json!({"protected_environments": environment}));
+        team["previously"] = json!(["acme/team"]);
+        let rule = json!([{"name": "main", "allowed_to_push": users}]);
+        [team, project("other/team/app", json!({"protected_branches": rule}))]
+    };
+    let expected = ["maintainer access to `other/team`", "access to `other/team/app`"]
+        .map(|what| format!("it names `alice`, who has no {what}, and the service refuses that"));
+    assert_eq!(problems(&world, &documents(&["alice", "bob", "carol"])).await, expected);
+    world.declare(&documents(&["bob", "carol"]));
+    world.converge("members at the new place").await;
 }

@@ -83,17 +83,21 @@ pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<ReportedExit> {
     Ok(cx.reports.finish_plan(&run, &plan, kind, exit))
 }
 
-/// The reason why the reports cannot be joined: two are for different services, or change the same
-/// object.
+/// The reason why the reports cannot be joined: two are for different services or bases, or change the
+/// same object.
 fn find_overlap(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
     let mut service: Option<(&Path, &str)> = None;
+    let mut base: Option<(&Path, &str)> = None;
     let mut changed_by: BTreeMap<&Address, usize> = BTreeMap::new();
     for (index, (file, report)) in files.iter().zip(reports).enumerate() {
-        if let Some(run) = &report.run {
-            let (first, target) = *service.get_or_insert((file, &run.target));
-            if target != run.target {
-                let (first, file) = (first.display(), file.display());
-                return Some(format!("`{first}` is for {target}, and `{file}` for {}", run.target));
+        let target = report.run.as_ref().map(|run| &*run.target);
+        let revision = report.plan.base.as_ref().map(|base| &*base.revision);
+        for (first, value) in [(&mut service, target), (&mut base, revision)] {
+            let Some(value) = value else { continue };
+            let (first_file, first_value) = *first.get_or_insert((file, value));
+            if first_value != value {
+                let (first, file) = (first_file.display(), file.display());
+                return Some(format!("`{first}` is for {first_value}, and `{file}` for {value}"));
             }
         }
         for step in &report.plan.findings.steps {
@@ -160,6 +164,7 @@ mod tests {
         desired::testing::origin,
         diff::{Action, Step},
         field::Scope,
+        plan::BaseComparison,
     };
 
     fn part(folder: &Path, text: &str) -> Result<JobReport, String> {
@@ -201,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_two_services_or_of_the_same_object_are_refused() {
+    fn parts_of_two_services_or_bases_or_of_the_same_object_are_refused() {
         let files = [PathBuf::from("a.json"), PathBuf::from("b.json")];
         let part = |target: &str, section: &'static str| {
             let address = Address::container("acme/shop".into()).section(section);
@@ -212,6 +217,15 @@ mod tests {
             let run = Some(Run { target: target.to_owned(), ..Run::default() });
             JobReport { kind: ReportKind::Plan, exit: Exit::Success, run, plan }
         };
+        let based_on = |revision: &str, section: &'static str| {
+            let mut part = part("https://one", section);
+            let revision = revision.to_owned();
+            part.plan.base = Some(BaseComparison { revision, ..BaseComparison::default() });
+            part
+        };
+        let revisions = [based_on("1a2b", "members"), based_on("3c4d", "settings")];
+        let reason = "`a.json` is for 1a2b, and `b.json` for 3c4d";
+        assert_eq!(find_overlap(&files, &revisions).as_deref(), Some(reason));
         let first = || part("https://one", "settings");
         for (second, reason) in [
             (part("https://one", "members"), None),

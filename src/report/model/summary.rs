@@ -226,7 +226,7 @@ fn base_counts(plan: &Plan) -> String {
     let parts = [
         (labels.remove(&Label::Drift).unwrap_or(0), "differed before this branch"),
         (labels.remove(&Label::Unknown).unwrap_or(0), "of unknown origin"),
-        (base.left.len(), "unchanged"),
+        (base.left.len(), "left out"),
     ];
     nonzero_counts(parts).into_iter().map(|part| format!("; {part}")).collect()
 }

@@ -13,9 +13,9 @@ use crate::{
     catalogue::{constraints, settings},
     cause::Cause,
     desired::{Container, Unlisted},
-    diff::{Action, Step},
+    diff::Step,
     field::Scope,
-    kind::{CreatedContainers, ReadSource, Removal},
+    kind::{CreatedContainers, Effect, ReadSource},
     plan::{Approved, Grantee, PlanSettings, access_loser, grantees},
     steps,
 };
@@ -100,12 +100,12 @@ impl Apply<'_> {
 enum UndoneKey<'s> {
     /// Entries that the service adds to a new container.
     DefaultEntries,
+    /// Fields that a group above may override, after a move into another group.
+    InheritedFields,
     /// Rules that name someone whose access ends.
     GrantsTo(Grantee),
     /// Fields below a group that this field (section, name) overrides.
     OverriddenField(&'s str, &'s str),
-    /// The same entry (section, key) below a group: members of a group are also removed below it.
-    EntryBelow(&'s str, &'s str),
 }
 
 /// The first step that may undo each effect, by the path of the step's container in lower case.
@@ -121,9 +121,9 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
             keys.push(UndoneKey::DefaultEntries);
         } else if step.scope == Scope::Group {
             keys.extend(step.changes.iter().map(|c| UndoneKey::OverriddenField(section, &c.field)));
-            let removed = step.address.entry.as_ref().filter(|_| step.action == Action::Delete);
-            keys.extend(removed.map(|entry| UndoneKey::EntryBelow(section, entry)));
         }
+        let moves_in = step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }));
+        keys.extend(moves_in.then_some(UndoneKey::InheritedFields));
         keys.extend(access_loser(step).map(UndoneKey::GrantsTo));
         for key in keys {
             container_steps.entry(key).or_insert(step);
@@ -148,17 +148,16 @@ fn affected_sections<'s>(
         let default_entries =
             (section.unlisted.value == Unlisted::Delete).then_some(UndoneKey::DefaultEntries);
         let grants = grantees(section).map(|grantee| UndoneKey::GrantsTo(grantee.0));
-        let keys_at_any_level: Vec<_> = default_entries.into_iter().chain(grants).collect();
         let constraints = constraints::all_constraints().filter(|row| {
             let field = row.over.field.as_ref().filter(|_| *row.over.section == *section_name);
             field.is_some_and(|field| section.field_names().any(|name| name == field))
         });
-        let overridden_fields =
-            constraints.map(|row| UndoneKey::OverriddenField(&row.by.section, &row.by.field));
-        let is_access = section.kind.removal == Removal::Access;
-        let entries = section.entries.iter().filter(|_| is_access);
-        let entries = entries.map(|entry| UndoneKey::EntryBelow(section_name, &entry.key));
-        let keys_from_above: Vec<_> = overridden_fields.chain(entries).collect();
+        let keys_from_above: Vec<_> = constraints
+            .map(|row| UndoneKey::OverriddenField(&row.by.section, &row.by.field))
+            .collect();
+        let inherited_fields = (!keys_from_above.is_empty()).then_some(UndoneKey::InheritedFields);
+        let keys_at_any_level: Vec<_> =
+            default_entries.into_iter().chain(inherited_fields).chain(grants).collect();
         let step = undoing_by_level.iter().find_map(|(is_above, undoing)| {
             let below = keys_from_above.iter().filter(|_| *is_above);
             let anywhere = keys_at_any_level
@@ -179,7 +178,7 @@ mod tests {
     use crate::{
         address::Address,
         desired::testing::{origin, shop},
-        kind::Effect,
+        diff::Action,
         steps::grow_in_proportion,
     };
 

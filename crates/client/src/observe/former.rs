@@ -156,6 +156,34 @@ impl Observer {
         }
     }
 
+    /// The scope of what is at the declared path of `target` and is no such container. Nothing may be
+    /// there if containers have to move first.
+    pub(super) async fn find_occupant(&self, target: &Target) -> Result<Option<Scope>> {
+        let other = target.scope.choose(Scope::Project, Scope::Group);
+        let live_path = self.live_path(&target.path).await?;
+        let is_occupied = match (other, group_of(&live_path)) {
+            _ if !target.blocking_paths.is_empty() => false,
+            (Scope::Group, Some(parent)) => {
+                self.groups_below(parent).await?.contains(&live_path.to_lowercase())
+            }
+            _ => self.exists_at(other, &live_path).await?,
+        };
+        Ok(is_occupied.then_some(other))
+    }
+
+    /// The paths of the groups below `parent`, in lower case, read once; none if they cannot be read.
+    async fn groups_below(&self, parent: &str) -> Result<Arc<[String]>> {
+        let read = async || {
+            let list = exist::descendants_request(Scope::Group).arg("id", parent);
+            let keys = exist::identity_keys(Scope::Group);
+            let groups = self.list_all(Scope::Group, list, &keys).await?;
+            let lookup = catalogue::container_lookup(Scope::Group);
+            Ok(groups.iter().map(|group| lookup.path_in(group).to_lowercase()).collect())
+        };
+        let paths = self.cache.entry_names.read(&parent.to_lowercase(), read).await;
+        Ok(split_fatal(paths)?.unwrap_or_default())
+    }
+
     /// The former paths of a container.
     fn former_paths(&self, container: &Container) -> &[Arc<str>] {
         self.moves
@@ -195,6 +223,7 @@ impl Observer {
             match location {
                 Here(mut object) => {
                     object.target.blocking_paths = preceding_moves;
+                    object.target.occupant = self.find_occupant(&object.target).await?;
                     let object = self.add_move(container, object, &relative_path).await?;
                     return self.reject_duplicate(object, &former[index + 1..]).await;
                 }

@@ -30,7 +30,7 @@ pub(super) struct ObserverCache {
     pub(super) namespaces: LookUpCache<Option<LiveNamespace>>,
     /// The access levels of users in groups, by path.
     pub(super) group_levels: LookUpCache<InheritedLevels>,
-    /// The names of the entries of groups, by section and path.
+    /// The names of the entries of groups, by section and path; those of groups below, by path.
     pub(super) entry_names: LookUpCache<Arc<[String]>>,
     /// The objects of groups.
     pub(super) groups: LookUpCache<Arc<Object>>,

@@ -308,11 +308,16 @@ impl Observer {
     async fn live_if_absent(
         &self,
         container: &Container,
-        presence: Presence,
+        mut presence: Presence,
     ) -> Result<LiveContainer> {
         let will_be_created =
             matches!(presence, Presence::Missing(_) | Presence::MissingNamespace(_))
                 && matches!(container.create, CreationPolicy::Allowed(_));
+        if let Presence::Missing(target) = &mut presence
+            && will_be_created
+        {
+            target.occupant = self.find_occupant(target).await?;
+        }
         let mut live = LiveContainer::with_presence(presence, self.now());
         if let Some(fields) = container.create.create_fields().filter(|_| will_be_created) {
             let (container_kind, _) = catalogue::container(container.scope);

@@ -14,7 +14,7 @@ use crate::{
         settings,
     },
     field::Scope,
-    kind::{Effect, Id, LiveNamespace, NamespaceOwner, Section, are_equal},
+    kind::{Effect, Id, LiveNamespace, NamespaceOwner, Section, Target, are_equal},
     live::ExtraFact,
     origin::Origin,
     release::DetectedRelease,
@@ -62,7 +62,9 @@ impl<'c> DiffContext<'c> {
             let (group, group_value, source) = self.deciding_value(constraint, plain, findings)?;
             let is_declared = matches!(source, ValueSource::Declared);
             if !constraint.contradicts(&group_value, plain)
-                || (is_declared && constraint.how == ConstraintEffect::Bounds)
+                || (is_declared
+                    && constraint.how == ConstraintEffect::Bounds
+                    && self.declares(section, name))
             {
                 return None;
             }
@@ -81,6 +83,13 @@ impl<'c> DiffContext<'c> {
             let [code, message, help] = texts::BEYOND_GROUP;
             Some(ValueLimit::Refused(code, text::fill(message, words), text::fill(help, words)))
         })
+    }
+
+    /// True if the container declares the field `name` of `section`.
+    fn declares(self, section: Section, name: &str) -> bool {
+        let mut sections =
+            self.sections.iter().filter(|declared| declared.kind.section == section.section);
+        sections.any(|declared| declared.field_names().any(|field| field == name))
     }
 
     /// The problem if a group above forbids `step`, which adds an entry to `section`, and this run does
@@ -147,7 +156,10 @@ impl<'c> DiffContext<'c> {
         let Some(above) = self.live.entries_above.get(section.section) else {
             return findings.add_missing_fact(ExtraFact::EntriesAbove(section.section));
         };
-        let colliding = above.iter().filter(|(name, _)| section.collides_with_parent(key, name));
+        let Target { scope, path, .. } = self.target;
+        let colliding = above.iter().filter(|(name, group)| {
+            section.may_collide_with(group, *scope, path) && section.collides_with_parent(key, name)
+        });
         step.effects.extend(colliding.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
             Effect::follows(group.section(section.section).entry(name))
@@ -226,7 +238,7 @@ impl<'c> DiffContext<'c> {
     }
 
     /// The live value of the setting in the group above, and the groups that set it, nearest first.
-    fn live_value_above(
+    pub(super) fn live_value_above(
         self,
         constraint: &'static Constraint,
         findings: &mut Findings,

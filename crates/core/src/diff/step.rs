@@ -9,7 +9,7 @@ use crate::{
     address::Address,
     catalogue,
     field::{NamedObject, Scope, WriteRequest},
-    kind::{self, Capability, Effect, Id, LiveEntry, Risk, Section},
+    kind::{self, Capability, Effect, Id, LiveEntry, Outsider, Risk, Section},
     operation::{Request, Write},
     origin::Origin,
     value::{Fields, Json, Value},
@@ -435,11 +435,11 @@ impl Step {
         })
     }
 
-    /// The users who need access for it, each with the username if the user is an outsider.
-    pub fn needed_users(&self) -> impl Iterator<Item = (u64, Option<&str>)> {
+    /// The users who need access for it; the second value is present for outsiders.
+    pub fn needed_users(&self) -> impl Iterator<Item = (u64, Option<&Outsider>)> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::NeedsAccess { object_type: NamedObject::User, id: Id::Known(id), outsider } => {
-                Some((*id, outsider.as_deref()))
+                Some((*id, outsider.as_ref()))
             }
             _ => None,
         })

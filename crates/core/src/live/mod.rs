@@ -49,6 +49,8 @@ pub struct LiveContainer {
     pub levels_above: Option<InheritedLevels>,
     /// The answer to [`ExtraFact::UsersWithAccess`], once requested.
     pub users_with_access: Option<Result<BTreeSet<u64>, Cause>>,
+    /// The answer to [`ExtraFact::SharingGroups`], once requested.
+    pub sharing_groups: Option<Result<Arc<BTreeSet<String>>, Cause>>,
     /// The answer to [`ExtraFact::LevelsAboveFormerPath`], once requested.
     pub levels_above_former_path: Option<InheritedLevels>,
     /// The answer to [`ExtraFact::GroupAbove`], once requested.
@@ -106,6 +108,7 @@ impl LiveContainer {
             names: Names::default(),
             levels_above: None,
             users_with_access: None,
+            sharing_groups: None,
             levels_above_former_path: None,
             group_above: None,
             entries_above: EntriesAbove::new(),
@@ -140,6 +143,9 @@ pub enum ExtraFact {
     /// The users that rules may name: those with access to the project, or maintainers of the group,
     /// directly, by inheritance, or by its declared shares.
     UsersWithAccess,
+    /// The declared paths, in lower case, of the groups that the container and the groups above are
+    /// shared with, or will be.
+    SharingGroups,
     /// The levels of access that users have from the group above, at the former path.
     LevelsAboveFormerPath,
     /// The object of the group above, at the declared path.

@@ -179,7 +179,7 @@ impl ContainerPlanner<'_> {
                 None => self.plan_archived(writable == Some(false), plan),
             };
         }
-        match former.map(|former| self.move_step(former)).transpose() {
+        match former.map(|former| self.move_step(former, &mut plan.findings)).transpose() {
             Ok(step) => plan.findings.steps.extend(step),
             Err(problem) => return plan.stop_with_problem(*problem),
         }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::{ContainerPlan, container::ContainerPlanner, guard};
 use crate::{
     address::{Address, group_of},
-    catalogue,
+    catalogue::{self, settings},
     cause::Cause,
     desired::{PROJECTS_KEY, Unlisted},
-    diff::{self, Action, FieldChange, Note, Problem, Reason, Shown, Step},
+    diff::{self, Action, FieldChange, Findings, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
         CallContext, Capability, Effect, FormerLocation, LiveNamespace, NamespaceOwner,
@@ -21,7 +21,12 @@ use crate::{
 
 impl ContainerPlanner<'_> {
     /// Moves the container to its declared path.
-    pub(super) fn move_step(&self, former: &FormerLocation) -> Result<Step, Box<Problem>> {
+    pub(super) fn move_step(
+        &self,
+        former: &FormerLocation,
+        findings: &mut Findings,
+    ) -> Result<Step, Box<Problem>> {
+        let visibility = self.visibility_after_move(former, findings)?;
         let mut target = self.context.target.clone();
         if let Some(group) = group_of(&target.path)
             && former.is_transferred
@@ -43,8 +48,32 @@ impl ContainerPlanner<'_> {
         let transfers = Effect::Transfers { former_path: former.path.clone() };
         let effects = std::iter::once(Effect::provides(Capability::AtDeclaredPath))
             .chain(former.is_transferred.then_some(transfers))
+            .chain(visibility.map(|visibility| Effect::visibility(None, visibility)))
             .chain(self.preceding_moves());
         Ok(Step { effects: effects.collect(), ..step })
+    }
+
+    /// The visibility that it has in another group; `None` if it stays in its group. If the group does not
+    /// allow it, the service would refuse the move, or lower a visibility that no manifest declares.
+    fn visibility_after_move(
+        &self,
+        former: &FormerLocation,
+        findings: &mut Findings,
+    ) -> Result<Option<String>, Box<Problem>> {
+        let live = self.context.facts.visibility.clone();
+        let Some(visibility) = live.filter(|_| former.is_transferred) else { return Ok(None) };
+        let (section, name) = (settings::SECTION, "visibility");
+        if let Some(declared) = self.declared.setting(section, name) {
+            return Ok(declared.value.text().map(str::to_owned));
+        }
+        let limit = catalogue::section(self.declared.scope, section).and_then(|section| {
+            self.context.group_limit(section, name, &visibility.as_str().into(), findings)
+        });
+        let address = self.address.section(section);
+        match limit.map(|limit| limit.into_problem(&address, self.former_origin())) {
+            Some(Ok(problem)) => Err(Box::new(problem)),
+            _ => Ok(Some(visibility)),
+        }
     }
 
     /// The name to set with the new path, if the old name must become free: a container that takes the

@@ -230,17 +230,22 @@ impl Plan {
             for (exception, count) in plan.exceptions {
                 *joined.exceptions.entry(exception).or_default() += count;
             }
-            joined.limited = match (joined.limited, plan.limited) {
-                (Some(joined_limit), Some(part_limit)) => Some(AppliedLimit {
-                    to: joined_limit.to + part_limit.to,
-                    left_out: joined_limit.left_out + part_limit.left_out,
-                }),
-                (one, other) => one.or(other),
-            };
-            match (&mut joined.base, plan.base) {
-                (Some(comparison), Some(part)) => comparison.extend(part),
-                (base, part) => *base = base.take().or(part),
-            }
+            joined.limited = join_options(joined.limited, plan.limited, |limit, part| {
+                AppliedLimit { to: limit.to + part.to, left_out: limit.left_out + part.left_out }
+            });
+            // All jobs share the limit of the service.
+            joined.estimate = join_options(joined.estimate, plan.estimate, |estimate, part| {
+                let longest = if part.seconds > estimate.seconds { part } else { estimate };
+                Estimate {
+                    requests: estimate.requests + part.requests,
+                    seconds: estimate.seconds + part.seconds,
+                    ..longest
+                }
+            });
+            joined.base = join_options(joined.base, plan.base, |mut comparison, part| {
+                comparison.extend(part);
+                comparison
+            });
         }
         joined.sort_findings()
     }
@@ -357,6 +362,14 @@ fn extend_to_closure(
             return;
         }
         paths.extend(new_paths);
+    }
+}
+
+/// `join` of both values, or the only one.
+fn join_options<T>(one: Option<T>, other: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(join(one, other)),
+        (one, other) => one.or(other),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
         Problem,
         texts::{self, PlaceholderValues, ProblemTexts, words},
     },
-    kind::find_marked_group,
+    kind::{Target, find_marked_group},
     live::Presence,
     origin::Origin,
     text::escape,
@@ -19,6 +19,11 @@ impl ContainerPlanner<'_> {
     pub(super) fn plan_by_presence(&self, plan: &mut ContainerPlan) {
         let is_declared_absent = self.declared.lifecycle.absent_origin().is_some();
         match &self.context.live.presence {
+            Presence::Existing(Target { occupant: Some(other), .. }, _)
+            | Presence::Missing(Target { occupant: Some(other), .. }) => {
+                let problem = self.problem(texts::OCCUPIED, words![other = other.noun()]);
+                plan.stop_with_problem(problem);
+            }
             Presence::Existing(..) => self.plan_existing(plan),
             Presence::Missing(_) if is_declared_absent => {}
             // Only an administrator sees every group and user.

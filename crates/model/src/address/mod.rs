@@ -101,7 +101,7 @@ pub struct Selector {
     pattern: String,
     path: GlobMatcher,
     object: Option<GlobMatcher>,
-    /// The glob for the section alone.
+    /// The glob for the section alone; `None` for any section.
     section: Option<GlobMatcher>,
 }
 
@@ -120,15 +120,11 @@ impl Selector {
             return Err("a selector starts with a path, such as `acme/**` or `**#variables`".into());
         }
         let path = compile_path_glob(&path.to_lowercase())?;
-        let section = object_pattern
-            .map(|rest| compile_path_glob(rest.split('/').next().unwrap_or_default()))
-            .transpose()?;
-        Ok(Self {
-            pattern: text.to_owned(),
-            path,
-            object: object_pattern.map(compile_path_glob).transpose()?,
-            section,
-        })
+        let object = object_pattern.map(compile_object_glob).transpose()?;
+        // If the first slash is in braces, any section may contain a selected entry.
+        let section = object_pattern.and_then(|pattern| pattern.split('/').next());
+        let section = section.and_then(|section| compile_glob(section, true).ok());
+        Ok(Self { pattern: text.to_owned(), path, object, section })
     }
 
     /// The original text.
@@ -253,7 +249,15 @@ pub fn is_literal(glob: &str) -> bool {
 
 /// A glob for paths.
 fn compile_path_glob(text: &str) -> Result<GlobMatcher, String> {
-    compile_glob(text, true)
+    path_glob_fault(text).map_or_else(|| compile_glob(text, true), Err)
+}
+
+/// A glob for a section, or for a section and an entry. The name of an entry may be a URL.
+fn compile_object_glob(text: &str) -> Result<GlobMatcher, String> {
+    let parts = text.split_once('/');
+    let parts = parts.filter(|(section, entry)| !section.is_empty() && !entry.is_empty());
+    let fault = path_glob_fault(parts.map_or(text, |(section, _)| section));
+    fault.map_or_else(|| compile_glob(text, true), Err)
 }
 
 /// The maximum length of a glob in bytes.
@@ -284,9 +288,6 @@ fn compile_glob(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, Strin
     steps::step();
     if text.len() > MAX_GLOB_BYTES {
         return Err(format!("it is longer than {MAX_GLOB_BYTES} bytes"));
-    }
-    if let Some(fault) = path_glob_fault(text).filter(|_| stays_in_segment) {
-        return Err(fault);
     }
     let (depth, choices) = brace_size(text);
     if depth > MAX_GLOB_DEPTH {
@@ -382,6 +383,29 @@ mod tests {
             "**#variables/TOKEN@*/*",
         ] {
             assert!(Selector::parse(selector).unwrap().matches(&variable), "{selector}");
+        }
+    }
+
+    #[test]
+    fn entries_of_a_selector_are_no_paths() {
+        let hook = address("acme/shop", Some("hooks"), Some("https://h/x/"));
+        let variable = address("acme/shop", Some("variables"), Some("A#1"));
+        for (selector, selects_hook, selects_variable) in [
+            ("acme/shop#hooks/https://h/x/", true, false),
+            ("acme/shop#hooks/https:%2F%2Fh%2Fx%2F", false, false),
+            ("**#{variables/A*,hooks/B}", false, true),
+            ("**#{variables/B,hooks/**}", true, false),
+            (r"**#variables/A\#1", false, true),
+            ("**#variables/A#1", false, true),
+        ] {
+            let parsed = Selector::parse(selector).unwrap();
+            for (object, is_selected) in [(&hook, selects_hook), (&variable, selects_variable)] {
+                assert_eq!(parsed.matches(object), is_selected, "{selector} {object}");
+                assert!(!is_selected || parsed.matches_section(object), "{selector} {object}");
+            }
+        }
+        for selector in ["a#!hooks", "a#/hooks", "a#hooks/", "a#{variables/A"] {
+            assert!(Selector::parse(selector).is_err(), "{selector}");
         }
     }
 

@@ -132,6 +132,17 @@ impl Constraint {
         })
     }
 
+    /// The value of the field below, now `value`, after a move into a group with `group_value`.
+    pub fn value_after_move<'j>(&'j self, group_value: &'j Json, value: &Json) -> Option<&'j Json> {
+        let is_bounded =
+            self.how == ConstraintEffect::Bounds && self.contradicts(group_value, value);
+        if is_bounded && self.over.field.as_ref() == Some(&self.by.field) {
+            return Some(group_value);
+        }
+        let is_set = self.how == ConstraintEffect::Sets && !self.gives.is_empty();
+        self.value_below(group_value).filter(|_| is_bounded || is_set)
+    }
+
     /// The value of the same setting in the groups below after the group changes to `group_value`.
     pub fn value_in_subgroups<'j>(&self, group_value: &'j Json) -> Option<&'j Json> {
         let mut rows = constraints_over(&self.by.section, Some(&self.by.field));

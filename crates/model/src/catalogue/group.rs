@@ -72,6 +72,7 @@ fn read_facts(raw: &Object) -> ContainerFacts {
     ContainerFacts {
         id: raw.get("id").and_then(Json::as_u64),
         name: value::text(raw, "name").map(str::to_owned),
+        visibility: value::text(raw, "visibility").map(str::to_owned),
         caller_level: raw.contains_key(RUNNERS_TOKEN_FIELD).then_some(OWNER),
         tier: if raw.contains_key(LICENSED_FIELD) { Tier::Premium } else { Tier::Free },
         deletion_mark: mark.map(|mark| mark.as_str().map(str::to_owned)),

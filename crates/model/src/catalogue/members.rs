@@ -54,6 +54,11 @@ impl KindRules for Members {
         }
         check_role_level(context)?;
         let (declared, user_id, changed) = match context.purpose {
+            CallPurpose::Remove(live) if context.target.scope == Scope::Group => {
+                // Without it, the service also removes memberships below the group, which no plan shows.
+                let request = context.removal_request(live)?.query("skip_subresources", true);
+                return Ok(vec![request.into()]);
+            }
             CallPurpose::Remove(_) | CallPurpose::Container(_) => return context.plain_calls(),
             CallPurpose::Create(declared) => {
                 let name = declared.text("user").unwrap_or_default();

@@ -97,6 +97,7 @@ fn read_facts(raw: &Object) -> ContainerFacts {
     ContainerFacts {
         id: raw.get("id").and_then(Json::as_u64),
         name: value::text(raw, "name").map(str::to_owned),
+        visibility: value::text(raw, "visibility").map(str::to_owned),
         is_archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
         is_empty: is_true(raw, "empty_repo"),
         personal_owner: owner.and_then(|owner| owner["id"].as_u64()),

@@ -33,6 +33,8 @@ pub enum Among {
     Unique,
     /// No group above may have an entry with the same value.
     UniqueAbove,
+    /// Neither the group of a project nor a project directly in a group may have an entry with the same value.
+    UniqueInGroup,
     /// Entries with one identity share the value in all groups and projects.
     Shared,
 }

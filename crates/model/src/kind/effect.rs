@@ -1,7 +1,7 @@
 //! The effects of a change beyond the object itself. The order of steps and the guards follow from
 //! these effects, independent of the kind.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Id, RefRule};
 use crate::{
@@ -106,8 +106,8 @@ pub enum Effect {
         object_type: NamedObject,
         /// The id.
         id: Id,
-        /// The username, if neither the live state nor this container gives the user access.
-        outsider: Option<String>,
+        /// The user, if neither the live state nor this container gives the user access.
+        outsider: Option<Outsider>,
     },
     /// Guards check it. The text ends a sentence that starts with "would".
     Risk(Risk, String),
@@ -147,6 +147,15 @@ pub enum Effect {
         /// The full path before.
         former_path: Arc<str>,
     },
+}
+
+/// A user without access to a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outsider {
+    /// The username.
+    pub name: String,
+    /// The declared paths, in lower case, of the groups whose members have access by shares.
+    pub sharing_groups: Arc<BTreeSet<String>>,
 }
 
 impl Effect {

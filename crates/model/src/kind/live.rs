@@ -25,6 +25,8 @@ pub struct Target {
     /// The declared paths of containers that must move first: the one that has the path now, and a
     /// group above.
     pub blocking_paths: Vec<Arc<str>>,
+    /// The scope of something else that stays at its path: no group has the path of a project.
+    pub occupant: Option<Scope>,
 }
 
 /// The former location of a container that must be renamed, moved, or both.
@@ -44,7 +46,16 @@ pub struct FormerLocation {
 impl Target {
     /// The container that is declared at `path`; nothing else is known of it.
     pub const fn new(scope: Scope, path: Arc<str>) -> Self {
-        Self { scope, path, id: None, namespace: None, former: None, blocking_paths: Vec::new() }
+        let blocking_paths = Vec::new();
+        Self {
+            scope,
+            path,
+            id: None,
+            namespace: None,
+            former: None,
+            blocking_paths,
+            occupant: None,
+        }
     }
 
     /// The last part of the path.
@@ -96,6 +107,8 @@ pub struct ContainerFacts {
     pub id: Option<u64>,
     /// The name.
     pub name: Option<String>,
+    /// The visibility.
+    pub visibility: Option<String>,
     /// Whether it is archived. Then it cannot be changed.
     pub is_archived: bool,
     /// Whether its repository has no branch yet.

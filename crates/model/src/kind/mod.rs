@@ -49,7 +49,7 @@ pub use calls::{CallContext, Calls, NoCalls, PlannedCall};
 pub use description::{
     CollectionTrait, Create, Detail, EditMethod, Kind, Operations, Parent, ScopedKind,
 };
-pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
+pub use effect::{Capability, Effect, Outsider, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
 pub use fault::{EntryFault, FaultTexts, Reporter};
 pub use forms::{are_equal, plain_text};

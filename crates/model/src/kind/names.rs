@@ -234,8 +234,8 @@ impl Names {
 
     /// The id of `name`, if it exists or the run creates it.
     pub fn id(&self, object_type: NamedObject, name: &str) -> Option<Id> {
-        let id =
-            self.ids_by_name.get(&(object_type, lookup_key(object_type, name)))?.map(Id::Known);
+        let id = self.ids_by_name.get(&(object_type, lookup_key(object_type, name)));
+        let id = id.copied().flatten().map(Id::Known);
         id.or_else(|| self.created.id(object_type.scope()?, name))
     }
 
@@ -328,6 +328,7 @@ mod tests {
         assert_eq!(created.id(Scope::Project, "acme/team"), None);
         let names = Names::default().with_created(&created);
         assert_eq!(names.name(NamedObject::Group, 7), Some("Acme/Team"));
+        assert_eq!(names.id(NamedObject::Group, "acme/team"), Some(Id::Known(7)), "not looked up");
         assert_eq!(
             (names.name(NamedObject::Project, 7), names.name(NamedObject::Group, 4)),
             (None, None)

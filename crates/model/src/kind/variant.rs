@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::Section;
 use crate::{
+    address::group_of,
     field::{Among, Scope, Secrecy, Variant},
     value::{Json, Object},
 };
@@ -39,15 +40,33 @@ impl Section {
         variant?.only_one
     }
 
-    /// True if an entry must not have the same name as an entry of a parent group.
+    /// True if an entry must not have the same name as an entry of a group above.
     pub fn is_name_unique_above(self) -> bool {
-        self.identity.iter().any(|name| self.field(name).among == Among::UniqueAbove)
+        self.has_identity_among(Among::UniqueAbove) || self.is_name_unique_in_group()
+    }
+
+    /// True if an entry of a group and one of a project directly in it must not have the same name.
+    pub fn is_name_unique_in_group(self) -> bool {
+        self.has_identity_among(Among::UniqueInGroup)
+    }
+
+    fn has_identity_among(self, among: Among) -> bool {
+        self.identity.iter().any(|name| self.field(name).among == among)
     }
 
     /// The key that only one entry of a project and its parent groups can have: the name, or the
     /// exclusive group of the entry.
     pub fn exclusive_key(self, name: &str) -> Option<&str> {
         if self.is_name_unique_above() { Some(name) } else { self.exclusive_group(name) }
+    }
+
+    /// True if entries of the container of `scope` at `path` may collide with those of `group`, above it.
+    pub fn may_collide_with(self, group: &str, scope: Scope, path: &str) -> bool {
+        let is_direct = group_of(path).is_some_and(|parent| parent.eq_ignore_ascii_case(group));
+        match scope {
+            Scope::Group => self.has_identity_among(Among::UniqueAbove),
+            Scope::Project => is_direct || !self.is_name_unique_in_group(),
+        }
     }
 
     /// True if the service refuses the entry `name` below a group that has the entry `parent_name`.

@@ -353,17 +353,19 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     Answer::ok(&scope.require_member(call, user)?.json(call)?)
 }
 
-/// True if removing this member leaves a group without an owner, or a personal project without its
-/// user.
+/// True if removing this member leaves a group without an owner, also in the groups above, or a personal
+/// project without its user.
 fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Result<bool> {
     match scope {
         GroupOrProject::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
         GroupOrProject::Group(_) => {
-            let other_owners = scope
-                .members(call, false)?
-                .into_iter()
-                .filter(|other| other.user.id != member.user.id && other.is_acting_owner());
-            Ok(member.access_level == OWNER && other_owners.count() == 0)
+            for group_id in scope.group_ids() {
+                let members = Member::list_unexpired(call, "m.group_id = ?1", &group_id)?;
+                if members.iter().any(|other| other.id != member.id && other.is_acting_owner()) {
+                    return Ok(false);
+                }
+            }
+            Ok(member.access_level == OWNER)
         }
     }
 }

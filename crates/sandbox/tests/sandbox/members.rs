@@ -192,6 +192,17 @@ async fn members_come_and_go() {
 }
 
 #[tokio::test]
+async fn an_owner_above_owns_a_subgroup_too() {
+    let world = World::usual().await;
+    let acme = world.call("olive", "GET", "/groups/acme", &NO).await.body["id"].clone();
+    let fresh = json!({"name": "sub", "path": "sub", "parent_id": acme});
+    let made = world.call("olive", "POST", "/groups", &fresh).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let owner = kept(format!("/groups/acme%2Fsub/members/{}", id(&world, "olive").await));
+    world.check(vec![(fact("last-owner"), "olive", "DELETE", owner, NO, 204, NO)]).await;
+}
+
+#[tokio::test]
 async fn groups_keep_an_owner_and_clean_up_below() {
     let world = World::usual().await;
     let olive = id(&world, "olive").await;

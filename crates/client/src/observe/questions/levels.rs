@@ -12,7 +12,7 @@ use crate::{
     cause::Cause,
     desired::{Container, named_object},
     field::{NamedObject, Scope},
-    kind::{Removal, Target},
+    kind::Removal,
     level::{MAINTAINER, OWNER},
     live::{CallerAccess, InheritedLevels, LiveContainer, Presence},
     observe::{
@@ -20,23 +20,26 @@ use crate::{
         find::{id_of, level_of},
         split_fatal,
     },
-    operation::{self, Read, Request},
+    operation::{self, KeyFilter, Read, Request},
     page::EntryKeys,
     value::Json,
 };
 
+/// The field of a group or project with the groups that it is shared with.
+const SHARES_FIELD: &str = "shared_with_groups";
+
 impl Observer {
-    /// The access levels in the group above the container at `path`.
+    /// The access levels in the group above the declared `path`.
     pub(super) async fn inherited_levels(&self, path: &str) -> Result<InheritedLevels> {
         let levels = split_fatal(self.nearest_levels(path).await)?;
         Ok(levels.unwrap_or_default().unwrap_or_default())
     }
 
-    /// The access levels in the nearest group above `path` that exists: one that does not exist yet starts
-    /// with the members of the group above it.
+    /// The access levels in the nearest group above the declared `path` that exists: one that does not exist
+    /// yet starts with the members of the group above it.
     async fn nearest_levels(&self, path: &str) -> Result<Option<InheritedLevels>> {
         for group in groups_above(path) {
-            match self.levels_in_group(group).await {
+            match self.levels_after_moves(group).await {
                 Err(error) if error.is_absent() => {}
                 levels => return levels.map(Some),
             }
@@ -48,59 +51,65 @@ impl Observer {
     /// declared path and with its declared shares.
     pub(super) async fn users_with_access(
         &self,
-        project: &Container,
+        container: &Container,
         live: &LiveContainer,
-    ) -> Result<Result<BTreeSet<u64>, Cause>> {
-        if project.scope == Scope::Group {
-            return Ok(Ok(self.maintainers(project).await?));
-        }
-        let path = self.live_project_path(&project.path).await?;
-        let all_members = operation::MEMBER_LIST_ALL.request().arg("id", &path);
-        let levels = match &live.presence {
-            Presence::Existing(Target { former: Some(former), .. }, _) if former.is_transferred => {
-                let shares = match self.read_shares(&path).await? {
-                    Ok(shares) => shares,
-                    Err(cause) => return Ok(Err(cause)),
-                };
-                let member_list = operation::MEMBER_LIST.request().arg("id", &path);
-                let live_path = self.live_path(&project.path).await?;
-                let mut levels = self.initial_levels(&live_path).await?;
-                levels.extend(self.read_levels(member_list).await?);
-                for share in shares {
-                    let group = share.fields.raw().get("group").and_then(Json::as_str);
-                    levels.extend(&*self.levels_in_group(group.unwrap_or_default()).await?);
-                }
+    ) -> Result<BTreeSet<u64>> {
+        let exists = matches!(live.presence, Presence::Existing(..));
+        let (path, min_level) = match container.scope {
+            Scope::Group => (self.live_group_path(&container.path).await?, MAINTAINER),
+            Scope::Project => (self.live_project_path(&container.path).await?, 1),
+        };
+        let moves = exists && !path.eq_ignore_ascii_case(&container.path);
+        let mut levels = match container.scope {
+            _ if !exists => self.initial_levels(&container.path).await?,
+            Scope::Group => BTreeMap::clone(&*self.levels_after_moves(&container.path).await?),
+            Scope::Project if moves => {
+                let members = operation::MEMBER_LIST.request().arg("id", &path);
+                let mut levels = self.initial_levels(&container.path).await?;
+                levels.extend(self.read_levels(members).await?);
                 levels
             }
-            Presence::Existing(..) => self.read_levels(all_members).await?,
-            _ => self.initial_levels(&path).await?,
+            Scope::Project => {
+                self.read_levels(operation::MEMBER_LIST_ALL.request().arg("id", &path)).await?
+            }
         };
-        let mut users: BTreeSet<_> = levels.into_keys().collect();
-        for group in declared_shares(project) {
-            users.extend(self.levels_in_declared_group(group).await?.keys());
-        }
-        Ok(Ok(users))
-    }
-
-    /// The maintainers of a group once its declared shares exist.
-    async fn maintainers(&self, group: &Container) -> Result<BTreeSet<u64>> {
-        let live_path = self.live_group_path(&group.path).await?;
-        let mut levels = match self.levels_in_group(&live_path).await {
-            Err(error) if error.is_absent() => self.initial_levels(&live_path).await?,
-            levels => BTreeMap::clone(&*levels?),
+        let groups = if moves {
+            self.sharing_groups(container).await?
+        } else {
+            declared_shares(container).map(str::to_owned).collect()
         };
-        for group in declared_shares(group) {
+        for group in &groups {
             let members = self.levels_in_declared_group(group).await?;
             members.iter().for_each(|(user, level)| raise_level(&mut levels, *user, *level));
         }
-        levels.retain(|_, level| *level >= MAINTAINER);
+        levels.retain(|_, level| *level >= min_level);
         Ok(levels.into_keys().collect())
+    }
+
+    /// The declared paths, in lower case, of the groups that `container` and the groups above are shared
+    /// with, or are declared to be.
+    pub(super) async fn sharing_groups(&self, container: &Container) -> Result<BTreeSet<String>> {
+        let path = match container.scope {
+            Scope::Group => self.live_group_path(&container.path).await?,
+            Scope::Project => self.live_project_path(&container.path).await?,
+        };
+        let keys = KeyFilter::keys([SHARES_FIELD]);
+        let own_object = self.find_container(container.scope, &path, &keys).await?;
+        let mut objects = vec![Arc::new(own_object.unwrap_or_default())];
+        for path in std::iter::once(&*container.path).chain(groups_above(&container.path)) {
+            objects.push(self.read_group_above(path).await?);
+        }
+        let rows = objects.iter().filter_map(|object| object.get(SHARES_FIELD)?.as_array());
+        let live_groups = rows.flatten().filter_map(|row| row["group_full_path"].as_str());
+        let live_groups = live_groups.map(|group| self.moves.declared_path(group));
+        let declared_groups = declared_shares(container).map(Arc::from);
+        Ok(live_groups.chain(declared_groups).map(|group| group.to_lowercase()).collect())
     }
 
     /// The access levels in the group that is declared at `path`. If it does not exist yet, only
     /// the caller's, who creates it.
     async fn levels_in_declared_group(&self, path: &str) -> Result<InheritedLevels> {
-        match self.levels_in_group(&self.live_group_path(path).await?).await {
+        match self.levels_after_moves(path).await {
             Err(error) if error.is_absent() => {
                 Ok(Arc::new(BTreeMap::from([(self.caller.id, OWNER)])))
             }
@@ -108,7 +117,21 @@ impl Observer {
         }
     }
 
-    /// The access levels that a new project at `path` inherits, also if its group does not exist
+    /// The access levels in the group that is declared at `path`, without those that it loses by moves.
+    async fn levels_after_moves(&self, path: &str) -> Result<InheritedLevels> {
+        let live_path = self.live_group_path(path).await?;
+        if live_path.eq_ignore_ascii_case(path) {
+            return self.levels_in_group(&live_path).await;
+        }
+        let members = operation::GROUP_MEMBER_LIST.request().arg("id", &live_path);
+        let mut levels = self.read_levels(members).await?;
+        for (user, level) in &*Box::pin(self.inherited_levels(path)).await? {
+            raise_level(&mut levels, *user, *level);
+        }
+        Ok(Arc::new(levels))
+    }
+
+    /// The access levels that a new project at the declared `path` inherits, also if its group does not exist
     /// yet. The creator of a top-level group becomes its owner.
     async fn initial_levels(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
         Ok(match self.nearest_levels(path).await? {

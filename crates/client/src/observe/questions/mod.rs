@@ -15,7 +15,7 @@ use crate::{
     kind::{
         ContainerFacts, EntryIds, FieldSelection, LiveEntry, ReadSource, Section, Target, forms,
     },
-    live::{ExtraFact, LiveContainer, LiveEntries, Presence, entry_ids},
+    live::{ExtraFact, InheritedLevels, LiveContainer, LiveEntries, Presence, entry_ids},
     operation::{self, KeyFilter},
     release::DetectedRelease,
     value::{Json, Object},
@@ -52,23 +52,30 @@ impl Observer {
         for fact in facts {
             match fact {
                 ExtraFact::LevelsAbove => {
-                    let live_path = self.live_path(&container.path).await?;
-                    live.levels_above = Some(self.inherited_levels(&live_path).await?);
+                    live.levels_above = Some(self.inherited_levels(&container.path).await?);
                 }
                 ExtraFact::UsersWithAccess => {
                     let users = split_fatal(self.users_with_access(container, live).await)?;
-                    live.users_with_access = Some(users.flatten());
+                    live.users_with_access = Some(users);
+                }
+                ExtraFact::SharingGroups => {
+                    let groups = split_fatal(self.sharing_groups(container).await)?;
+                    live.sharing_groups = Some(groups.map(Arc::new));
                 }
                 ExtraFact::LevelsAboveFormerPath => {
                     let Presence::Existing(target, _) = &live.presence else { continue };
                     let Some(former) = &target.former else { continue };
-                    let levels = self.inherited_levels(&former.path).await?;
-                    live.levels_above_former_path = Some(levels);
+                    live.levels_above_former_path = Some(match group_of(&former.path) {
+                        Some(group) => {
+                            split_fatal(self.levels_in_group(group).await)?.unwrap_or_default()
+                        }
+                        None => InheritedLevels::default(),
+                    });
                 }
                 ExtraFact::GroupAbove => {
                     // A top-level group has no parent, but some of its settings also restrict the
                     // group itself. With a slash at the end of the path, it becomes its own parent here.
-                    let mut lookup_path = self.live_path(&container.path).await?;
+                    let mut lookup_path = container.path.to_string();
                     if !lookup_path.contains('/') {
                         lookup_path.push('/');
                     }
@@ -234,19 +241,26 @@ impl Observer {
         Ok(visibilities)
     }
 
-    /// The API object of the parent group of `path`, read once for each group. It is empty if the group cannot
-    /// be read: then its fields are unknown.
-    async fn read_group_above(&self, path: &str) -> Result<Arc<Object>> {
+    /// The API object of the parent group of the declared `path`, read once for each group, with the values
+    /// that moves of this run give it. It is empty if the group cannot be read: then its fields are unknown.
+    pub(super) async fn read_group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = group_of(path) else { return Ok(Arc::default()) };
         let read = async || {
             // A group that does not exist yet will inherit the settings of its parent group.
+            let live_path = self.live_group_path(group).await?;
             let mut object =
-                match self.get_container_object(Scope::Group, group, &KeyFilter::All).await {
+                match self.get_container_object(Scope::Group, &live_path, &KeyFilter::All).await {
                     Err(error) if error.is_absent() => Object::new(),
                     object => object?,
                 };
             // Some settings apply if any ancestor sets them, so the object also lists the ancestors that do.
             let parent_object = Box::pin(self.read_group_above(group)).await?;
+            let declared_parent = group_of(group).unwrap_or_default();
+            if group_of(&live_path).unwrap_or_default()
+                != self.live_group_path(declared_parent).await?
+            {
+                add_values_after_move(&mut object, &parent_object);
+            }
             let is_parent_unread = parent_object.is_empty() && group_of(group).is_some();
             let inherited =
                 parent_object.get(constraints::SETTINGS_ABOVE_KEY).and_then(Json::as_object);
@@ -276,5 +290,20 @@ impl Observer {
         };
         let object = self.cache.groups.read(&group.to_lowercase(), read).await;
         Ok(split_fatal(object)?.unwrap_or_default())
+    }
+}
+
+/// Adds to the object of a group the settings that it gets by a move into the group `parent_object`.
+fn add_values_after_move(object: &mut Object, parent_object: &Object) {
+    for row in constraints::all_constraints() {
+        let name = &row.by.field;
+        if row.over.field.as_ref() == Some(name)
+            && let Some(value) = parent_object
+                .get(name)
+                .zip(object.get(name))
+                .and_then(|(above, value)| row.value_after_move(above, value))
+        {
+            object.insert(name.clone(), value.clone());
+        }
     }
 }

@@ -52,18 +52,27 @@ impl EntryDiff<'_> {
         findings: &mut Findings,
     ) -> Option<LiveEntry> {
         let DiffContext { groups, target, .. } = self.context;
-        if self.section.shape == Shape::List || !groups.has_setting_above(&target.path) {
+        let moves_in = target.former.as_ref().is_some_and(|former| former.is_transferred);
+        if self.section.shape == Shape::List
+            || !(moves_in || groups.has_setting_above(&target.path))
+        {
             return None;
         }
         let find_replacement = self.values.iter().filter_map(|(name, value)| {
             let plain = value.plain().filter(|plain| live.fields.raw().get(name) == Some(plain))?;
             let replacement = constraints::constraints_over(self.section.section, Some(name))
                 .find_map(|constraint| {
-                    constraint
-                        .value_below(self.context.changed_setting(constraint, findings)?)
-                        .filter(|replacement| *replacement != plain)
+                    let replacement = match self.context.changed_setting(constraint, findings) {
+                        Some(group_value) => constraint.value_below(group_value)?.clone(),
+                        None if moves_in => {
+                            let (_, above) = self.context.live_value_above(constraint, findings)?;
+                            constraint.value_after_move(&above, plain)?.clone()
+                        }
+                        None => return None,
+                    };
+                    (replacement != *plain).then_some(replacement)
                 });
-            Some((name.clone(), replacement?.clone()))
+            Some((name.clone(), replacement?))
         });
         let replacements: Vec<_> = find_replacement.collect();
         let mut live_after_groups = (!replacements.is_empty()).then(|| live.clone())?;

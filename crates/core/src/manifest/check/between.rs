@@ -80,15 +80,20 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
     for section in &container.sections {
         let kind = section.kind;
         let Some(inherited_section) = group.section(kind.section) else { continue };
+        if !kind.may_collide_with(&group.path, container.scope, &container.path) {
+            continue;
+        }
         let entries = section.present_entries();
         for entry in entries.filter(|entry| kind.exclusive_key(&entry.key).is_some()) {
             let colliding_entry = inherited_section
                 .present_entries()
                 .find(|other| kind.collides_with_parent(&entry.key, &other.key));
             let Some(inherited_entry) = colliding_entry else { continue };
-            let is_unique_name = kind.is_name_unique_above();
-            let texts =
-                if is_unique_name { texts::INHERITED_NAME } else { texts::INHERITED_EXCLUSIVE };
+            let texts = match kind.is_name_unique_above() {
+                _ if kind.is_name_unique_in_group() => texts::SHARED_NAME,
+                true => texts::INHERITED_NAME,
+                false => texts::INHERITED_EXCLUSIVE,
+            };
             let what = kind.exclusive_key(&entry.key).unwrap_or_default();
             let words =
                 words![path = group.path, noun = kind.noun, key = inherited_entry.key, what];

@@ -125,6 +125,7 @@ impl BaseComparison {
         self.left.extend(other.left);
         self.refusals.extend(other.refusals);
         self.problems.extend(other.problems);
+        self.unchanged += other.unchanged;
     }
 
     /// Sorts everything, so that the order does not depend on which container was read first.

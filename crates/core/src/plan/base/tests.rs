@@ -509,6 +509,7 @@ fn drifted_entries_that_a_change_names_are_created() {
         live.levels_above = Some(std::sync::Arc::default());
         live.group_above = Some(std::sync::Arc::default());
         live.users_with_access = Some(Ok(std::collections::BTreeSet::new()));
+        live.sharing_groups = Some(Ok(Arc::default()));
         for (at, name) in ["bob", "carol", "dave"].into_iter().enumerate() {
             live.names.insert(crate::field::NamedObject::User, name, Some(11 + at as u64));
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::StepRelations;
 use crate::{
-    address::{Address, groups_above},
+    address::{Address, group_of, groups_above},
     catalogue,
     diff::{
         Problem, Step,
@@ -31,16 +31,23 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
         }
     }
     for (at, step) in steps.iter().enumerate() {
+        if let Some((section, name, _)) = find_exclusive_key(step, step.freed_name())
+            && section.is_name_unique_in_group()
+            && let Some(group) = group_of(&step.address.path)
+        {
+            let key = (group.to_lowercase(), section.section, name);
+            let taken_above = group_entries.get(&key).into_iter().flatten();
+            for (other, ..) in taken_above.filter(|(.., is_taken)| *is_taken) {
+                relations.add_edge(*other, &step.address, "the project has one until then");
+            }
+        }
         let Some((section, name, exclusive_key)) = find_exclusive_key(step, step.taken_name())
         else {
             continue;
         };
-        // Entries that exclude each other in a project may exist together in a group.
-        if step.scope == Scope::Group && !section.is_name_unique_above() {
-            continue;
-        }
         let path = step.address.path.to_lowercase();
         let conflicts_above = groups_above(&path)
+            .filter(|group| section.may_collide_with(group, step.scope, &path))
             .filter_map(|group| {
                 group_entries.get(&(group.to_owned(), section.section, exclusive_key))
             })

@@ -11,7 +11,7 @@ use crate::{
         texts::{self, words},
     },
     field::Scope,
-    kind::{Capability, Effect},
+    kind::{Capability, Effect, Outsider},
     level::{AccessLevel, MAINTAINER},
     plan::grants::UserRule,
     text,
@@ -30,7 +30,6 @@ pub(super) fn order_access(steps: &[Step]) -> StepRelations {
 /// A step that gives a user access to a container.
 struct AccessGrant {
     address: Address,
-    scope: Scope,
     before: u8,
     after: u8,
 }
@@ -42,22 +41,28 @@ fn collect_grants(steps: &[Step]) -> GrantsByUser {
     let mut grants = GrantsByUser::new();
     for step in steps {
         for (user, before, after) in step.accesses().filter(|(_, before, after)| before < after) {
-            let (address, scope) = (step.address.clone(), step.scope);
             let path = step.address.path.to_lowercase();
-            let grant = AccessGrant { address, scope, before, after };
+            let grant = AccessGrant { address: step.address.clone(), before, after };
             grants.entry(user).or_default().insert(path, grant);
         }
     }
     grants
 }
 
-/// The grants of `grants` in groups: a project may be shared with any of these groups.
-fn group_grants(grants: &HashMap<String, AccessGrant>) -> impl Iterator<Item = &AccessGrant> {
-    grants.values().filter(|grant| grant.scope == Scope::Group)
+/// The grants of `grants` that give access to the container at `path`, in a group above or, for an
+/// `outsider`, in a group that it is shared with.
+fn grants_for<'g>(
+    grants: &'g HashMap<String, AccessGrant>,
+    path: &str,
+    outsider: Option<&'g Outsider>,
+) -> impl Iterator<Item = &'g AccessGrant> {
+    let groups = outsider.into_iter().flat_map(|outsider| outsider.sharing_groups.iter());
+    let shared_grants =
+        groups.flat_map(|group| grants.get(group).into_iter().chain(values_above(grants, group)));
+    values_above(grants, path).chain(shared_grants)
 }
 
-/// Users named in a rule get access first: in a group above or through its shares; outsiders in any
-/// group.
+/// Users named in a rule get access first: in a group above or through shares.
 fn order_needed_access(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     let reason = Capability::NamedAccess.order_reason(Scope::Project);
     let raised_shares =
@@ -66,14 +71,9 @@ fn order_needed_access(steps: &[Step], grants: &GrantsByUser, relations: &mut St
         let path = &step.address.path;
         for (user, outsider) in step.needed_users() {
             let Some(grants) = grants.get(&user) else { continue };
-            let mut matching_grants: Vec<_> = match outsider {
-                None => values_above(grants, path).collect(),
-                Some(_) => group_grants(grants).collect(),
-            };
-            if outsider.is_some() {
-                matching_grants.sort_by_key(|grant| &grant.address.path);
-            }
-            for grant in matching_grants.into_iter().filter(|grant| grant.before == 0) {
+            for grant in grants_for(grants, path, outsider)
+                .filter(|grant| grant.before == 0 || outsider.is_some())
+            {
                 relations.add_edge(at, &grant.address, reason);
             }
         }
@@ -92,22 +92,20 @@ fn raises_share(step: &Step) -> bool {
         .any(|effect| matches!(effect, Effect::Share { before, after, .. } if before < after))
 }
 
-/// Rules may name only users who have access, or get it in a group.
+/// Rules may name only users who have access, or get it in a group above or by a share.
 fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
-    let transferred = addresses_by_path(steps, |step| {
-        step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }))
-    });
     for step in steps {
         let path = step.address.path.to_lowercase();
         let min_level = step.scope.choose(MAINTAINER, 1);
-        let names = step.needed_users().filter_map(|(user, name)| {
-            let mut user_grants = grants.get(&user).into_iter().flat_map(group_grants);
-            name.filter(|_| !user_grants.any(|grant| grant.after >= min_level))
+        let names = step.needed_users().filter_map(|(user, outsider)| {
+            let user_grants = grants.get(&user).into_iter();
+            let mut user_grants =
+                user_grants.flat_map(|grants| grants_for(grants, &path, outsider));
+            let has_access = user_grants.any(|grant| grant.after >= min_level);
+            outsider.filter(|_| !has_access).map(|outsider| &*outsider.name)
         });
         let names: BTreeSet<_> = names.collect();
-        let own_path = (step.scope == Scope::Group).then_some(&*path);
-        let mut group_paths = own_path.into_iter().chain(groups_above(&path));
-        if names.is_empty() || group_paths.any(|place| transferred.contains_key(place)) {
+        if names.is_empty() {
             continue;
         }
         let names: Vec<_> = names.into_iter().collect();
@@ -124,8 +122,7 @@ fn user_losing_access(step: &Step) -> Option<u64> {
 }
 
 /// Orders removals of members. A user gets access in a group above before losing it below. Rules that
-/// name the user are changed before the user leaves a group. The service also removes a leaving member
-/// from everything below the group, so the user is added there later.
+/// name the user are changed before the user leaves a group.
 fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     let mut removals_by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
@@ -141,15 +138,6 @@ fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRel
         if let Some(first) = grants_above.find(|grant| grant.before == 0) {
             let reason = "the user keeps access through the group above";
             relations.add_edge(at, &first.address, reason);
-        }
-        for (user, ..) in step.accesses().filter(|(.., after)| *after > 0) {
-            if let Some(first) =
-                removals_by_user.get(&user).and_then(|removals| values_above(removals, path).next())
-            {
-                let reason =
-                    "the service also removes a group's members from its subgroups and projects";
-                relations.add_edge(at, &steps[*first].address, reason);
-            }
         }
         for (user, _) in step.needed_users() {
             let later =

@@ -23,16 +23,17 @@ impl ContainerPlanner<'_> {
         if losers.is_empty() {
             return;
         }
-        let closed_sections = plan.closed_sections.clone();
         let open_sections = self
             .ordered_sections()
-            .filter(|section| !closed_sections.contains(section.kind.section));
-        for section in open_sections {
-            let Some(repairs) = self.plan_without_grants(section, &losers) else { continue };
-            let mut watched = repairs.watched.iter();
-            if let Some(until) = watched.find_map(|step| self.settings.held_until(&step.address)) {
-                return self.hold_replacements(until, plan);
-            }
+            .filter(|section| !plan.closed_sections.contains(section.kind.section));
+        let section_repairs: Vec<_> = open_sections
+            .filter_map(|section| self.plan_without_grants(section, &losers))
+            .collect();
+        let mut watched = section_repairs.iter().flat_map(|repairs| &repairs.watched);
+        if let Some(until) = watched.find_map(|step| self.settings.held_until(&step.address)) {
+            return self.hold_replacements(until, plan);
+        }
+        for repairs in section_repairs {
             // Report unread entries, which cannot be repaired afterwards, so that nothing is removed.
             for scope in repairs.incomplete {
                 if !plan.incomplete.contains(&scope) {

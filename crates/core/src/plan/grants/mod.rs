@@ -3,7 +3,10 @@
 
 mod lost;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use super::{
     ContainerPlan,
@@ -19,7 +22,7 @@ use crate::{
         texts::{self, words},
     },
     field::{NamedObject, Scope},
-    kind::{Capability, Effect, Id, forms, visibility_rank},
+    kind::{Capability, Effect, Id, Outsider, forms, visibility_rank},
     level::{AccessLevel, DEVELOPER, MAINTAINER},
     live::{ExtraFact, Presence},
     text::escape,
@@ -134,7 +137,7 @@ impl ContainerPlanner<'_> {
         if !matches!(self.context.live.presence, Presence::Existing(..)) {
             users_inside.insert(self.context.caller.id);
         }
-        let mut needs_fact = false;
+        let (mut needs_users, mut needs_groups) = (false, false);
         let steps = plan.findings.steps.iter_mut().filter(|step| step.possible.is_none());
         for effect in steps.flat_map(|step| &mut step.effects) {
             let Effect::NeedsAccess { object_type: NamedObject::User, id: Id::Known(id), outsider } =
@@ -144,15 +147,25 @@ impl ContainerPlanner<'_> {
             };
             match &self.context.live.users_with_access {
                 _ if users_inside.contains(id) => {}
-                None => needs_fact = true,
-                Some(Ok(_)) => {
-                    *outsider = self.context.names.name(NamedObject::User, *id).map(str::to_owned);
-                }
+                None => needs_users = true,
+                Some(Ok(_)) => match &self.context.live.sharing_groups {
+                    None => needs_groups = true,
+                    Some(Ok(sharing_groups)) => {
+                        let name = self.context.names.name(NamedObject::User, *id);
+                        let (name, sharing_groups) =
+                            (name.map(str::to_owned), Arc::clone(sharing_groups));
+                        *outsider = name.map(|name| Outsider { name, sharing_groups });
+                    }
+                    Some(Err(_)) => {}
+                },
                 Some(Err(_)) => {}
             }
         }
-        if needs_fact {
+        if needs_users {
             plan.findings.add_missing_fact(ExtraFact::UsersWithAccess);
+        }
+        if needs_groups {
+            plan.findings.add_missing_fact(ExtraFact::SharingGroups);
         }
     }
 

@@ -47,3 +47,17 @@ fn the_most_limited_budget_sets_the_estimate() {
         assert_eq!(found, expected, "at {a_minute:?}");
     }
 }
+
+/// The jobs of one run share the limit of the service.
+#[test]
+fn joined_plans_add_up_estimates_and_unread_containers() {
+    let part = |seconds: u64, unchanged: usize| Plan {
+        estimate: Some(Estimate { requests: 2, seconds, a_minute: seconds, operation: None }),
+        base: Some(BaseComparison { unchanged, ..BaseComparison::default() }),
+        ..Plan::default()
+    };
+    let joined = Plan::join([part(60, 3), Plan::default(), part(120, 4)]);
+    let expected = Estimate { requests: 4, seconds: 180, a_minute: 120, operation: None };
+    assert_eq!(joined.estimate, Some(expected));
+    assert_eq!(joined.base.unwrap().unchanged, 7);
+}

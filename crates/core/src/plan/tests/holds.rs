@@ -239,3 +239,33 @@ fn a_hold_that_matches_nothing_is_a_warning() {
     assert_eq!(idle.len(), 2, "{idle:?}");
     assert!(idle[0].contains("acme/shop#hoks@2027-01-10") && idle[1].contains("acme/shp@"));
 }
+
+/// Without the replacement of the share, no rule has to be repaired.
+#[test]
+fn a_held_rule_of_a_replaced_share_holds_all_repairs() {
+    let rows = json!([{"access_level": "maintainer"}, {"group": "acme/leads"}]);
+    let declared = json!({
+        "shares": [{"group": "acme/leads", "group_access": "maintainer"}],
+        "protected_branches": [{"name": "main", "allowed_to_push": rows}],
+        "protected_tags": [{"name": "v*", "allowed_to_create": rows}],
+    });
+    let declared = shop(&declared, Unlisted::Report);
+    let levels =
+        json!([{"id": 1, "access_level": 40}, {"id": 2, "access_level": 40, "group_id": 4}]);
+    let live = json!({
+        "shares": [{"group_id": 4, "group_full_path": "acme/leads", "group_access_level": 30, "expires_at": null}],
+        "protected_branches": [{
+            "name": "main", "push_access_levels": levels, "merge_access_levels": [{"id": 3, "access_level": 40}],
+            "allow_force_push": false, "code_owner_approval_required": false,
+        }],
+        "protected_tags": [{"name": "v*", "create_access_levels": levels}],
+    });
+    let mut live = live_container(&declared, &live);
+    live.names.insert(NamedObject::Group, "acme/leads", Some(4));
+    assert_eq!(plan_container(&declared, &live, &settings(&[])).steps.len(), 3);
+    for section in ["protected_branches", "protected_tags"] {
+        let settings = settings_with_holds(&[&format!("acme/shop#{section}")]);
+        let plan = plan_container(&declared, &live, &settings);
+        assert_eq!(addresses(&plan.steps), [""; 0], "{section}");
+    }
+}

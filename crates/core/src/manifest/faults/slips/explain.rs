@@ -265,8 +265,24 @@ fn leading_anchor_name(text: &str) -> &str {
     text.split(|c: char| c.is_whitespace() || ",]}".contains(c)).next().unwrap_or_default()
 }
 
-/// True if a line ends with the indicator of a block text, `|` or `>`.
+/// True if a line ends with the header of a block text: `|` or `>`, and perhaps a width, `+` or `-`.
 fn is_block_head(line: &str) -> bool {
-    let head = line.trim_end().trim_end_matches(['+', '-']);
-    head.ends_with(": |") || head.ends_with(": >")
+    let is_indicator = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-');
+    let head = line.trim_end().trim_end_matches(is_indicator);
+    [": |", ": >", "- |", "- >"].iter().any(|end| head.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_block_texts_are_recognised() {
+        for line in ["a: |", "  a: >-", "a: |2", "a: >1-", "a: |+2 ", "- |", "  - >-", "- a: |"] {
+            assert!(is_block_head(line), "{line}");
+        }
+        for line in ["a: b|", "a: b", "|", "- b", "a: 1-2", ""] {
+            assert!(!is_block_head(line), "{line}");
+        }
+    }
 }
