@@ -6,7 +6,10 @@ use super::Args;
 use crate::{
     address::{Glob, Selector},
     catalogue,
-    cli::{CommandError, CommandResult, Exit, RunContext, SessionArgs, SessionBuilder},
+    cli::{
+        CommandError, CommandResult, Exit, RunContext, SessionArgs, SessionBuilder,
+        near_address::{AddressPart, suggest_address},
+    },
     desired::{Container, DeclaredFields, Desired},
     kind::{Section, Shape},
     manifest::{self, LoadOptions, schema},
@@ -85,8 +88,8 @@ fn find_subject<'d>(
         let noun = container.scope.noun();
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
         let failure = suggest_similar(CommandError::usage(message), name, section_names);
-        let all_section_names = catalogue::sections(container.scope).map(|section| section.section);
-        let help = failure.help.or_else(|| did_you_mean(name, all_section_names));
+        let written = format!("{path}#{section_address}");
+        let help = suggest_address(&written, desired, AddressPart::Field).or(failure.help);
         return Err(CommandError { help, ..failure });
     };
     let (entry, field) = match (section.shape, address_in_section) {
@@ -181,6 +184,9 @@ fn find_field(
 /// The error for a path that no manifest declares.
 fn undeclared_failure(path: &str, desired: &Desired) -> CommandError {
     let failure = CommandError::usage(format!("no manifest declares a group or project `{path}`"));
+    if let Some(help) = suggest_address(path, desired, AddressPart::Field) {
+        return failure.help(help);
+    }
     suggest_similar(failure, path, desired.containers.iter().map(|container| &*container.path))
 }
 

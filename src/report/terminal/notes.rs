@@ -10,7 +10,7 @@ use crate::{
     diff::{GuardRefusal, HeldObject, Incomplete, Note, Problem, Reason},
     plan::SkippedContainer,
     report::{
-        Canvas, Line, Paint, TextStyle,
+        Canvas, Line, OriginOverflow, Paint, TextStyle,
         model::{
             MAX_NAMED_CONTAINERS, acknowledgement_key, common_cause, fold_equal, fold_objects,
             group_by_kind, joint_acknowledgement, local_name,
@@ -123,9 +123,10 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
         groups.into_iter(),
         |canvas, (scope, others)| {
             let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
-            let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
+            let help = scope.reason.help.as_ref();
             let help = help.map_or_else(String::new, |help| format!("; {help}"));
-            canvas.add_line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
+            let line = line.put(Paint::Dim, with_request_id(&scope.reason) + &help);
+            canvas.add_line_with_origin(line, &scope.origin, OriginOverflow::Wrap);
             draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
         },
     );

@@ -261,7 +261,7 @@ impl ContainerPlanner<'_> {
                 let fields: BTreeSet<_> = section.field_names().map(str::to_owned).collect();
                 plan.findings.notes.push(Note { fields: fields.into_iter().collect(), ..note });
             }
-            None => plan.add_incomplete(self.section_address(section), reason),
+            None => plan.add_incomplete(self.section_address(section), reason, &section.origin),
         }
     }
 
@@ -285,6 +285,7 @@ impl ContainerPlanner<'_> {
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);
+        self.note_undeclared_names(plan);
         let guard_findings = guard::check_steps(&plan.findings.steps, self.declared, self.context);
         plan.findings.extend(guard_findings);
         let (scope, caller) = (self.declared.scope, &self.settings.caller);
@@ -390,6 +391,30 @@ impl ContainerPlanner<'_> {
         plan.findings.notes.extend(notes);
     }
 
+    /// Adds notes about changed fields of the container that name entries which no manifest declares: the
+    /// service refuses the change if there is no such entry, and only the declared entries were read.
+    fn note_undeclared_names(&self, plan: &mut ContainerPlan) {
+        let updates = plan.findings.steps.iter().filter(|step| step.action == Action::Update);
+        let changes =
+            updates.flat_map(|step| step.changes.iter().map(move |change| (step, change)));
+        let notes = changes.filter_map(|(step, change)| {
+            let section = catalogue::section(self.declared.scope, step.address.section?)?;
+            let name = change.after.value()?.as_str().filter(|_| section.is_in_object())?;
+            let followed_name = section.field(&change.field).relations.follows?;
+            let followed = catalogue::section(self.declared.scope, followed_name)?;
+            let mut declared = self.declared.present_entries(followed_name);
+            if declared.any(|entry| entry.key == name) {
+                return None;
+            }
+            let noun = followed.noun;
+            let what = format!(
+                "fails if there is no {noun} `{name}`: `{followed_name}` declares none, and it was not looked up"
+            );
+            Some(Note::new(&step.address, Reason::Besides { what }, &step.origin))
+        });
+        plan.findings.notes.extend(notes.collect::<Vec<_>>());
+    }
+
     /// Plans nothing for a container whose contents are still being imported, or whose import failed.
     fn plan_import(&self, import_state: &ImportState, plan: &mut ContainerPlan) {
         plan.import_state = Some(import_state.clone());
@@ -397,7 +422,7 @@ impl ContainerPlanner<'_> {
             ImportState::Running => {
                 let running = Cause::new("its contents are still being imported").mark_transient();
                 let reason = running.help("run again when they are there");
-                plan.stop_as_unread(self.address.clone(), reason);
+                plan.stop_as_unread(self.declared, reason);
             }
             ImportState::Failed(why) => plan.stop_with_problem(self.import_problem(why.as_deref())),
         }

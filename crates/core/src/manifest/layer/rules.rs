@@ -14,7 +14,7 @@ use crate::{
     field::Scope,
     manifest::{
         faults::{Faults, NodePosition, texts, words},
-        read::document::{LayerBody, Rule, UsedProfiles},
+        read::document::{DeclaredContainer, LayerBody, Rule, UsedProfiles},
     },
     origin::{Origin, Sourced},
     text::{alternatives, nearest},
@@ -187,14 +187,14 @@ impl LayerRules {
         names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
     }
 
-    /// Collects the layers of the group or project at `path`, which has this `document`.
+    /// Collects the layers of the group or project that `container` declares.
     pub(super) fn collect_layers(
         &self,
-        scope: Scope,
-        path: &Sourced<Arc<str>>,
-        document: &LayerBody,
+        container: &DeclaredContainer,
         faults: &mut Faults,
     ) -> Layers<'_> {
+        let DeclaredContainer { scope, path, body: document, .. } = container;
+        let scope = *scope;
         let lower_path = path.value.to_lowercase();
         let candidates = self.glob_index.candidates(&lower_path).into_iter();
         let candidates = candidates.filter(|index| self.rules[*index].rule.scope == scope);
@@ -223,10 +223,15 @@ impl LayerRules {
                 layers.missing_params.insert(required_param.value.clone());
                 let param_names = layers.params.keys().take(MAX_LISTED_NAMES).map(|name| &**name);
                 let similar_param = nearest(&required_param.value, param_names);
-                let at = similar_param.map_or(&name.origin, |near| &layers.params[near].origin);
+                let (texts, use_origin) = if container.shares_document {
+                    (texts::MISSING_PARAM_OF_PATH, &path.origin)
+                } else {
+                    (texts::MISSING_PARAM, &name.origin)
+                };
+                let at = similar_param.map_or(use_origin, |near| &layers.params[near].origin);
                 let words =
                     words![path = path.value, profile = name.value, param = required_param.value];
-                let fault = faults.report_key(texts::MISSING_PARAM, at, words);
+                let fault = faults.report_key(texts, at, words);
                 fault.related(NodePosition::key(&required_param.origin));
                 if let Some(near) = similar_param {
                     fault
