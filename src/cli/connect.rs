@@ -312,16 +312,12 @@ impl ConnectArgs {
 /// The `token` from `source`, if it can be one.
 fn check_token_form(source: &str, token: &str) -> Result<Secret, CommandError> {
     let lower_token = token.to_lowercase();
+    let has_header = ["bearer ", "private-token", "authorization", "job-token"]
+        .iter()
+        .any(|name| lower_token.starts_with(name));
     let fault = match token {
-        _ if token.starts_with(['"', '\'']) || token.ends_with(['"', '\'']) => {
-            "has quotes around the token"
-        }
-        _ if ["bearer ", "private-token", "authorization", "job-token"]
-            .iter()
-            .any(|name| lower_token.starts_with(name)) =>
-        {
-            "has a part of a header in front of the token"
-        }
+        _ if token.starts_with(['"', '\'']) => "has quotes around the token",
+        _ if has_header => "has a part of a header in front of the token",
         _ if token.starts_with(['$', '<']) => "holds a name that nothing has filled in",
         _ if token.contains("://") => "holds an address",
         _ if token.contains(char::is_whitespace) => "holds more than one word",

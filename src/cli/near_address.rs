@@ -2,27 +2,18 @@
 
 use crate::{
     catalogue,
-    desired::{Container, Desired},
+    desired::Desired,
     field::Scope,
     kind::Shape,
     text::{did_you_mean, list_names},
 };
 
-/// The smallest part that an address can name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum AddressPart {
-    /// A section, or an entry of a list.
-    Section,
-    /// A field.
-    Field,
-}
-
-/// The help for the address `written`, which may be a glob: where its path ends, or which section or
-/// field of all that exist it names.
+/// The help for the address `written`, which may be a glob: where its path ends, or which section or field
+/// of all that exist it names. `takes_fields` is true if the command takes addresses of fields.
 pub(super) fn suggest_address(
     written: &str,
     desired: &Desired,
-    smallest_part: AddressPart,
+    takes_fields: bool,
 ) -> Option<String> {
     const SEPARATORS: [char; 4] = ['#', '/', '.', ':'];
     let lower = written.to_lowercase();
@@ -31,51 +22,38 @@ pub(super) fn suggest_address(
         rest.is_some_and(|rest| rest.starts_with(SEPARATORS))
     });
     let container = containers.max_by_key(|container| container.path.len());
-    let (path, object) = match container {
-        Some(container) => {
-            let (path, rest) = written.split_at_checked(container.path.len())?;
-            (path, rest.get(1..)?)
-        }
-        None => written.split_once('#')?,
-    };
+    let length = container.map_or_else(|| written.find('#'), |found| Some(found.path.len()))?;
+    let (path, object) = (written.get(..length)?, written.get(length + 1..)?);
     let scope = container.map_or(Scope::Project, |container| container.scope);
-    let (name, inner) =
-        object.split_once(SEPARATORS).map_or((object, None), |(name, inner)| (name, Some(inner)));
+    let mut words = object.splitn(2, SEPARATORS);
+    let (name, inner) = (words.next()?, words.next());
     let Some(section) = catalogue::section(scope, name) else {
-        let mut settings =
-            catalogue::sections(scope).filter(|section| section.shape == Shape::Mapping);
-        if let Some(section) = settings.find(|section| section.spec(name).is_some()) {
-            return Some(match smallest_part {
-                AddressPart::Field => format!("did you mean `{path}#{}/{name}`?", section.section),
-                AddressPart::Section => format!(
-                    "write `{path}#{}`: `{name}` is a field, and only whole sections and entries are selected",
-                    section.section
-                ),
-            });
-        }
-        let addresses: Vec<_> = catalogue::sections(scope)
-            .map(|section| format!("{path}#{}", section.section))
-            .collect();
-        return did_you_mean(&format!("{path}#{name}"), addresses.iter().map(String::as_str));
+        let mut mappings = catalogue::sections(scope).filter(|s| s.shape == Shape::Mapping);
+        return match mappings.find(|section| section.spec(name).is_some()).map(|s| s.section) {
+            Some(section) if takes_fields => {
+                Some(format!("did you mean `{path}#{section}/{name}`?"))
+            }
+            Some(section) => Some(format!(
+                "write `{path}#{section}`: `{name}` is a field, and only whole sections and entries are selected"
+            )),
+            None => {
+                let sections = catalogue::sections(scope).map(|s| format!("{path}#{}", s.section));
+                let addresses: Vec<_> = sections.collect();
+                did_you_mean(written, addresses.iter().map(String::as_str))
+            }
+        };
     };
-    let address = match inner {
-        Some(_) if section.shape != Shape::List && smallest_part == AddressPart::Section => {
-            format!("{path}#{name}")
-        }
-        Some(inner) => format!("{path}#{name}/{inner}"),
-        None => format!("{path}#{name}"),
-    };
+    let mut address = format!("{path}#{name}");
+    if let Some(inner) = inner.filter(|_| takes_fields || section.shape == Shape::List) {
+        address = format!("{address}/{inner}");
+    }
     if address != written {
         return Some(format!("did you mean `{address}`?"));
     }
-    container.filter(|container| container.section(name).is_none()).map(explain_sections)
-}
-
-/// The sections that `container` declares.
-fn explain_sections(container: &Container) -> String {
+    let container = container.filter(|container| container.section(name).is_none())?;
     let names: Vec<_> = container.section_names().collect();
-    match names[..] {
-        [] => format!("`{}` declares no sections", container.path),
-        _ => format!("`{}` declares {}", container.path, list_names(&names)),
-    }
+    Some(format!(
+        "`{path}` declares {}",
+        if names.is_empty() { "no sections".into() } else { list_names(&names) }
+    ))
 }

@@ -47,15 +47,13 @@ pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
 }
 
 /// Milliseconds in a unit of time, by its name in a value or in the help of an option.
-const UNITS: [(&str, u64); 10] = [
+const UNITS: [(&str, u64); 8] = [
     ("<MILLISECONDS>", 1),
     ("<SECONDS>", 1000),
     ("<DAYS>", 86_400_000),
     ("ms", 1),
     ("s", 1000),
-    ("sec", 1000),
     ("m", 60_000),
-    ("min", 60_000),
     ("h", 3_600_000),
     ("d", 86_400_000),
 ];

@@ -126,26 +126,22 @@ fn see_help(row: &Operation) -> String {
     format!("`undrift call {} --help` explains what it takes", row.id)
 }
 
-/// The help for an argument without an equals sign: it may be a name, or the value of the first parameter
-/// that is required and not given.
+/// The help for an argument without an equals sign: it may be the name of a parameter, or the value of the
+/// first one that is required and not given.
 fn suggest_equals_sign(
     parameters: &[&'static Parameter],
     argument: &str,
     all_arguments: &[String],
 ) -> String {
-    let is_name = |name: &str| parameters.iter().any(|parameter| parameter.name == name);
-    let is_given =
-        |name: &str| all_arguments.iter().any(|other| other.starts_with(&format!("{name}=")));
-    let mut required = parameters.iter().filter(|parameter| parameter.required);
-    let missing = required.find(|parameter| !is_given(parameter.name));
-    match (argument.split_once(':'), missing) {
-        (Some((name, value)), _) if is_name(name) => format!("write `{name}={value}`"),
-        (_, Some(parameter)) if !is_name(argument) => {
-            format!("write `{}={argument}`", parameter.name)
-        }
-        _ if is_name(argument) => format!("write `{argument}=VALUE`"),
-        _ => "write the name of a parameter and `=` in front of the value".to_owned(),
+    let mut names = parameters.iter().map(|parameter| parameter.name);
+    if names.any(|name| argument.split(':').next() == Some(name)) {
+        return format!("write `{}=VALUE`", argument.split(':').next().unwrap_or_default());
     }
+    let is_missing =
+        |name| !all_arguments.iter().any(|other| other.split('=').next() == Some(name));
+    let mut required = parameters.iter().filter(|parameter| parameter.required);
+    let missing = required.find(|parameter| is_missing(parameter.name));
+    format!("write `{}={argument}`", missing.map_or("NAME", |parameter| parameter.name))
 }
 
 /// Parses one argument.

@@ -8,7 +8,7 @@ use crate::{
     catalogue,
     cli::{
         CommandError, CommandResult, Exit, RunContext, SessionArgs, SessionBuilder,
-        near_address::{AddressPart, suggest_address},
+        near_address::suggest_address,
     },
     desired::{Container, DeclaredFields, Desired},
     kind::{Section, Shape},
@@ -89,7 +89,7 @@ fn find_subject<'d>(
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
         let failure = suggest_similar(CommandError::usage(message), name, section_names);
         let written = format!("{path}#{section_address}");
-        let help = suggest_address(&written, desired, AddressPart::Field).or(failure.help);
+        let help = suggest_address(&written, desired, true).or(failure.help);
         return Err(CommandError { help, ..failure });
     };
     let (entry, field) = match (section.shape, address_in_section) {
@@ -184,10 +184,16 @@ fn find_field(
 /// The error for a path that no manifest declares.
 fn undeclared_failure(path: &str, desired: &Desired) -> CommandError {
     let failure = CommandError::usage(format!("no manifest declares a group or project `{path}`"));
-    if let Some(help) = suggest_address(path, desired, AddressPart::Field) {
-        return failure.help(help);
+    let mut paths = desired.containers.iter().map(|container| &*container.path);
+    match suggest_address(path, desired, true).filter(|_| did_you_mean(path, &mut paths).is_none())
+    {
+        Some(help) => failure.help(help),
+        None => suggest_similar(
+            failure,
+            path,
+            desired.containers.iter().map(|container| &*container.path),
+        ),
     }
-    suggest_similar(failure, path, desired.containers.iter().map(|container| &*container.path))
 }
 
 /// Adds help: the most similar one of `names`, or the first of them if none is similar.

@@ -13,7 +13,7 @@ use crate::{
     address::{Address, Selector},
     cli::{
         CommandError, ConnectArgs, Environment, Exit, ManifestFolder, RunContext,
-        near_address::{AddressPart, suggest_address},
+        near_address::suggest_address,
     },
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
@@ -346,17 +346,14 @@ pub(in crate::cli) fn require_match(
     let failure =
         CommandError::usage(format!("`{}` matches nothing that is declared", selector.pattern()));
     let pattern = selector.pattern();
-    if let Some(help) = suggest_address(pattern, desired, AddressPart::Section) {
-        return Err(failure.help(help));
-    }
     let same_form: Vec<_> = declared_addresses()
-        .filter(|address| match pattern.contains('#') {
-            true => address.entry.is_some(),
-            false => address.section.is_none(),
+        .filter(|address| {
+            if pattern.contains('#') { address.entry.is_some() } else { address.section.is_none() }
         })
         .map(|address| address.to_string())
         .collect();
-    let suggestion = did_you_mean(pattern, same_form.iter().map(String::as_str));
+    let suggestion = did_you_mean(pattern, same_form.iter().map(String::as_str))
+        .or_else(|| suggest_address(pattern, desired, false));
     Err(failure.help(suggestion.unwrap_or_else(|| {
         "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`".into()
     })))

@@ -288,8 +288,7 @@ impl ContainerPlanner<'_> {
         self.note_undeclared_names(plan);
         let guard_findings = guard::check_steps(&plan.findings.steps, self.declared, self.context);
         plan.findings.extend(guard_findings);
-        let (scope, caller) = (self.declared.scope, &self.settings.caller);
-        order::order_steps(scope, caller, &mut plan.findings.steps);
+        order::order_steps(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
 
     /// Drops removals of entries whose parent is removed too, and reports declared entries with a removed
@@ -389,30 +388,6 @@ impl ContainerPlanner<'_> {
             })
         });
         plan.findings.notes.extend(notes);
-    }
-
-    /// Adds notes about changed fields of the container that name entries which no manifest declares: the
-    /// service refuses the change if there is no such entry, and only the declared entries were read.
-    fn note_undeclared_names(&self, plan: &mut ContainerPlan) {
-        let updates = plan.findings.steps.iter().filter(|step| step.action == Action::Update);
-        let changes =
-            updates.flat_map(|step| step.changes.iter().map(move |change| (step, change)));
-        let notes = changes.filter_map(|(step, change)| {
-            let section = catalogue::section(self.declared.scope, step.address.section?)?;
-            let name = change.after.value()?.as_str().filter(|_| section.is_in_object())?;
-            let followed_name = section.field(&change.field).relations.follows?;
-            let followed = catalogue::section(self.declared.scope, followed_name)?;
-            let mut declared = self.declared.present_entries(followed_name);
-            if declared.any(|entry| entry.key == name) {
-                return None;
-            }
-            let noun = followed.noun;
-            let what = format!(
-                "fails if there is no {noun} `{name}`: `{followed_name}` declares none, and it was not looked up"
-            );
-            Some(Note::new(&step.address, Reason::Besides { what }, &step.origin))
-        });
-        plan.findings.notes.extend(notes.collect::<Vec<_>>());
     }
 
     /// Plans nothing for a container whose contents are still being imported, or whose import failed.

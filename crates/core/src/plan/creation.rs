@@ -69,7 +69,7 @@ impl ContainerPlanner<'_> {
             match content_planner.compare_section(section, live_entries) {
                 Ok(findings) => plan.findings.extend(findings),
                 Err(reason) => {
-                    plan.add_incomplete(self.section_address(section), reason, &section.origin)
+                    plan.add_incomplete(self.section_address(section), reason, &section.origin);
                 }
             }
         }
