@@ -210,12 +210,16 @@ impl ConnectArgs {
                 .ok()
                 .map(|text| text.trim().to_owned())
                 .filter(|token| !token.is_empty());
-            return token.map(Secret::new).ok_or_else(|| {
-                CommandError::usage(format!("`{}` holds no token", path.display())).help(help)
-            });
+            let source = format!("`{}`", path.display());
+            let token = token.ok_or_else(|| {
+                CommandError::usage(format!("{source} holds no token")).help(help)
+            })?;
+            return check_token_form(&source, &token);
         }
-        let token = env.first_set(&TOKEN_VARIABLES).map(|(_, token)| Secret::new(token.trim()));
-        token.ok_or_else(|| CommandError::usage("no token given").help(help))
+        let (name, token) = env
+            .first_set(&TOKEN_VARIABLES)
+            .ok_or_else(|| CommandError::usage("no token given").help(help))?;
+        check_token_form(name, token.trim())
     }
 
     /// The network settings for reaching the service.
@@ -299,6 +303,23 @@ impl ConnectArgs {
             ClientSettings { in_flight, max_requests, deadline, ..ClientSettings::default() };
         Ok(ReadClient::new(endpoint.service.clone(), Arc::new(transport), secrets, settings))
     }
+}
+
+/// The `token` from `source`, if it can be one.
+fn check_token_form(source: &str, token: &str) -> Result<Secret, CommandError> {
+    let lower_token = token.to_lowercase();
+    let has_header = ["bearer ", "private-token", "authorization", "job-token"]
+        .iter()
+        .any(|name| lower_token.starts_with(name));
+    let fault = match token {
+        _ if token.starts_with(['"', '\'']) => "has quotes around the token",
+        _ if has_header => "has a part of a header in front of the token",
+        _ if token.starts_with(['$', '<']) => "holds a name that nothing has filled in",
+        _ if token.contains("://") => "holds an address",
+        _ if token.contains(char::is_whitespace) => "holds more than one word",
+        _ => return Ok(Secret::new(token)),
+    };
+    Err(CommandError::usage(format!("{source} {fault}")).help("write only the token there"))
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<u8>> {
@@ -389,6 +410,31 @@ mod tests {
             Err(3),
             "a file without a token is not passed over"
         );
+    }
+
+    #[test]
+    fn a_token_in_a_wrong_form_is_refused_before_it_is_sent() {
+        for (token, fault) in [
+            ("glpat-aB_3.x=", None),
+            ("\"glpat-a\"", Some("quotes")),
+            ("'glpat-a'", Some("quotes")),
+            ("Bearer glpat-a", Some("header")),
+            ("PRIVATE-TOKEN: glpat-a", Some("header")),
+            ("$GITLAB_TOKEN", Some("filled in")),
+            ("<token>", Some("filled in")),
+            ("https://bot:glpat-a@gitlab.example.org", Some("address")),
+            ("glpat-a glpat-b", Some("more than one word")),
+        ] {
+            let args = ConnectArgs::default();
+            let failure = args.read_token(&env(&[("GITLAB_TOKEN", token)])).err();
+            let text = failure.map(|failure| failure.error.unwrap().to_string());
+            assert_eq!(text.is_some(), fault.is_some(), "{token}");
+            let text = text.unwrap_or_default();
+            assert!(
+                fault.is_none_or(|fault| text.starts_with("GITLAB_TOKEN ") && text.contains(fault))
+            );
+            assert!(!text.contains("glpat"), "{text}");
+        }
     }
 
     #[test]

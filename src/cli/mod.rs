@@ -21,6 +21,7 @@ mod exit;
 mod explain;
 mod export;
 mod input;
+mod near_address;
 mod new;
 mod other_tools;
 mod output;
@@ -272,28 +273,31 @@ fn add_described_kinds(files: &[PathBuf], manifests: Option<&Path>, cx: &RunCont
     })
 }
 
+/// Reasons of parsers that say nothing to a user.
+const PARSER_REASONS: [&str; 4] = [
+    "invalid digit found in string",
+    "cannot parse integer from empty string",
+    "number would be zero for non-zero type",
+    "invalid socket address syntax",
+];
+
 /// Prints the output of clap if there is no command to run: help, the version, or faults of the
 /// arguments.
-fn exit_without_command(mut error: clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
+fn exit_without_command(error: clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
     let misplaced = find_misplaced_file(arguments).filter(|file| concerns_argument(&error, file));
-    let help = misplaced
-        .map(equals_sign_hint)
-        .or_else(|| other_tools::suggest(&error, arguments).map(str::to_owned));
-    if help.is_some() {
-        // With this help, clap's own suggestion of a similar name would mislead.
-        for kind in
-            [ContextKind::Suggested, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand]
-        {
-            error.remove(kind);
-        }
+    let help = misplaced.map(equals_sign_hint).or_else(|| other_tools::suggest(&error, arguments));
+    if let Some(help) = help {
+        // With this help, what clap suggests would mislead.
+        let text = error.to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let (start, reason) = message.rsplit_once(": ").unwrap_or((message, ""));
+        let message = if PARSER_REASONS.contains(&reason) { start } else { message };
+        let failure = CommandError::usage(message).help(help);
+        Output::new(ColorChoice::Auto, 0, false, env).eprint_failure(&failure);
+        return Exit::Usage;
     }
     let print_failed = error.print().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
-    let exit = Exit::Usage.only_if(error.use_stderr() || print_failed);
-    if let Some(help) = help {
-        Output::new(ColorChoice::Auto, 0, false, env)
-            .eprint_failure(&CommandError::already_reported(exit).help(help));
-    }
-    exit
+    Exit::Usage.only_if(error.use_stderr() || print_failed)
 }
 
 impl Command {

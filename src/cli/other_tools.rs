@@ -7,16 +7,27 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 /// Lines of words, and the help for them.
 const TABLE: &str = include_str!("other_tools.txt");
 
-/// The help for a command or an option that undrift does not have and other tools do, or for a second folder.
-pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<&'static str> {
+/// The help for a command or an option that undrift does not have and other tools do, or for an argument
+/// or a value in a wrong form.
+pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
     match error.kind() {
-        ErrorKind::InvalidSubcommand => find(context_text(error, ContextKind::InvalidSubcommand)?),
+        ErrorKind::InvalidSubcommand => {
+            find(context_text(error, ContextKind::InvalidSubcommand)?).map(str::to_owned)
+        }
+        ErrorKind::ValueValidation => suggest_value(
+            context_text(error, ContextKind::InvalidArg)?,
+            context_text(error, ContextKind::InvalidValue)?,
+        ),
+        ErrorKind::ArgumentConflict => Some("leave one of them out".to_owned()),
         ErrorKind::UnknownArgument => {
             let unknown = context_text(error, ContextKind::InvalidArg)?;
             if !unknown.starts_with('-') {
-                return Path::new(unknown).exists().then_some(
-                    "name one folder, which holds the others, or run the command for each",
-                );
+                return suggest_report(unknown, arguments).or_else(|| {
+                    Path::new(unknown).exists().then(|| {
+                        "name one folder, which holds the others, or run the command for each"
+                            .into()
+                    })
+                });
             }
             // Of `-auto-approve` clap names only the first letter that it does not know.
             let mut written = arguments.iter().filter_map(|argument| argument.to_str());
@@ -29,10 +40,62 @@ pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<&'static 
             })?;
             let name = option.trim_start_matches('-').split('=').next()?;
             let dashes = if name.chars().nth(1).is_some() { "--" } else { "-" };
-            find(&format!("{dashes}{name}"))
+            find(&format!("{dashes}{name}")).map(str::to_owned)
         }
         _ => None,
     }
+}
+
+/// Milliseconds in a unit of time, by its name in a value or in the help of an option.
+const UNITS: [(&str, u64); 8] = [
+    ("<MILLISECONDS>", 1),
+    ("<SECONDS>", 1000),
+    ("<DAYS>", 86_400_000),
+    ("ms", 1),
+    ("s", 1000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+];
+
+/// The help for a number or an address in another form; `argument` is as in `--deadline <SECONDS>`.
+fn suggest_value(argument: &str, value: &str) -> Option<String> {
+    let (option, value_name) = argument.split_once(' ')?;
+    let digit_count = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+    let (digits, unit) = value.split_at(digit_count);
+    let find_unit = |name| UNITS.iter().find(|(other, _)| *other == name).map(|(_, size)| *size);
+    let number = match value_name {
+        "<HOST:PORT>" => {
+            let port = value.rsplit(':').find(|port| port.parse::<u16>().is_ok());
+            format!("127.0.0.1:{}", port.unwrap_or("8080"))
+        }
+        "<N>" if value == "0" => "1".to_owned(),
+        _ if unit.is_empty() && !value.is_empty() => return None,
+        _ => {
+            let option_unit = find_unit(value_name).or((value_name == "<N>").then_some(1))?;
+            let value_unit = find_unit(unit).or((unit == "k").then_some(1000));
+            let number = digits.parse().unwrap_or(10).max(1);
+            value_unit
+                .map_or(number, |size| u64::saturating_mul(number, size).div_ceil(option_unit))
+                .to_string()
+        }
+    };
+    Some(format!(
+        "write {}, as in `{option} {number}`",
+        match value_name {
+            "<HOST:PORT>" => "an address and a port".to_owned(),
+            "<N>" => "a whole number".to_owned(),
+            unit => format!("a whole number of {}", unit.trim_matches(['<', '>']).to_lowercase()),
+        }
+    ))
+}
+
+/// The help for a file that is written after the format of a report.
+fn suggest_report(file: &str, arguments: &[OsString]) -> Option<String> {
+    let arguments: Vec<_> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
+    let mut words = arguments.windows(3);
+    let words = words.find(|words| words[0] == "--out" && words[2] == file)?;
+    Some(format!("write `--out {}={file}`", words[1]))
 }
 
 fn context_text(error: &Error, kind: ContextKind) -> Option<&str> {
@@ -54,7 +117,7 @@ mod tests {
     use crate::cli::Cli;
     use clap::{CommandFactory as _, Parser as _};
 
-    fn help_for(line: &str) -> Option<&'static str> {
+    fn help_for(line: &str) -> Option<String> {
         let arguments: Vec<_> = line.split(' ').map(OsString::from).collect();
         suggest(&Cli::try_parse_from(&arguments).unwrap_err(), &arguments)
     }
@@ -74,11 +137,30 @@ mod tests {
                 "undrift plan m src",
                 Some("name one folder, which holds the others, or run the command for each"),
             ),
-            ("undrift plan m --concurrency many", None),
+            (
+                "undrift plan m --concurrency many",
+                Some("write a whole number, as in `--concurrency 10`"),
+            ),
+            (
+                "undrift plan --deadline 5m",
+                Some("write a whole number of seconds, as in `--deadline 300`"),
+            ),
+            (
+                "undrift plan --max-requests 1k",
+                Some("write a whole number, as in `--max-requests 1000`"),
+            ),
+            ("undrift plan --limit 0", Some("write a whole number, as in `--limit 1`")),
+            ("undrift plan --deadline 99999999999999999999", None),
+            (
+                "undrift sandbox --listen 8080",
+                Some("write an address and a port, as in `--listen 127.0.0.1:8080`"),
+            ),
+            ("undrift plan m --out html plan.html", Some("write `--out html=plan.html`")),
+            ("undrift plan --sandbox --live f", Some("leave one of them out")),
             ("undrift plan diff --unheard", None),
             ("undrift chekc m", None),
         ] {
-            assert_eq!(help_for(line), help, "{line}");
+            assert_eq!(help_for(line).as_deref(), help, "{line}");
         }
     }
 

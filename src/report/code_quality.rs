@@ -313,6 +313,7 @@ mod tests {
             address: step.address.clone(),
             action: step.action,
             outcome: StepOutcome::Failed("project-update: answered 422: is not allowed".into()),
+            origin: None,
         };
         world.applied.steps = world.plan.steps.iter().map(failed).collect();
         let mut list = list(&world.render_named("apply", render_report));

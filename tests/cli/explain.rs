@@ -140,3 +140,32 @@ fn keys_of_the_configuration_guards_and_exit_codes_are_explained() {
     }
     assert!(place.run("explain 9").contains("exit code 3"));
 }
+
+#[test]
+fn a_wrong_address_is_compared_with_all_sections_and_fields() {
+    let place = Place::new()
+        .file("shop.yaml", "kind: Project\npath: acme/shop\nsettings: {merge_method: ff}\n")
+        .file("sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n");
+    let field = "did you mean `acme/shop#settings/merge_method`?";
+    let whole = "write `acme/shop#settings`: `merge_method` is a field, and only whole";
+    let variables = "did you mean `acme/shop#variables`?";
+    for (command, help) in [
+        ("explain acme/shop/settings/merge_method", field),
+        ("explain acme/shop#settings.merge_method", field),
+        ("explain acme/shop#merge_method", field),
+        ("explain acme/shop#variable", variables),
+        ("explain acme/shop#variables", "`acme/shop` declares `settings`"),
+        ("absorb --sandbox acme/shop#merge_method", whole),
+        (
+            "plan --sandbox --only acme/shop#settings/merge_method",
+            "did you mean `acme/shop#settings`?",
+        ),
+        ("plan --sandbox --only acme/shop/variables", variables),
+        ("plan --sandbox --only acme/shop:variables/A", "did you mean `acme/shop#variables/A`?"),
+        ("plan --sandbox --only acme/*#variable", "did you mean `acme/*#variables`?"),
+        ("plan --sandbox --exclude acme/shop#variables", "`acme/shop` declares `settings`"),
+    ] {
+        let said = place.run(command);
+        assert!(said.contains(help) && said.contains("exit code 3"), "{said}");
+    }
+}

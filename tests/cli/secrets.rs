@@ -326,9 +326,15 @@ fn manifests_use_only_the_environment_variables_that_are_allowed() {
         let story = place.run(&format!("apply --sandbox=:memory: --yes {options}"));
         let message = refused.map(|name| {
             format!(
-                "environment variable `{name}` must not be a value: `--allow-env` does not allow it"
+                "error[missing-secret]: `{name}` must not be a value: `--allow-env` or UNDRIFT_ALLOW_ENV allows only `"
             )
         });
+        let check = place.run(&format!("check {options}"));
+        assert_eq!(
+            message.as_ref().is_some_and(|message| check.contains(message)),
+            check.ends_with("---- exit code 3\n"),
+            "{check}"
+        );
         assert_eq!(story.ends_with("---- exit code 3\n"), refused.is_some(), "{story}");
         assert!(
             message.is_none_or(|message| story.contains(&message)) && !story.contains("canary"),

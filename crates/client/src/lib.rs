@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use undrift_core::{absorb, export, selection};
 use undrift_core::{desired, diff, live, plan};
 use undrift_model::{
-    address, catalogue, cause, digest, field, kind, level, operation, page, planted, release,
-    secret, steps, text, value,
+    address, catalogue, cause, digest, field, kind, level, operation, origin, page, planted,
+    release, secret, steps, text, value,
 };
 
 pub mod api;

@@ -46,7 +46,7 @@ pub(super) fn request_for<E: Copy>(
     let mut faults = Vec::new();
     let mut parsed_args: Vec<Arg> = Vec::new();
     for argument in arguments {
-        let result = parse_argument(row, &parameters, argument)
+        let result = parse_argument(row, &parameters, (argument, arguments))
             .and_then(|arg| add_argument(&mut parsed_args, arg));
         faults.extend(result.err());
     }
@@ -126,14 +126,33 @@ fn see_help(row: &Operation) -> String {
     format!("`undrift call {} --help` explains what it takes", row.id)
 }
 
+/// The help for an argument without an equals sign: it may be the name of a parameter, or the value of the
+/// first one that is required and not given.
+fn suggest_equals_sign(
+    parameters: &[&'static Parameter],
+    argument: &str,
+    all_arguments: &[String],
+) -> String {
+    let mut names = parameters.iter().map(|parameter| parameter.name);
+    if names.any(|name| argument.split(':').next() == Some(name)) {
+        return format!("write `{}=VALUE`", argument.split(':').next().unwrap_or_default());
+    }
+    let is_missing =
+        |name| !all_arguments.iter().any(|other| other.split('=').next() == Some(name));
+    let mut required = parameters.iter().filter(|parameter| parameter.required);
+    let missing = required.find(|parameter| is_missing(parameter.name));
+    format!("write `{}={argument}`", missing.map_or("NAME", |parameter| parameter.name))
+}
+
 /// Parses one argument.
 fn parse_argument(
     row: &Operation,
     parameters: &[&'static Parameter],
-    argument: &str,
+    (argument, all_arguments): (&str, &[String]),
 ) -> Result<Arg> {
     let Some((written, text)) = argument.split_once('=') else {
-        return Err(CommandError::usage(format!("`{argument}` is not `name=value`")));
+        let failure = CommandError::usage(format!("`{argument}` is not `name=value`"));
+        return Err(failure.help(suggest_equals_sign(parameters, argument, all_arguments)));
     };
     let (name, key) = split_name(written);
     let Some(parameter) = parameters.iter().copied().find(|parameter| parameter.name == name)

@@ -7,7 +7,7 @@
 mod arguments;
 mod help;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use clap::CommandFactory as _;
 
@@ -19,7 +19,7 @@ use crate::{
     page::EntryKeys,
     report::{KeyMeaning, Redacted, json::escape_unsafe},
     secret::{Secrets, judge},
-    text::{MASK, escape, nearest},
+    text::{MASK, escape, nearest, snake_case},
     value::{Json, Object, Value},
 };
 
@@ -110,16 +110,53 @@ fn find_operation(id: &str) -> Result<AnyOp> {
     })
 }
 
-/// The operation id most similar to `requested_id`. Words are compared with underscores, as in names
-/// of fields.
+/// Words of operations with the same meaning; the first one of a row stands for all.
+const SYNONYMS: [&str; 6] = [
+    "create add new post",
+    "edit update set modify change patch put",
+    "delete remove destroy rm",
+    "get show read view",
+    "list index ls",
+    "protected protect",
+];
+
+/// The words of an operation id in their first form, in any order.
+fn id_words(id: &str) -> BTreeSet<String> {
+    let id = snake_case(id);
+    let words =
+        id.split('_').map(|word| if word == "access" { word } else { word.trim_end_matches('s') });
+    let first_words = words.map(|word| {
+        let mut rows = SYNONYMS.iter().map(|row| row.split(' '));
+        rows.find_map(|mut row| row.clone().any(|other| other == word).then(|| row.next())?)
+            .unwrap_or(word)
+    });
+    let mut words: BTreeSet<_> = first_words.map(str::to_owned).collect();
+    if words.contains("protected")
+        && !SYNONYMS[..5]
+            .iter()
+            .any(|row| words.contains(row.split(' ').next().unwrap_or_default()))
+    {
+        words.insert("create".to_owned());
+    }
+    words
+}
+
+/// The operation id that `requested_id` most likely means: the one with the same words apart from one, or
+/// else the most similar one. Ids of operations on projects leave out `project`, so that word counts less.
 fn nearest_id(requested_id: &str) -> Option<&'static str> {
-    let ids: Vec<_> = operations::all_operations()
-        .map(|operation| operation.row().id.replace('-', "_"))
-        .collect();
-    let nearest_word = nearest(requested_id, ids.iter().map(String::as_str))?;
-    operations::all_operations()
-        .map(|operation| operation.row().id)
-        .find(|id| id.replace('-', "_") == nearest_word)
+    const MAX_DIFFERENCE: usize = 2;
+    let ids = || operations::all_operations().map(|operation| operation.row().id);
+    let requested_words = id_words(requested_id);
+    let rated_ids = ids().map(|id| {
+        let words = id_words(id);
+        let differences = words.symmetric_difference(&requested_words);
+        (differences.map(|word| if word == "project" { 1 } else { 2 }).sum::<usize>(), id)
+    });
+    let closest = rated_ids.min_by_key(|(difference, _)| *difference);
+    closest
+        .filter(|(difference, _)| *difference <= MAX_DIFFERENCE)
+        .map(|(_, id)| id)
+        .or_else(|| nearest(requested_id, ids()))
 }
 
 /// Parses the arguments into a request, and prints all their faults.

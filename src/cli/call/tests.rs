@@ -18,6 +18,26 @@ use crate::{
     },
 };
 
+#[test]
+fn an_unknown_operation_is_compared_by_its_words() {
+    for (written, near) in [
+        ("project-update", Some("project-edit")),
+        ("group-update", Some("group-edit")),
+        ("projects-list", Some("project-list")),
+        ("get-project", Some("project-get")),
+        ("project-remove", Some("project-delete")),
+        ("hook-create", Some("hook-add")),
+        ("member-add", Some("project-member-add")),
+        ("project-variable-create", Some("variable-create")),
+        ("branch-protect", Some("protected-branch-add")),
+        ("labelCreate", Some("label-create")),
+        ("projct-get", Some("project-get")),
+        ("frobnicate", None),
+    ] {
+        assert_eq!(nearest_id(written), near, "{written}");
+    }
+}
+
 fn owned_arguments(arguments: &[&str]) -> Vec<String> {
     arguments.iter().map(|&argument| argument.to_owned()).collect()
 }
@@ -235,7 +255,11 @@ fn faults_of_arguments_are_reported_with_hints() {
             protect(r#"allowed_to_push=[{"user": 1}]"#),
             "`allowed_to_push` has no key `user`; it has `access_level`, `user_id` or `group_id`",
         ),
-        (edit("visibility"), "`visibility` is not `name=value`"),
+        (edit("visibility"), "`visibility` is not `name=value`; write `visibility=VALUE`"),
+        (
+            build_request(PROJECT_GET, &["acme/shop"]),
+            "`acme/shop` is not `name=value`; write `id=acme/shop`",
+        ),
         (
             edit("visiblity=private"),
             "`project-edit` has no parameter `visiblity`; did you mean `visibility`?",

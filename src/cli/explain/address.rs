@@ -6,7 +6,10 @@ use super::Args;
 use crate::{
     address::{Glob, Selector},
     catalogue,
-    cli::{CommandError, CommandResult, Exit, Result, RunContext, SessionArgs, SessionBuilder},
+    cli::{
+        CommandError, CommandResult, Exit, Result, RunContext, SessionArgs, SessionBuilder,
+        near_address::suggest_address,
+    },
     desired::{Container, DeclaredFields, Desired},
     kind::{Section, Shape},
     manifest::{self, LoadOptions, schema},
@@ -87,8 +90,8 @@ fn find_subject<'d>(
         let noun = container.scope.noun();
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
         let failure = suggest_similar(CommandError::usage(message), name, section_names);
-        let all_section_names = catalogue::sections(container.scope).map(|section| section.section);
-        let help = failure.help.or_else(|| did_you_mean(name, all_section_names));
+        let written = format!("{path}#{section_address}");
+        let help = suggest_address(&written, desired, true).or(failure.help);
         return Err(CommandError { help, ..failure });
     };
     let (entry, field) = match (section.shape, address_in_section) {
@@ -179,7 +182,16 @@ fn find_field(section: Section, fields: &DeclaredFields, field_path: &str) -> Re
 /// The error for a path that no manifest declares.
 fn undeclared_failure(path: &str, desired: &Desired) -> CommandError {
     let failure = CommandError::usage(format!("no manifest declares a group or project `{path}`"));
-    suggest_similar(failure, path, desired.containers.iter().map(|container| &*container.path))
+    let mut paths = desired.containers.iter().map(|container| &*container.path);
+    match suggest_address(path, desired, true).filter(|_| did_you_mean(path, &mut paths).is_none())
+    {
+        Some(help) => failure.help(help),
+        None => suggest_similar(
+            failure,
+            path,
+            desired.containers.iter().map(|container| &*container.path),
+        ),
+    }
 }
 
 /// Adds help: the most similar one of `names`, or the first of them if none is similar.

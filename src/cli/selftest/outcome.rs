@@ -380,7 +380,11 @@ mod tests {
         }
         let mut plan = Plan::default();
         let reason = failed(404).mark_withheld(Withheld::Refused);
-        plan.findings.incomplete.push(Incomplete { address: section_at("acme/group"), reason });
+        plan.findings.incomplete.push(Incomplete {
+            address: section_at("acme/group"),
+            reason,
+            origin: None,
+        });
         found.add_plan_findings(SamplePhase::Create, &plan);
         assert_eq!(found.findings.len(), 3, "{:?}", found.findings);
         assert_eq!(found.refused_sections, BTreeSet::from([(Scope::Group, "audit_streams")]));

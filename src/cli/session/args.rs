@@ -7,11 +7,14 @@ use std::{
     sync::Arc,
 };
 
-use jiff::civil::Date;
+use jiff::{Span, civil::Date};
 
 use crate::{
     address::{Address, Selector},
-    cli::{CommandError, ConnectArgs, Environment, Exit, ManifestFolder, Result, RunContext},
+    cli::{
+        CommandError, ConnectArgs, Environment, Exit, ManifestFolder, Result, RunContext,
+        near_address::suggest_address,
+    },
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
     manifest::{LoadEnvironment, LoadedManifests},
@@ -292,9 +295,11 @@ fn parse_selectors(patterns: &[String]) -> Result<Vec<Selector>> {
 /// The holds in UNDRIFT_HOLD on `today`, with warnings for expired ones.
 pub(super) fn parse_holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics)> {
     let value = env.get(HOLD_NAME).unwrap_or_default();
+    let example_day = today.saturating_add(Span::new().days(3));
     let (holds, expired_warnings) = Holds::parse(split_words(value), today).map_err(|reason| {
-        CommandError::usage(format!("{HOLD_NAME}: {reason}"))
-            .help("for example `acme/shop#members@2027-01-10`; the address may be a glob")
+        CommandError::usage(format!("{HOLD_NAME}: {reason}")).help(format!(
+            "for example `acme/shop#members@{example_day}`; the address may be a glob"
+        ))
     })?;
     Ok((holds, expired_warnings.into_iter().collect()))
 }
@@ -315,28 +320,15 @@ pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> R
     }
     let failure =
         CommandError::usage(format!("`{}` matches nothing that is declared", selector.pattern()));
-    let mut similar = Vec::new();
-    let path = selector.pattern().split_once('#').map(|(path, _)| path);
-    if let Some(path) = path {
-        // The section may also be misspelt after a glob.
-        let sections: BTreeSet<_> =
-            declared_addresses().filter_map(|address| address.section).collect();
-        similar.extend(sections.iter().map(|section| format!("{path}#{section}")));
-    }
-    // The user may have written `/` instead of `#`, as in `acme/shop/settings`.
-    let slash_matches = declared_addresses().filter(|address| {
-        let path = address.to_string().replacen('#', "/", 1);
-        address.section.is_some() && path == selector.pattern()
-    });
-    if let Some(address) = slash_matches.map(|address| address.to_string()).next() {
-        return Err(failure.help(format!("did you mean `{address}`?")));
-    }
-    let same_form = declared_addresses().filter(|address| match path {
-        Some(_) => address.entry.is_some(),
-        None => address.section.is_none(),
-    });
-    similar.extend(same_form.map(|address| address.to_string()));
-    let suggestion = did_you_mean(selector.pattern(), similar.iter().map(String::as_str));
+    let pattern = selector.pattern();
+    let same_form: Vec<_> = declared_addresses()
+        .filter(|address| {
+            if pattern.contains('#') { address.entry.is_some() } else { address.section.is_none() }
+        })
+        .map(|address| address.to_string())
+        .collect();
+    let suggestion = did_you_mean(pattern, same_form.iter().map(String::as_str))
+        .or_else(|| suggest_address(pattern, desired, false));
     Err(failure.help(suggestion.unwrap_or_else(|| {
         "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`".into()
     })))

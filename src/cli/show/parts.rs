@@ -153,6 +153,7 @@ fn parse_report(file: &Path, bytes: &'static [u8]) -> Result<JobReport, String> 
     plan.findings.incomplete.push(Incomplete {
         address: Address::container(file.to_string_lossy().into()),
         reason: Cause::new(reason),
+        origin: None,
     });
     Ok(JobReport { kind: head.undrift, exit, run: None, plan })
 }

@@ -63,7 +63,8 @@ pub const fn unread_cause(mismatch: &Mismatch) -> Option<&Cause> {
 
 /// The last lines of a report: the result of the run, and the next command for the user.
 pub fn summary_lines(applied: &ApplyResult) -> Vec<Line> {
-    let counts = OutcomeCounts::from_steps(&applied.steps).with_labels();
+    let step_counts = OutcomeCounts::from_steps(&applied.steps);
+    let counts = step_counts.with_labels();
     let unread_count = applied.mismatches.iter().filter_map(unread_cause).count();
     let mismatch_count = applied.mismatches.len() - unread_count;
     let mismatches = [(mismatch_count, "not matching"), (unread_count, "not verified")];
@@ -71,6 +72,9 @@ pub fn summary_lines(applied: &ApplyResult) -> Vec<Line> {
     let (paint, word) = match (applied.is_complete(), applied.interrupted) {
         (true, _) => (Paint::Add, "applied: "),
         (false, true) => (Paint::Error, "interrupted: "),
+        (false, false) if step_counts.done + step_counts.unknown == 0 => {
+            (Paint::Error, "not applied: ")
+        }
         (false, false) => (Paint::Error, "partly applied: "),
     };
     let next_step = applied.is_worth_repeating().then_some("run apply again to finish");

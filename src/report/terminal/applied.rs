@@ -55,10 +55,13 @@ fn draw_steps(canvas: &mut Canvas, steps: &[StepResult]) {
             .text("  ");
         let (paint, word) = outcome_words(&step.outcome);
         let line = line.put(paint, word);
-        canvas.add_line(&match step.outcome.cause() {
-            Some(cause) => line.text(": ").text(with_request_id(cause)),
-            None => line,
-        });
+        match step.outcome.cause() {
+            Some(cause) => {
+                let line = line.text(": ").text(with_request_id(cause));
+                canvas.add_line_with_origin(line, &step.origin);
+            }
+            None => canvas.add_line(&line),
+        }
         draw_others(canvas, "step", others.iter().map(|step| &step.address));
     }
     if listed_count < success_count {

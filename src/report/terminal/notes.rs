@@ -106,9 +106,10 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     });
     draw_first_items(canvas, "scope", groups, |canvas, (scope, others)| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
-        let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
+        let help = scope.reason.help.as_ref();
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
-        canvas.add_line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
+        let line = line.put(Paint::Dim, with_request_id(&scope.reason) + &help);
+        canvas.add_line_with_origin(line, &scope.origin);
         draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
     });
 }

@@ -162,6 +162,7 @@ pub(in crate::report) fn blocked_plan() -> Plan {
         incomplete: vec![Incomplete {
             address: shop.section("variables"),
             reason: "variable-list: answered 403".into(),
+            origin: None,
         }],
         refusals: vec![GuardRefusal::new(
             Guard::Removals,
@@ -256,6 +257,7 @@ fn unreadable_scopes_with_one_cause_are_one_line() {
             help: Some("use another token".into()),
             ..CauseParts::default()
         }),
+        origin: None,
     };
     let mut all: Vec<_> = (0..1_000).map(|number| scope(number, 403)).collect();
     all.extend((1_000..1_003).map(|number| scope(number, 500)));
@@ -337,8 +339,11 @@ fn nothing_to_do_because_it_is_not_written_or_not_read() {
     let notes = vec![by_hand("a"), by_hand("b")];
     let unwritten = summary(Findings { notes, ..Findings::default() });
     let unread = |names: &[&str]| {
-        let scope =
-            |name: &&str| Incomplete { address: at(name), reason: Cause::new("answered 500") };
+        let scope = |name: &&str| Incomplete {
+            address: at(name),
+            reason: Cause::new("answered 500"),
+            origin: None,
+        };
         summary(Findings { incomplete: names.iter().map(scope).collect(), ..Findings::default() })
     };
     for (sentence, expected) in [
@@ -530,6 +535,7 @@ pub(in crate::report) fn sample_applied() -> ApplyResult {
         address: variable.clone(),
         action,
         outcome,
+        origin: None,
     });
     let mismatch = |fields: &[&str], reason| Mismatch {
         address: address.section("settings"),
@@ -554,6 +560,10 @@ fn the_result_of_a_plan() {
     insta::assert_snapshot!(applied(&sample_applied(), &run(), TextStyle::default()));
     let interrupted = ApplyResult { interrupted: true, ..sample_applied() };
     assert!(applied(&interrupted, &run(), TextStyle::default()).contains("\ninterrupted: "));
+    let failed = StepResult { origin: Some(origin(3)), ..sample_applied().steps[2].clone() };
+    let refused = ApplyResult { steps: vec![failed], ..ApplyResult::default() };
+    let refused = applied(&refused, &run(), TextStyle::default());
+    assert!(refused.contains(":3\n\nnot applied: 1 failed\n"), "{refused}");
     let done = StepResult { outcome: StepOutcome::Done, ..sample_applied().steps[0].clone() };
     let complete = ApplyResult { steps: vec![done; 51], ..ApplyResult::default() };
     assert!(
@@ -580,6 +590,7 @@ fn alike_failures_are_one_paragraph_in_every_format() {
             address: address.clone(),
             action: Action::Update,
             outcome: StepOutcome::Failed(cause.clone()),
+            origin: None,
         };
         let late = Address::container(address.path.clone()).section("hooks");
         let not_started =
@@ -612,6 +623,7 @@ fn addresses_of_alike_steps_are_decoded() {
             .entry("https://ci.example.org/x"),
         action: Action::Create,
         outcome: StepOutcome::NotStarted,
+        origin: None,
     };
     let result = ApplyResult { steps: (0..4).map(failed).collect(), ..ApplyResult::default() };
     let text = applied(&result, &run(), TextStyle::default());
@@ -698,6 +710,7 @@ fn alike_problems_notes_and_results_are_one() {
         address: path(n).section("settings"),
         action: Action::Update,
         outcome: StepOutcome::Done,
+        origin: None,
     };
     let result =
         |steps| ApplyResult { steps: (0..steps).map(done).collect(), ..ApplyResult::default() };

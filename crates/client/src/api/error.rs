@@ -389,6 +389,9 @@ impl ApiError {
             400 if rejection.message == CERTIFICATE_PAGE => {
                 "the service wants a client certificate: `--client-cert`"
             }
+            400 if rejection.message.contains("Could not change HEAD") => {
+                "declare the branch, as in `branches: [{name: develop, ref: main}]`, or create it first"
+            }
             400 if rejection.message.contains("is ambiguous") => {
                 "create the branch or tag first; a full name, `refs/heads/NAME`, need not exist"
             }

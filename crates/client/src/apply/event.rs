@@ -9,6 +9,7 @@ use crate::{
     cause::Cause,
     diff::{Action, Step},
     field::Scope,
+    origin::Origin,
 };
 
 /// An event while a plan is applied.
@@ -43,6 +44,9 @@ pub struct StepResult {
     pub action: Action,
     /// The outcome.
     pub outcome: StepOutcome,
+    /// Where it is declared, if it is.
+    #[serde(skip)]
+    pub origin: Option<Origin>,
 }
 
 /// The outcome of a step.
@@ -213,6 +217,7 @@ mod tests {
                     address: address.clone(),
                     action,
                     outcome: outcome.clone(),
+                    origin: None,
                 };
                 let mismatch = Mismatch {
                     address: address.clone(),

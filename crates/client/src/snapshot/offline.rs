@@ -85,7 +85,7 @@ fn explain_no_answer(header: &SnapshotHeader, failure: Option<&str>) -> String {
     match failure {
         Some(why) => format!("it could not be read for the snapshot of {taken_at}: {why}"),
         None => format!(
-            "the snapshot of {taken_at} does not contain it; the next one contains everything that is declared then"
+            "the snapshot of {taken_at} does not contain it; take another one, which contains what is declared by then, or everything with `--all-sections`"
         ),
     }
 }

@@ -69,7 +69,7 @@ pub fn find_drift(
     for problem in &comparison.plan.problems {
         drift.absorb_problem(problem);
     }
-    for Incomplete { address, reason } in &comparison.plan.incomplete {
+    for Incomplete { address, reason, .. } in &comparison.plan.incomplete {
         let is_selected = selection.only.iter().any(|selector| match address.entry {
             Some(_) => selector.matches(address),
             None => selector.matches_section(address),

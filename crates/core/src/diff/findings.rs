@@ -281,6 +281,9 @@ pub struct Incomplete {
     pub address: Address,
     /// The reason why it could not be read.
     pub reason: Cause,
+    /// Where it is declared, if it is.
+    #[serde(skip)]
+    pub origin: Option<Origin>,
 }
 
 impl Incomplete {

@@ -161,7 +161,9 @@ impl Plan {
                 // An excess is reported once.
                 let is_first_match = !std::mem::replace(&mut used[at], true);
                 match (&excesses[at], rename_conflict(ack, &refusal, moves)) {
-                    (Some(why), _) if is_first_match => warnings.push(warning(ack, why)),
+                    (Some((why, help)), _) if is_first_match => {
+                        warnings.push(warning(ack, why).help(help));
+                    }
                     (Some(_), _) => {}
                     (None, Some(why)) => warnings.push(warning(ack, &why)),
                     (None, None) => covering_ack = covering_ack.or(Some(ack)),
@@ -350,12 +352,12 @@ fn names_exactly(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
         && ack.selector.pattern().to_lowercase() == refusal.address.to_string().to_lowercase()
 }
 
-/// The reason why an acknowledgement does not count, if the matching refusals exceed its `at_most`.
+/// The reason why an acknowledgement does not count, with help, if the matching refusals exceed its `at_most`.
 fn excess_reason(
     ack: &Acknowledgement,
     refusals: &[GuardRefusal],
     valid: &[&Acknowledgement],
-) -> Option<String> {
+) -> Option<(String, String)> {
     let max_objects = ack.max_objects?;
     let matching_refusals: Vec<_> =
         refusals.iter().filter(|refusal| applies_to(ack, refusal, valid)).collect();
@@ -374,7 +376,10 @@ fn excess_reason(
     };
     let is_over = objects > max_objects;
     is_over.then(|| {
-        format!("the acknowledgement of `{ack}` allows at most {max_objects}, and {matching_text}")
+        let why = format!(
+            "the acknowledgement of `{ack}` allows at most {max_objects}, and {matching_text}"
+        );
+        (why, format!("write `at_most: {objects}` if that is intended"))
     })
 }
 

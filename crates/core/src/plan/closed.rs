@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::{ContainerPlan, container::ContainerPlanner, order};
 use crate::{
     address::Address,
+    catalogue,
     desired::DeclaredSection,
-    diff::{Note, Reason},
-    kind::{Capability, Effect},
+    diff::{Action, Note, Reason},
+    kind::{Capability, Effect, Section},
 };
 
 /// The capabilities that a container lacks now and that a declared switch controls; `true` if the
@@ -112,6 +113,28 @@ impl ContainerPlanner<'_> {
         plan.findings.notes.extend(steps.map(|step| {
             let why = "it names objects of a feature that is off".to_owned();
             Note::new(&step.address, Reason::Closed { why }, &step.origin)
+        }));
+    }
+
+    /// Adds notes about updates of the container that name entries which it does not declare: the service
+    /// refuses the update if they do not exist, and the plan does not read them.
+    pub(super) fn note_undeclared_names(&self, plan: &mut ContainerPlan) {
+        let scope = self.declared.scope;
+        let section = |name| catalogue::section(scope, name);
+        let steps = plan.findings.steps.iter().filter(|step| step.action == Action::Update);
+        let steps = steps.filter(|step| {
+            step.address.section.and_then(section).is_some_and(Section::is_in_object)
+        });
+        let names = steps.flat_map(|step| {
+            order::followed_names(scope, step).into_iter().map(move |named| (step, named))
+        });
+        plan.findings.notes.extend(names.filter_map(|(step, (section_name, name))| {
+            let mut declared = self.declared.present_entries(section_name);
+            let is_declared = declared.any(|entry| entry.key == name);
+            let noun = section(section_name).filter(|_| !is_declared)?.noun;
+            let what =
+                format!("fails without a {noun} `{name}`, which `{section_name}` does not declare");
+            Some(Note::new(&step.address, Reason::Besides { what }, &step.origin))
         }));
     }
 

@@ -261,7 +261,7 @@ impl ContainerPlanner<'_> {
                 let fields: BTreeSet<_> = section.field_names().map(str::to_owned).collect();
                 plan.findings.notes.push(Note { fields: fields.into_iter().collect(), ..note });
             }
-            None => plan.add_incomplete(self.section_address(section), reason),
+            None => plan.add_incomplete(self.section_address(section), reason, &section.origin),
         }
     }
 
@@ -285,10 +285,10 @@ impl ContainerPlanner<'_> {
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);
+        self.note_undeclared_names(plan);
         let guard_findings = guard::check_steps(&plan.findings.steps, self.declared, self.context);
         plan.findings.extend(guard_findings);
-        let (scope, caller) = (self.declared.scope, &self.settings.caller);
-        order::order_steps(scope, caller, &mut plan.findings.steps);
+        order::order_steps(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
 
     /// Drops removals of entries whose parent is removed too, and reports declared entries with a removed
@@ -397,7 +397,7 @@ impl ContainerPlanner<'_> {
             ImportState::Running => {
                 let running = Cause::new("its contents are still being imported").mark_transient();
                 let reason = running.help("run again when they are there");
-                plan.stop_as_unread(self.address.clone(), reason);
+                plan.stop_as_unread(self.declared, reason);
             }
             ImportState::Failed(why) => plan.stop_with_problem(self.import_problem(why.as_deref())),
         }

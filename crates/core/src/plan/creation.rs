@@ -68,7 +68,9 @@ impl ContainerPlanner<'_> {
             }
             match content_planner.compare_section(section, live_entries) {
                 Ok(findings) => plan.findings.extend(findings),
-                Err(reason) => plan.add_incomplete(self.section_address(section), reason),
+                Err(reason) => {
+                    plan.add_incomplete(self.section_address(section), reason, &section.origin);
+                }
             }
         }
         self.hold_children(plan);

@@ -48,8 +48,13 @@ impl Hold {
         // Accept only `YYYY-MM-DD`: the date parser also accepts times and other formats.
         let until = day.parse::<Date>().ok().filter(|date| date.to_string() == day);
         let Some(until) = until.filter(|_| !address_text.is_empty()) else {
+            let fault = match (address_text, day) {
+                ("", _) => "has no address",
+                (_, "") => "has no end",
+                _ => "must end with a day as in YYYY-MM-DD",
+            };
             return Err(format!(
-                "`{shown_text}` has no end; write ADDRESS@YYYY-MM-DD, with the last day on which it holds"
+                "`{shown_text}` {fault}; write ADDRESS@YYYY-MM-DD, with the last day on which it holds"
             ));
         };
         let selector =
@@ -189,12 +194,12 @@ mod tests {
             ("acme/shop@9999-12-31", Err("too long")),
             ("acme/shop", Err("no end")),
             ("acme/shop@", Err("no end")),
-            ("acme/shop@tomorrow", Err("no end")),
-            ("acme/shop@20270106", Err("no end")),
-            ("acme/shop@2027-1-6", Err("no end")),
-            ("acme/shop@2027-02-30", Err("no end")),
-            ("acme/shop@2027-01-06T00:00:00", Err("no end")),
-            ("@2027-01-06", Err("no end")),
+            ("acme/shop@tomorrow", Err("must end with a day")),
+            ("acme/shop@20270106", Err("must end with a day")),
+            ("acme/shop@2027-1-6", Err("must end with a day")),
+            ("acme/shop@2027-02-30", Err("must end with a day")),
+            ("acme/shop@2027-01-06T00:00:00", Err("must end with a day")),
+            ("@2027-01-06", Err("no address")),
             ("#members@2027-01-06", Err("starts with a path")),
             ("acme/[@2027-01-06", Err("`acme/[@2027-01-06`: ")),
         ] {

@@ -136,7 +136,8 @@ impl ContainerPlanner<'_> {
         let projects = match self.context.live.projects_below.as_ref().unwrap_or(&unread) {
             Ok(projects) => projects,
             Err(reason) => {
-                return plan.add_incomplete(self.address.section(PROJECTS_KEY), reason.clone());
+                let address = self.address.section(PROJECTS_KEY);
+                return plan.add_incomplete(address, reason.clone(), &policy.origin);
             }
         };
         let undeclared = projects.iter().filter(|project| {

@@ -58,6 +58,7 @@ use crate::{
     field::Scope,
     kind::ImportState,
     live::LiveContainer,
+    origin::Origin,
     planted::Bug,
     text,
     value::Json,
@@ -152,10 +153,11 @@ impl Plan {
         }
         plan.has_idle_rules = !roster.idle_rules.is_empty();
         let incomplete = roster.incomplete.into_iter();
-        plan.findings.incomplete.extend(
-            incomplete
-                .map(|(part, reason)| Incomplete { address: Address::container(part), reason }),
-        );
+        plan.findings.incomplete.extend(incomplete.map(|(part, reason)| Incomplete {
+            address: Address::container(part),
+            reason,
+            origin: None,
+        }));
         plan
     }
 
@@ -490,15 +492,16 @@ impl ContainerPlan {
         self.findings.notes.push(note);
     }
 
-    /// Plans nothing for the container, because `address` could not be read for `reason`.
-    fn stop_as_unread(&mut self, address: Address, reason: Cause) {
+    /// Plans nothing for the container `declared`, because it could not be read for `reason`.
+    fn stop_as_unread(&mut self, declared: &Container, reason: Cause) {
         self.not_compared_cause = Some(reason.clone());
-        self.add_incomplete(address, reason);
+        self.add_incomplete(declared.address(), reason, &declared.origin);
     }
 
-    /// Plans nothing at `address`, because it could not be read for `reason`.
-    fn add_incomplete(&mut self, address: Address, reason: Cause) {
-        self.findings.incomplete.push(Incomplete { address, reason });
+    /// Plans nothing at `address`, declared at `origin`, because it could not be read for `reason`.
+    fn add_incomplete(&mut self, address: Address, reason: Cause, origin: &Origin) {
+        let origin = Some(origin.clone());
+        self.findings.incomplete.push(Incomplete { address, reason, origin });
     }
 
     /// Plans nothing, because of `problem`.

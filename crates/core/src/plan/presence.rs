@@ -31,7 +31,7 @@ impl ContainerPlanner<'_> {
                 if is_declared_absent && self.settings.caller.is_administrator => {}
             Presence::MissingNamespace(group) if is_declared_absent => {
                 let reason = Cause::new(self.namespace_problem(group).message);
-                plan.stop_as_unread(self.address.clone(), reason);
+                plan.stop_as_unread(self.declared, reason);
             }
             Presence::Missing(_) | Presence::MissingNamespace(_) | Presence::Redirected { .. }
                 if self.declared.including_glob.is_some() =>
@@ -55,7 +55,7 @@ impl ContainerPlanner<'_> {
                 plan.stop_with_problem(self.former_problem(texts::HALFWAY, words));
             }
             Presence::Unreadable(reason) => {
-                plan.stop_as_unread(self.address.clone(), reason.clone());
+                plan.stop_as_unread(self.declared, reason.clone());
             }
         }
     }

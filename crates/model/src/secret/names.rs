@@ -64,8 +64,13 @@ impl AllowedVariables {
         is_reserved(name) && !is_allowed
     }
 
+    /// The globs, as written.
+    pub fn patterns(&self) -> Vec<&str> {
+        self.0.iter().flatten().map(Glob::pattern).collect()
+    }
+
     /// True if `name` is allowed.
-    pub(super) fn allows(&self, name: &str) -> bool {
+    pub fn allows(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.matches(name)))
     }
 }

@@ -314,7 +314,8 @@ impl<'a> ContainerRun<'a> {
 
     fn end_step(&self, state: &mut RunState<'_>, step: &Step, outcome: StepOutcome) {
         let (scope, address, action) = (step.scope, step.address.clone(), step.action);
-        let result = StepResult { scope, address, action, outcome };
+        let origin = Some(step.origin.clone());
+        let result = StepResult { scope, address, action, outcome, origin };
         if step.address.section.is_none() && result.outcome.is_success() {
             if action == Action::Delete {
                 self.apply.observer.record_removed(&self.container);

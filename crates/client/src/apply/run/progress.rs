@@ -125,7 +125,8 @@ mod tests {
 
     fn result(step: &Step, outcome: StepOutcome) -> StepResult {
         let (address, action) = (step.address.clone(), step.action);
-        StepResult { scope: step.scope, address, action, outcome }
+        let origin = Some(step.origin.clone());
+        StepResult { scope: step.scope, address, action, outcome, origin }
     }
 
     /// A step waits for single steps, or for the earlier steps of a section.

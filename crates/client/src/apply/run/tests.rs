@@ -89,7 +89,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
         help: None,
         origin: container.origin.clone(),
     };
-    let unread = |address: Address| Incomplete { address, reason: Cause::new("503") };
+    let unread = |address: Address| Incomplete { address, reason: Cause::new("503"), origin: None };
     let refusal = |objects: usize| {
         let guard = crate::desired::Guard::Protection;
         GuardRefusal::new(guard, &settings(), "refused".to_owned(), objects, &container.origin)

@@ -165,7 +165,8 @@ impl<'a> EntryDiff<'a> {
 
     pub(super) fn add_incomplete(&self, reason: impl Into<Cause>, findings: &mut Findings) {
         let (address, reason) = (self.address.clone(), reason.into());
-        findings.incomplete.push(Incomplete { address, reason });
+        let origin = Some(self.entry.origin.clone());
+        findings.incomplete.push(Incomplete { address, reason, origin });
     }
 
     /// The problem if a live entry has nearly the same identity.

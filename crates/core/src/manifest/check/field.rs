@@ -210,6 +210,12 @@ impl ContainerCheck<'_> {
                 self.faults.report(problem_texts, at, words);
                 return;
             }
+            Reference::Env(variable) if !self.context.allowed.allows(variable) => {
+                let globs = alternatives(&self.context.allowed.patterns());
+                let words = words![variable, globs];
+                self.faults.report(texts::VARIABLE_NOT_ALLOWED, at, words);
+                return;
+            }
             Reference::File(path) if path.contains(char::is_control) => texts::CONTROL_IN_PATH,
             Reference::File(path) if !is_inside_folder(path) => texts::OUTSIDE_FILE,
             Reference::Env(_) | Reference::File(_) | Reference::Text(_) | Reference::Data(_) => {

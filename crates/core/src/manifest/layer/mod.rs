@@ -98,8 +98,8 @@ fn merge_container(
     traced_globs: &[Glob],
 ) -> (Box<DeclaredContainer>, Option<Trace>, Faults) {
     let mut faults = Faults::default();
-    let DeclaredContainer { scope, path, lifecycle, body, .. } = &mut *container;
-    let layers = rules.collect_layers(*scope, path, body, &mut faults);
+    let layers = rules.collect_layers(&container, &mut faults);
+    let DeclaredContainer { path, lifecycle, body, .. } = &mut *container;
     let lower_path = path.value.to_lowercase();
     let is_traced = traced_globs.iter().any(|glob| glob.matches(&lower_path));
     let document = is_traced.then(|| body.clone());

@@ -14,7 +14,7 @@ use crate::{
     field::Scope,
     manifest::{
         faults::{Faults, NodePosition, texts, words},
-        read::document::{LayerBody, Rule, UsedProfiles},
+        read::document::{DeclaredContainer, LayerBody, Rule, UsedProfiles},
     },
     origin::{Origin, Sourced},
     text::{alternatives, nearest},
@@ -165,14 +165,14 @@ impl LayerRules {
         }
     }
 
-    /// Collects the layers of the group or project at `path`, which has this `document`.
+    /// Collects the layers of the group or project that `container` declares.
     pub(super) fn collect_layers(
         &self,
-        scope: Scope,
-        path: &Sourced<Arc<str>>,
-        document: &LayerBody,
+        container: &DeclaredContainer,
         faults: &mut Faults,
     ) -> Layers<'_> {
+        let DeclaredContainer { scope, path, body: document, .. } = container;
+        let scope = *scope;
         let lower_path = path.value.to_lowercase();
         let candidates = self.glob_index.candidates(&lower_path).into_iter();
         let candidates = candidates.filter(|index| self.rules[*index].rule.scope == scope);
@@ -201,10 +201,12 @@ impl LayerRules {
                 layers.missing_params.insert(required_param.value.clone());
                 let param_names = layers.params.keys().take(MAX_LISTED_NAMES).map(|name| &**name);
                 let similar_param = nearest(&required_param.value, param_names);
-                let at = similar_param.map_or(&name.origin, |near| &layers.params[near].origin);
-                let problem_texts = match similar_param {
-                    Some(_) => texts::MISSPELLED_PARAM,
-                    None => texts::MISSING_PARAM,
+                let (problem_texts, at) = match similar_param {
+                    Some(near) => (texts::MISSPELLED_PARAM, &layers.params[near].origin),
+                    None if container.shares_document => {
+                        (texts::MISSING_PARAM_OF_PATH, &path.origin)
+                    }
+                    None => (texts::MISSING_PARAM, &name.origin),
                 };
                 let words = words![
                     path = path.value,

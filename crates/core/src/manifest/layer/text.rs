@@ -300,7 +300,16 @@ impl<'w> Filler<'w> {
 
     fn fill_value(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), FillError> {
         if let Some(template) = template_text(schema, json) {
-            let Value::Plain(Json::String(text)) = self.fill_template(template, origin)? else {
+            let filled = self.fill_template(template, origin).map_err(|mut error| {
+                // The field has no secrecy, so a reference would only be the next error.
+                if error.missing_param.is_some()
+                    && error.fault.help.as_ref().is_some_and(|help| help.contains("{env:"))
+                {
+                    error.fault.help = Some(texts::PARAM_IN_OPEN_FIELD[3].to_owned());
+                }
+                error
+            })?;
+            let Value::Plain(Json::String(text)) = filled else {
                 let secret = self.find_secret_param(template).filter(|name| looks_like_name(name));
                 let secret =
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));

@@ -270,7 +270,7 @@ fn suggest_first_line(document: &Node) -> String {
     match recognise_document("unnamed", document, "") {
         Some(sign) => format!("start the document with `kind: {}`", sign.what),
         None if has_section => "start the document with `kind: Project`".to_owned(),
-        None => format!("start the document with `kind: Project`; if it is another tool's, {MOVE}"),
+        None => format!("if it is another tool's, {MOVE}; otherwise start it with `kind: Project`"),
     }
 }
 
@@ -299,6 +299,7 @@ struct DocumentSign {
     files: Vec<&'static str>,
     all: Vec<&'static str>,
     lists: Vec<&'static str>,
+    within: Vec<&'static str>,
     lacks: Vec<&'static str>,
     what: &'static str,
     help: &'static str,
@@ -314,11 +315,16 @@ fn recognise_document(
     name: &str,
 ) -> Option<&'static DocumentSign> {
     let file = name.rsplit('/').next().unwrap_or(name);
+    let has_entries = |sign: &DocumentSign, key: &&str| {
+        document[*key].items().first().is_some_and(|entry| {
+            let mut keys = sign.within.iter();
+            keys.len() == 0 || entry.text().is_some() || keys.any(|key| entry.get(key).is_some())
+        })
+    };
     DOCUMENT_SIGNS[list_name].iter().find(|sign| {
         (sign.files.is_empty() || sign.files.contains(&file))
             && sign.all.iter().all(|key| document.get(key).is_some())
-            && (sign.lists.is_empty()
-                || sign.lists.iter().any(|key| !document[key].items().is_empty()))
+            && (sign.lists.is_empty() || sign.lists.iter().any(|key| has_entries(sign, key)))
             && sign.lacks.iter().all(|key| document.get(key).is_none())
     })
 }

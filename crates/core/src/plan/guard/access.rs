@@ -99,7 +99,8 @@ impl GuardedSteps<'_> {
             let reason = unread.cloned().unwrap_or_else(|| Cause::new("not read"));
             let reason = reason.context("whether the token's own access depends on this share");
             let address = first.step.address.clone();
-            return self.findings.incomplete.push(Incomplete { address, reason });
+            let origin = Some(first.step.origin.clone());
+            return self.findings.incomplete.push(Incomplete { address, reason, origin });
         };
         let level_in = |group: u64, level: u8| match access.groups.get(&group) {
             Some(Ok(group_level)) => level.min(*group_level),

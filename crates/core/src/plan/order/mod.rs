@@ -91,7 +91,7 @@ fn add_naming_effects(scope: Scope, steps: &mut [Step]) {
 }
 
 /// The entries that `step` names and must follow, each as its section and name.
-fn followed_names(scope: Scope, step: &Step) -> Vec<(&'static str, String)> {
+pub(super) fn followed_names(scope: Scope, step: &Step) -> Vec<(&'static str, String)> {
     let section = step.address.section.and_then(|name| catalogue::section(scope, name));
     let names = section.into_iter().flat_map(|section| {
         step.changes.iter().filter_map(move |change| {

@@ -34,7 +34,7 @@ fn refusal(project: usize) -> GuardRefusal {
 
 fn unread_section(project: usize) -> Incomplete {
     let reason = Cause::new("answered 403");
-    Incomplete { address: address(project).section("variables"), reason }
+    Incomplete { address: address(project).section("variables"), reason, origin: None }
 }
 
 /// A plan with one step in each of `projects` projects.

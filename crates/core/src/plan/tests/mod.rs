@@ -1029,6 +1029,7 @@ fn a_doubt_concerns_its_own_object_only() {
     let incomplete = |entry: &str, why: &'static str| Incomplete {
         address: address(entry),
         reason: Cause::new(why),
+        origin: None,
     };
     let problem = |entry: &str, why: &str| {
         Problem::new(&address(entry), "ambiguous", why.to_owned(), "", &origin(1))

@@ -1,5 +1,7 @@
 //! Messages for values that a field does not accept.
 
+use std::collections::BTreeSet;
+
 use jsonschema::{
     JsonType, ValidationError,
     error::{TypeKind, ValidationErrorKind as Kind},
@@ -14,7 +16,7 @@ use super::{
 use crate::{
     field::{Field, NamedObject, Scope},
     kind::forms::plain_text,
-    text::alternatives,
+    text::{alternatives, is_unsafe},
     value::Json,
     yaml::{Node, NodeValue},
 };
@@ -30,9 +32,14 @@ impl SchemaPosition<'_> {
                 self.alternatives_fault()
             }
             Kind::Pattern { pattern } => {
-                let requirement = match self.schema["examples"][0].as_str() {
-                    Some(example) => format!("must be as in `{example}`"),
-                    None => "has a form that is not allowed".to_owned(),
+                let example = self.schema["examples"][0].as_str();
+                let requirement = match (self.find_refused_signs(example), example) {
+                    _ if self.node.scalar_text().is_some_and(|text| text.is_empty()) => {
+                        "must not be empty".to_owned()
+                    }
+                    (Some(signs), _) => format!("must not contain {signs}"),
+                    (None, Some(example)) => format!("must be as in `{example}`"),
+                    (None, None) => "has a form that is not allowed".to_owned(),
                 };
                 let position = SchemaPosition { subject: pattern, ..self.clone() };
                 position.fault("pattern", "pattern", format!("{} {requirement}", self.name()))
@@ -46,6 +53,24 @@ impl SchemaPosition<'_> {
                 position.fault("value", "value", message)
             }
         }
+    }
+
+    /// The signs in the text that no text in the place of `example` may contain, if the field accepts the
+    /// text without them.
+    fn find_refused_signs(&self, example: Option<&str>) -> Option<String> {
+        let (text, example) = (self.node.scalar_text()?, example?);
+        let middle = example.char_indices().nth(example.chars().count() / 2)?.0;
+        let is_refused = |sign: &char| {
+            let with_sign = format!("{}{sign}{}", &example[..middle], &example[middle..]);
+            !sign.is_alphanumeric() && !is_unsafe(*sign) && !self.accepts(&with_sign)
+        };
+        let signs: BTreeSet<_> = text.chars().filter(is_refused).collect();
+        let accepted_text: String = text.chars().filter(|sign| !signs.contains(sign)).collect();
+        let names: Vec<_> = signs
+            .iter()
+            .map(|sign| if *sign == ' ' { "blanks".to_owned() } else { format!("`{sign}`") })
+            .collect();
+        (!names.is_empty() && self.accepts(&accepted_text)).then(|| names.join(" or "))
     }
 
     fn wrong_type_fault(&self, types: &[&str]) -> LocatedFault {

@@ -229,6 +229,7 @@ impl<'t> SurroundingLines<'t> {
         let nearest_column = near_columns.min_by_key(|column| column.abs_diff(current_width))?;
         let (number, space_count) = (self.line_number + 1, count(nearest_column, "space"));
         finding.message = "the indentation does not fit the lines above".to_owned();
+        finding.position = self.range_of(key.split(':').next().unwrap_or(key));
         finding.help(match nearest_column {
             0 => format!("remove the spaces before line {number}"),
             _ => format!("indent line {number} by {space_count}, like the lines next to it"),

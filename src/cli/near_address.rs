@@ -1,0 +1,59 @@
+//! What a written address that nothing declared has probably means.
+
+use crate::{
+    catalogue,
+    desired::Desired,
+    field::Scope,
+    kind::Shape,
+    text::{did_you_mean, list_names},
+};
+
+/// The help for the address `written`, which may be a glob: where its path ends, or which section or field
+/// of all that exist it names. `takes_fields` is true if the command takes addresses of fields.
+pub(super) fn suggest_address(
+    written: &str,
+    desired: &Desired,
+    takes_fields: bool,
+) -> Option<String> {
+    const SEPARATORS: [char; 4] = ['#', '/', '.', ':'];
+    let lower = written.to_lowercase();
+    let containers = desired.containers.iter().filter(|container| {
+        let rest = lower.strip_prefix(&container.path.to_lowercase());
+        rest.is_some_and(|rest| rest.starts_with(SEPARATORS))
+    });
+    let container = containers.max_by_key(|container| container.path.len());
+    let length = container.map_or_else(|| written.find('#'), |found| Some(found.path.len()))?;
+    let (path, object) = (written.get(..length)?, written.get(length + 1..)?);
+    let scope = container.map_or(Scope::Project, |container| container.scope);
+    let mut words = object.splitn(2, SEPARATORS);
+    let (name, inner) = (words.next()?, words.next());
+    let Some(section) = catalogue::section(scope, name) else {
+        let mut mappings = catalogue::sections(scope).filter(|s| s.shape == Shape::Mapping);
+        return match mappings.find(|section| section.spec(name).is_some()).map(|s| s.section) {
+            Some(section) if takes_fields => {
+                Some(format!("did you mean `{path}#{section}/{name}`?"))
+            }
+            Some(section) => Some(format!(
+                "write `{path}#{section}`: `{name}` is a field, and only whole sections and entries are selected"
+            )),
+            None => {
+                let sections = catalogue::sections(scope).map(|s| format!("{path}#{}", s.section));
+                let addresses: Vec<_> = sections.collect();
+                did_you_mean(written, addresses.iter().map(String::as_str))
+            }
+        };
+    };
+    let mut address = format!("{path}#{name}");
+    if let Some(inner) = inner.filter(|_| takes_fields || section.shape == Shape::List) {
+        address = format!("{address}/{inner}");
+    }
+    if address != written {
+        return Some(format!("did you mean `{address}`?"));
+    }
+    let container = container.filter(|container| container.section(name).is_none())?;
+    let names: Vec<_> = container.section_names().collect();
+    Some(format!(
+        "`{path}` declares {}",
+        if names.is_empty() { "no sections".into() } else { list_names(&names) }
+    ))
+}
