@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Observer, find::id_of};
+use super::{Observer, find::id_of, split_fatal};
 use crate::{
     address::{Glob, groups_above, is_literal},
     api::Result,
@@ -177,6 +177,19 @@ impl Observer {
             .query("sort", "asc")
             .with_key_filter(key_filter.clone());
         Ok(self.client.list_rows(list, container_kind.scoped_kind.rows).await?.into_vec())
+    }
+
+    /// The paths of the groups below `parent`, in lower case, read once; none if they cannot be read.
+    pub(super) async fn groups_below(&self, parent: &str) -> Result<Arc<[String]>> {
+        let read = async || {
+            let list = descendants_request(Scope::Group).arg("id", parent);
+            let keys = identity_keys(Scope::Group);
+            let groups = self.list_all(Scope::Group, list, &keys).await?;
+            let lookup = catalogue::container_lookup(Scope::Group);
+            Ok(groups.iter().map(|group| lookup.path_in(group).to_lowercase()).collect())
+        };
+        let paths = self.cache.entry_names.read(&parent.to_lowercase(), read).await;
+        Ok(split_fatal(paths)?.unwrap_or_default())
     }
 
     /// Reads the group or project at `path`, with only the keys in `key_filter`; `None` if it does not

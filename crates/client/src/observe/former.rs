@@ -171,19 +171,6 @@ impl Observer {
         Ok(is_occupied.then_some(other))
     }
 
-    /// The paths of the groups below `parent`, in lower case, read once; none if they cannot be read.
-    async fn groups_below(&self, parent: &str) -> Result<Arc<[String]>> {
-        let read = async || {
-            let list = exist::descendants_request(Scope::Group).arg("id", parent);
-            let keys = exist::identity_keys(Scope::Group);
-            let groups = self.list_all(Scope::Group, list, &keys).await?;
-            let lookup = catalogue::container_lookup(Scope::Group);
-            Ok(groups.iter().map(|group| lookup.path_in(group).to_lowercase()).collect())
-        };
-        let paths = self.cache.entry_names.read(&parent.to_lowercase(), read).await;
-        Ok(split_fatal(paths)?.unwrap_or_default())
-    }
-
     /// The former paths of a container.
     fn former_paths(&self, container: &Container) -> &[Arc<str>] {
         self.moves
