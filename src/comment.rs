@@ -1,4 +1,4 @@
-//! Writes a report as the one comment of a merge request.
+//! Writes a report as a comment of a merge request, or updates that comment.
 //!
 //! A report begins with a [`Marker`]. If the caller already wrote a comment that begins with the
 //! same marker, it is edited; otherwise a new one is written. Comments of others are never changed,
@@ -8,9 +8,9 @@
 //! exist. But callers see their own notes, so a note that is missing in a complete list is not
 //! theirs. In the worst case a second comment is written, and the next run reports it.
 //!
-//! The service accepts duplicate notes. If the answer to a new one is lost, the run looks for it like
-//! [`apply`](crate::apply), and never sends it again. If the note does not appear, the
-//! outcome is unknown, and the next run looks first.
+//! The service accepts duplicate notes. If the answer to a new note is lost, the run looks for the note
+//! like [`apply`](crate::apply), and never sends it again. If the note does not appear, the outcome is
+//! unknown; the next run looks for the note before it writes one.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub const MAX_BODY_CHARS: usize = 1_000_000;
 pub struct MergeRequestRef {
     /// The id or the full path of its project.
     pub project: String,
-    /// Its number there.
+    /// The number of the merge request in the project.
     pub merge_request: u64,
 }
 
@@ -66,7 +66,7 @@ pub enum CommentOutcome {
 pub struct Comment {
     /// The id of the note.
     pub note_id: u64,
-    /// The action taken on it.
+    /// What was done with the note.
     pub outcome: CommentOutcome,
     /// The ids of further comments of the caller with the same marker, which stay unchanged.
     pub duplicate_ids: Vec<u64>,
@@ -157,11 +157,11 @@ fn request_for<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {
     op.request().arg("id", &target.project).arg("merge_request_iid", target.merge_request)
 }
 
-/// Lists the notes of the user `author_id` that begin with `marker`. The oldest comes first, so that
-/// notes written during the reading come at the end.
+/// Lists the notes of the user with the id `author` that begin with `marker`. The oldest comes first, so
+/// that notes written during the reading come at the end.
 async fn list_marked_notes(
     client: &ReadClient,
-    author: u64,
+    author_id: u64,
     target: &MergeRequestRef,
     marker: &Marker,
 ) -> Result<Vec<MarkedNote>, ApiError> {
@@ -169,14 +169,14 @@ async fn list_marked_notes(
         .query("order_by", "created_at")
         .query("sort", "asc")
         .query("activity_filter", "only_comments");
-    let rows = EntryKeys { keys: &["id"], other_keys: &["author", "body"] };
-    let notes = client.list_visible(request, rows).await?;
-    Ok(notes.into_iter().filter_map(|note| parse_marked_note(note, author, marker)).collect())
+    let note_keys = EntryKeys { keys: &["id"], other_keys: &["author", "body"] };
+    let notes = client.list_visible(request, note_keys).await?;
+    Ok(notes.into_iter().filter_map(|note| parse_marked_note(note, author_id, marker)).collect())
 }
 
-fn parse_marked_note(note: Object, author: u64, marker: &Marker) -> Option<MarkedNote> {
+fn parse_marked_note(note: Object, author_id: u64, marker: &Marker) -> Option<MarkedNote> {
     let note = Json::Object(note);
-    let is_by_author = note["author"]["id"].as_u64() == Some(author) && note["system"] != true;
+    let is_by_author = note["author"]["id"].as_u64() == Some(author_id) && note["system"] != true;
     let (id, body) = (note["id"].as_u64()?, note["body"].as_str()?);
     let is_marked = Marker::from_text(body).as_ref() == Some(marker);
     (is_by_author && is_marked).then(|| MarkedNote { id, body: body.to_owned() })

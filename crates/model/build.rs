@@ -5,7 +5,7 @@
 use std::{env, ffi::OsStr, fs, io, path::Path};
 
 use serde_json::{Map, Value};
-use undrift_tables::{convert, convert_all, convert_texts, package_root};
+use undrift_tables::{convert_all, convert_file, convert_texts, package_root};
 
 fn main() -> io::Result<()> {
     // The tables. `write_list` converts the descriptions in `src/catalogue`.
@@ -30,7 +30,7 @@ fn main() -> io::Result<()> {
         Ok(format!("page({:?}, include_str!({page:?})),", page.file_stem().unwrap()))
     })?;
     write_list("descriptions.rs", "src/catalogue", "yaml", |file| {
-        Ok(format!("include_str!({:?}),", convert(file)?))
+        Ok(format!("include_str!({:?}),", convert_file(file)?))
     })
 }
 
@@ -51,7 +51,7 @@ fn operation_constants(rows: &[Map<String, Value>]) -> String {
             pairs.map(|(key, value)| format_property(key, value) + ", ").collect();
         constants += &format!(
             "/// `{}`: {} ({}).\npub const {name}: Op<{effect}> = {{\n    static ROW: Operation = Operation {{ \
-             {properties}..Operation::usual(Method::{method}) }};\n    Op::new(&ROW)\n}};\n",
+             {properties}..Operation::with_defaults(Method::{method}) }};\n    Op::new(&ROW)\n}};\n",
             text("id"),
             text("purpose"),
             text("source"),
@@ -70,15 +70,16 @@ fn format_property(key: &str, value: &Value) -> String {
     match (key, items) {
         ("method", _) => format!("method: Method::{word}"),
         ("answer", _) => format!("answer: ResponseBody::{word}"),
-        ("again", _) => format!("again: RetrySafety::{word}"),
+        ("retry_safety", _) => format!("retry_safety: RetrySafety::{word}"),
         ("tier", _) => format!("tier: Tier::{word}"),
-        ("a_minute", _) => format!("a_minute: Some({value})"),
+        ("requests_per_minute", _) => format!("requests_per_minute: Some({value})"),
         ("since", [major, minor]) => format!("since: Some(Release::new({major}, {minor}))"),
         ("fields", [Value::String(scope), section, Value::String(route)]) => {
             format!("fields: Some(((Scope::{scope}, {section}), WriteRequest::{route}))")
         }
         ("takes", lists) => {
-            let lists: String = lists.iter().map(|list| format!("List::Named({list}), ")).collect();
+            let lists: String =
+                lists.iter().map(|list| format!("ParameterList::Named({list}), ")).collect();
             format!("parameters: &[{lists}]")
         }
         _ => format!("{key}: {}{value}", if items.is_empty() { "" } else { "&" }),

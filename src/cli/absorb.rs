@@ -79,7 +79,7 @@ impl SelectedDrift {
     /// Prints the selected objects that are not absorbed.
     fn print_skipped(&self, cx: &RunContext) {
         let unlisted_line = |address: &Address| {
-            format!("not absorbed: {address}: no manifest lists it; name it to take it in")
+            format!("not absorbed: {address}: no manifest lists it; pass its address to absorb it")
         };
         cx.output.eprint_lines(
             &self.unlisted_entries,
@@ -128,7 +128,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         } else if drift.skipped_paths.is_empty() && drift.pending_renames.is_empty() {
             "the selection matches its manifest"
         } else {
-            "the rest matches its manifest"
+            "the other selected objects match their manifests"
         };
         cx.output.eprint(&format!("nothing to absorb: {reason}\n"));
         return Ok(Exit::Success);
@@ -158,7 +158,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     Ok(Exit::Success)
 }
 
-/// The selected containers.
+/// Keeps the selected containers of `desired`. Fails if an address matches nothing.
 fn select_containers(args: &Args, mut desired: Desired) -> Result<Desired> {
     for selector in &args.addresses {
         if !desired.containers.iter().any(|container| selector.matches_path(&container.path)) {
@@ -176,13 +176,13 @@ fn select_containers(args: &Args, mut desired: Desired) -> Result<Desired> {
 async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<SelectedDrift> {
     let observer = &session.observer;
     let settings =
-        export::ExportSettings::plain(observer.caller().clone(), observer.release().await?);
+        export::ExportSettings::for_caller(observer.caller().clone(), observer.release().await?);
     let containers: Vec<_> = session.desired.containers.iter().collect();
     let selection = Selection { only: args.addresses.clone(), exclude: args.exclude.clone() };
     let mut drift = SelectedDrift::default();
     let collect_drift = |comparison: &ContainerComparison<'_>| {
         let (goals, refusals) = absorb::find_drift(comparison, &selection);
-        let (renames, refused): (Vec<_>, Vec<_>) = refusals
+        let (renames, other_refusals): (Vec<_>, Vec<_>) = refusals
             .into_iter()
             .partition(|absorb_refusal| absorb_refusal.kind == RefusalKind::PendingRename);
         let (path, address) = (&comparison.container.path, comparison.container.address());
@@ -190,7 +190,7 @@ async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<S
             .addresses
             .iter()
             .any(|selector| selector.matches_path(path) && is_literal(selector.path_pattern()));
-        let refusal = refused.iter().find(|refusal| refusal.address == address);
+        let refusal = other_refusals.iter().find(|refusal| refusal.address == address);
         if let Some(refusal) = refusal.filter(|_| !is_named_exactly) {
             drift.skipped_paths.push((path.to_string(), refusal.reason.clone()));
             return;
@@ -207,7 +207,7 @@ async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<S
         drift.selectable_addresses.extend(absorb::selectable_addresses(comparison));
         drift.goals.extend(goals);
         drift.pending_renames.extend(renames);
-        drift.refusals.extend(refused);
+        drift.refusals.extend(other_refusals);
     };
     compare_containers(
         session,
@@ -225,8 +225,8 @@ async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<S
     Ok(drift)
 }
 
-/// Reads and compares `containers`, and passes each comparison to `process`. `widen` adds to each
-/// declaration the fields to read, according to the export `settings`.
+/// Reads and compares `containers`, and passes each comparison to `process`. First, `extend_declarations`
+/// adds to each declaration the fields to read, according to the export `settings`.
 pub(super) async fn compare_containers(
     session: &Session,
     containers: &[&Container],

@@ -129,7 +129,7 @@ impl Args {
             Some(sealed) => sealed.clone(),
             None => saved::read_saved_plan(path)?,
         };
-        let key = cx.env.digest_key(saved::KEY_NAME)?;
+        let key = cx.env.digest_key(saved::KEY_VARIABLE)?;
         sealed
             .plan
             .check()
@@ -186,15 +186,17 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
         plan.acknowledged.iter().map(|acknowledged| acknowledged.refusal.acknowledgement.clone());
     cx.reports.record.add_facts(|record| record.acknowledgements = acknowledgements.collect());
     let comparison = plan_to_apply.map(|saved_plan| saved_plan.compare(plan, &session));
-    let saved = comparison.as_ref();
-    let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
+    let saved_comparison = comparison.as_ref();
+    let is_stale = saved_comparison.is_some_and(|saved| !saved.stale.is_empty());
     let exit = Exit::first_of([super::plan::blocking_exit(plan), Exit::Stale.only_if(is_stale)]);
-    let proposal = Proposal { session: &session, plan, comparison: saved, exit, cx };
+    let proposal = Proposal { session: &session, plan, comparison: saved_comparison, exit, cx };
     if is_stale && args.on_stale == OnStale::Stop {
         return Ok(proposal.finish_unchanged(exit, STALE_TEXT));
     }
-    let approval =
-        plan.approve(ApprovalPolicy { all_or_nothing: args.all_or_nothing, comparison: saved });
+    let approval = plan.approve(ApprovalPolicy {
+        all_or_nothing: args.all_or_nothing,
+        comparison: saved_comparison,
+    });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
     let secret_faults = find_secret_faults(steps, &session);
     if !secret_faults.is_empty() {
@@ -319,11 +321,11 @@ fn result_without_report(applied: &ApplyResult) -> &'static str {
     }
 }
 
-/// Errors for missing secrets that `steps` send, and for declared secrets that must never be sent. A
-/// run writes nothing unless all secrets are set; otherwise a missing one could stop it halfway.
+/// Errors for missing secrets that `steps` send, and for declared secrets that must never be sent. All
+/// secrets must be set before the first write; otherwise a missing one could stop the run halfway.
 fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session) -> Diagnostics {
     let diagnose = |reference: &Reference, is_refused: bool, origin: &Origin, address: &Address| {
-        let reason = session.settings.secrets.missing_reason(reference);
+        let reason = session.settings.secrets.unresolved_reason(reference);
         let reason = reason.filter(|reason| reason.is_refused() == is_refused)?;
         let diagnostic = Diagnostic::error(reason.code(), reason.to_string());
         Some(diagnostic.at_location(SourceLocation::from(origin)).label(address.to_string()))
@@ -337,7 +339,7 @@ fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Sessi
     let refused = references
         .filter_map(|(address, origin, reference)| diagnose(&reference, true, &origin, &address));
     let values = steps.flat_map(|step| step.secrets_and_files().map(move |value| (step, value)));
-    let missing = values.filter_map(|(step, value)| {
+    let missing_values = values.filter_map(|(step, value)| {
         let (reference, shown_value) = match value {
             Value::Secret(reference) => (reference.clone(), show_secret(reference)),
             Value::File(path) => (Reference::File(path.clone()), Shown::File(path.clone())),
@@ -347,7 +349,7 @@ fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Sessi
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         diagnose(&reference, false, origin, &step.address)
     });
-    refused.chain(missing).collect()
+    refused.chain(missing_values).collect()
 }
 
 /// Applies the plan. The first signal lets requests in flight finish, the second ends the process.
@@ -359,7 +361,7 @@ async fn apply_steps(
 ) -> Result<(ApplyResult, Option<Exit>)> {
     let client = session.observer.client().clone();
     let signal_record = record.clone();
-    let first_signal = signal::watch(
+    let first_signal = signal::watch_signals(
         cx.output.clone(),
         move || client.interrupt(),
         move |signal| signal_record.end_by_signal(signal),

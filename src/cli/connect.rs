@@ -21,9 +21,9 @@ use crate::{
     secret::{Secret, Secrets, judge::mask_url},
 };
 
-/// The variables for the address, in order; `--url` comes before them.
+/// The variables for the address, in order of precedence; `--url` takes precedence over them.
 const URL_VARIABLES: [&str; 3] = ["UNDRIFT_URL", "GITLAB_URL", "CI_SERVER_URL"];
-/// The variables for the token, in order; `--token-file` comes before them.
+/// The variables for the token, in order of precedence; `--token-file` takes precedence over them.
 const TOKEN_VARIABLES: [&str; 2] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN"];
 
 /// The variables from which other programs take a proxy. undrift only names them in messages.
@@ -55,7 +55,7 @@ pub(super) struct ConnectArgs {
     /// File of the client certificate (PEM), if the service requires one
     #[arg(long, value_name = "FILE")]
     pub(super) client_cert: Option<PathBuf>,
-    /// File of its private key, if the certificate file does not contain it
+    /// File of the private key (PEM) of the client certificate, if the certificate file lacks it
     #[arg(long, value_name = "FILE", requires = "client_cert")]
     pub(super) client_key: Option<PathBuf>,
     /// Proxy to use; HTTPS_PROXY and the like are ignored [env: UNDRIFT_PROXY]
@@ -185,7 +185,7 @@ impl ConnectArgs {
         self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_set(&URL_VARIABLES))
     }
 
-    /// The address.
+    /// The address from the option or a variable.
     fn service_address(&self, env: &Environment) -> Result<ServiceAddress> {
         let Some((name, url)) = self.named_address(env) else {
             let failure = CommandError::usage("no service address given");
@@ -201,7 +201,7 @@ impl ConnectArgs {
         })
     }
 
-    /// The token.
+    /// Reads the token from the file of `--token-file`, or else from a variable.
     fn read_token(&self, env: &Environment) -> Result<Secret> {
         let help = "set UNDRIFT_TOKEN or pass `--token-file`; apply needs the scope `api`, plan only `read_api`";
         if let Some(path) = &self.token_file {
@@ -242,7 +242,7 @@ impl ConnectArgs {
         let proxy = self.proxy.as_deref().or_else(|| env.get("UNDRIFT_PROXY"));
         Ok(HttpOptions {
             ca_pem,
-            identity,
+            client_cert: identity,
             ignores_proxy: proxy.is_none() && env.first_set(&PROXY_VARIABLES).is_some(),
             proxy: proxy.map(str::to_owned),
             max_in_flight: in_flight.max(),
@@ -263,9 +263,8 @@ impl ConnectArgs {
 
     /// The failure if the client cannot be created; names the file of certificates if it is the cause.
     fn setup_failure(&self, error: TransportSetupError, env: &Environment) -> CommandError {
-        let file = (error == TransportSetupError::Authorities)
-            .then(|| self.authorities_file(env))
-            .flatten();
+        let file =
+            (error == TransportSetupError::CaFile).then(|| self.authorities_file(env)).flatten();
         let failure = CommandError::new(Exit::Usage, error);
         let Some((name, path)) = file else { return failure };
         failure.help(format!("{name} names the file: `{}`", path.display()))
@@ -290,7 +289,7 @@ impl ConnectArgs {
     ) -> Result<ReadClient> {
         output.redactor.set_secrets(Arc::clone(&secrets));
         let in_flight = self.in_flight(config);
-        // Requests to the embedded service use no proxy.
+        // Requests to the sandbox use no proxy.
         let options = if endpoint.is_embedded {
             HttpOptions { max_in_flight: in_flight.max(), ..HttpOptions::default() }
         } else {
@@ -476,14 +475,13 @@ mod tests {
         let options = args.http_options(&env(&[own, proxy]), InFlight::ADAPTING).unwrap();
         assert_eq!(options.ca_pem.as_deref(), Some(b"runners".as_slice()));
         assert_eq!(options.proxy.as_deref(), Some("http://a.example"));
-        assert_eq!(options.identity, Some((b"own".to_vec(), b"own".to_vec())));
+        assert_eq!(options.client_cert, Some((b"own".to_vec(), b"own".to_vec())));
         let missing = env(&[("UNDRIFT_CA_FILE", "/nowhere")]);
         let Err(failure) = ConnectArgs::default().http_options(&missing, InFlight::ADAPTING) else {
             panic!("a file that is not there was read")
         };
         assert_eq!(failure.help.as_deref(), Some("UNDRIFT_CA_FILE names this file"));
-        let failure =
-            ConnectArgs::default().setup_failure(TransportSetupError::Authorities, &missing);
+        let failure = ConnectArgs::default().setup_failure(TransportSetupError::CaFile, &missing);
         assert_eq!(failure.help.as_deref(), Some("UNDRIFT_CA_FILE names the file: `/nowhere`"));
         let failure = ConnectArgs::default().setup_failure(TransportSetupError::Token, &missing);
         assert_eq!(failure.help, None);

@@ -48,10 +48,10 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
 
 fn exit_for(args: &Args, plan: &Plan) -> Exit {
     // A declared container that does not exist is a difference.
-    let (missing, problems): (Vec<_>, Vec<_>) =
+    let (missing_containers, problems): (Vec<_>, Vec<_>) =
         plan.problems.iter().partition(|problem| problem.is_missing());
     let strictness = args.strict.unwrap_or(Strictness::Declared);
-    let has_differences = plan.differs(strictness) || !missing.is_empty();
+    let has_differences = plan.differs(strictness) || !missing_containers.is_empty();
     Exit::first_of([
         Exit::Usage.only_if(!problems.is_empty()),
         Exit::Incomplete.only_if(!plan.incomplete.is_empty()),

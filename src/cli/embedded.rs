@@ -1,4 +1,4 @@
-//! `--sandbox`: the embedded service inside this process.
+//! `--sandbox`: runs the sandbox inside this process.
 
 use std::{
     error::Error as _,
@@ -22,7 +22,7 @@ use crate::{
 
 /// The file with the initial data of the sandbox, in the folder of the manifests.
 const SEED_FILE: &str = "sandbox.yaml";
-/// The maximum size of a seed, and of a file of variables, in bytes.
+/// The maximum sizes of the seed and of the environment file, in bytes.
 const MAX_SEED_BYTES: u64 = 16 << 20;
 const MAX_ENVIRONMENT_BYTES: u64 = 64 << 10;
 /// The file with values for the secrets, in the folder of the manifests.
@@ -40,7 +40,7 @@ const MEMORY_NAME: &str = ":memory:";
 pub(super) async fn start(file: &str, root: &Path, cx: &RunContext) -> Result<Endpoint> {
     let running_sandbox =
         cx.sandbox.get_or_try_init(|| launch_with_file(file, root, &cx.output)).await?;
-    endpoint_of(
+    sandbox_endpoint(
         running_sandbox,
         cx.env.clone().with_variables(read_environment(&root.join(ENVIRONMENT_FILE))?),
     )
@@ -50,7 +50,7 @@ pub(super) async fn start(file: &str, root: &Path, cx: &RunContext) -> Result<En
 ///
 /// # Errors
 /// If its address is not a valid URL. The address of a running sandbox always is.
-pub(super) fn endpoint_of(
+pub(super) fn sandbox_endpoint(
     running_sandbox: &RunningSandbox,
     environment: Environment,
 ) -> Result<Endpoint> {
@@ -71,7 +71,7 @@ async fn launch_with_file(file: &str, root: &Path, output: &Output) -> Result<Ru
     let is_new = matches!(&data, DataLocation::File(file) if !file.exists());
     if seed.is_none() && is_new {
         let path = path.strip_prefix(".").unwrap_or(&path).display();
-        output.eprint(&format!("note: the sandbox starts empty; write users, groups and projects to start with into `{path}` (see `undrift schema sandbox`)\n"));
+        output.eprint(&format!("note: the sandbox starts empty; write its initial users, groups and projects to `{path}` (see `undrift schema sandbox`)\n"));
     }
     launch(sandbox::SandboxConfig { data, seed, ..sandbox::SandboxConfig::default() }, output).await
 }
@@ -87,8 +87,8 @@ pub(super) async fn launch(
     let config =
         sandbox::SandboxConfig { collections: rehearsed::described_collections(), ..config };
     let running_sandbox = sandbox::start(config).await.map_err(|error| {
-        let is_broken = matches!(error, StartError::Database { .. } | StartError::Memory(_));
-        CommandError::new(if is_broken { Exit::Internal } else { Exit::Usage }, error)
+        let is_internal = matches!(error, StartError::Database { .. } | StartError::Memory(_));
+        CommandError::new(if is_internal { Exit::Internal } else { Exit::Usage }, error)
     })?;
     for note in running_sandbox.notes() {
         output.eprint(&format!("note: {note}\n"));
@@ -140,7 +140,9 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed> {
         _ => None,
     };
     seed.ok_or_else(|| {
-        CommandError::usage(format!("`{name}` is not a seed; see `undrift schema sandbox`"))
+        CommandError::usage(format!(
+            "`{name}` is not valid initial data for the sandbox; see `undrift schema sandbox`"
+        ))
     })
 }
 
@@ -177,8 +179,8 @@ fn find_refusal(document: &Node) -> Option<(String, Range<usize>)> {
     Some((error.clone(), refused_field.map_or(span, |(_, value)| value.span.clone())))
 }
 
-/// The list in `node` that `entry_label` of a message refers to, and the name of the entry: `hook 1` is
-/// the first entry of `hooks`.
+/// Finds the entry that a message calls `entry_label`. Returns its list in `node`, and its name or number: for
+/// `hook 1`, the list `hooks` and `1`.
 fn find_list(node: &Node, entry_label: &str) -> Option<(Node, String)> {
     node.entries().iter().find_map(|(key, list)| {
         let nouns = ["s", "es"].into_iter().filter_map(|suffix| key.name.strip_suffix(suffix));
@@ -194,10 +196,10 @@ fn has_name(node: &Node, name: &str) -> bool {
 
 /// The schema of a seed.
 pub(super) fn seed_schema() -> Json {
-    crate::schema::schema_of::<Seed>().to_value()
+    crate::schema::inline_schema::<Seed>().to_value()
 }
 
-/// The variables of a file, if there is one.
+/// Reads the variables in a file; none if the file does not exist.
 fn read_environment(path: &Path) -> Result<Vec<(String, String)>> {
     if !is_file(path)? {
         return Ok(Vec::new());
@@ -210,7 +212,7 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>> {
 }
 
 /// True if `path` is a file, false if it does not exist. Other kinds are an error: reading a pipe could
-/// wait for ever.
+/// wait forever.
 fn is_file(path: &Path) -> Result<bool> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
@@ -229,7 +231,7 @@ fn read_text(path: &Path, max_bytes: u64) -> Result<String> {
 /// read differently.
 ///
 /// # Errors
-/// The number of the first line with another form. The line itself may contain a secret.
+/// The number of the first line with another form. The line is not returned: it may contain a secret.
 fn parse_environment(text: &str) -> Result<Vec<(String, String)>, usize> {
     let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
     let assignments = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));

@@ -1,4 +1,4 @@
-//! The environment as a value, for tests.
+//! The environment variables as a value, so that tests can replace them.
 
 use std::collections::BTreeMap;
 
@@ -25,14 +25,14 @@ impl Environment {
         )
     }
 
-    /// The value of a variable. An empty one counts as not set, because CI systems and shells often set
-    /// variables to empty texts.
+    /// The value of a variable. An empty value is treated as not set, because CI systems and shells often
+    /// set variables to empty texts.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The variable `name` as a key for digests. If a key is short, somebody who has a digest can find
-    /// the key by trying all of them, and then the value.
+    /// The variable `name` as a key for digests. It must be long: with a short key, somebody who has a digest
+    /// could try all keys, and then find the digested value.
     ///
     /// # Errors
     /// If it is too short.

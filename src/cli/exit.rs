@@ -23,7 +23,7 @@ pub(super) enum Exit {
     Usage,
     /// The token, its permissions or the tier do not allow a request.
     Denied,
-    /// The service cannot be reached, or the maximum of requests or time is reached.
+    /// The service cannot be reached, or the run has no requests or no time left.
     Unreachable,
     /// Some data could not be read.
     Incomplete,
@@ -60,9 +60,9 @@ impl Exit {
         Self::EXIT_CODES[self as usize].1
     }
 
-    /// The exit for a failed request; `refusal_exit` if the service refuses it for another reason than
-    /// a missing permission.
-    pub(super) fn from_request(error: &ApiError, refusal_exit: Self) -> Self {
+    /// The exit for a failed request. If the service refused it, but not for a missing permission, the
+    /// exit is `refusal_exit`.
+    pub(super) fn from_api_error(error: &ApiError, refusal_exit: Self) -> Self {
         match error.status() {
             _ if error.in_doubt_since().is_some() => Self::Unfinished,
             _ if error.is_unauthorized() || error.is_forbidden() => Self::Denied,
@@ -144,7 +144,7 @@ impl From<ApiError> for CommandError {
     }
 }
 
-/// An error of the system without a known reason.
+/// An unexpected error of the operating system.
 impl From<std::io::Error> for CommandError {
     fn from(error: std::io::Error) -> Self {
         Self::new(Exit::Internal, error)

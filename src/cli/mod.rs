@@ -162,7 +162,7 @@ enum Command {
 struct RunContext {
     /// The environment.
     env: Environment,
-    /// Where text goes.
+    /// Writes text to stdout and stderr.
     output: Output,
     /// The reports of the run.
     reports: Reports,
@@ -173,11 +173,11 @@ struct RunContext {
 
 impl RunContext {
     /// Reports the faults of `what`, such as `the manifests`, and returns the failure of the run.
-    fn report_unusable(&self, what: &str, diagnostics: Diagnostics) -> CommandError {
+    fn report_unusable(&self, subject: &str, diagnostics: Diagnostics) -> CommandError {
         self.output.eprint_diagnostics(&diagnostics);
         let summary = diagnostics.summary().unwrap_or_default();
         self.reports.add_diagnostics(diagnostics);
-        CommandError::usage(format!("cannot use {what}: {summary}"))
+        CommandError::usage(format!("cannot use {subject}: {summary}"))
     }
 }
 
@@ -235,7 +235,7 @@ impl Cli {
         arguments: &[OsString],
         cx: &mut RunContext,
     ) -> Result<()> {
-        cx.reports.refuse_manifests_as_outputs(self.command.output_file())?;
+        cx.reports.refuse_manifest_outputs(self.command.output_file())?;
         let job = CiJob::from_variables(|name| cx.env.get(name));
         if let Some(path) = self.command.record_path() {
             cx.reports.record = RunRecord::begin(path, job, jiff::Timestamp::now, &cx.output)?;
@@ -262,13 +262,13 @@ fn add_described_kinds(files: &[PathBuf], manifests: Option<&Path>, cx: &RunCont
         return Ok(());
     }
     let mut diagnostics = Diagnostics::default();
-    let load_environment = LoadEnvironment::for_process();
-    let registry = descriptions::load(files, manifests, &load_environment, &mut diagnostics);
+    let environment = LoadEnvironment::for_process();
+    let registry = descriptions::load(files, manifests, &environment, &mut diagnostics);
     if !diagnostics.is_empty() {
         return Err(cx.report_unusable("the described kinds", diagnostics));
     }
     catalogue::set_registry(registry).map_err(|_| {
-        let error = anyhow::anyhow!("the kinds were asked for before all were known");
+        let error = anyhow::anyhow!("the registry of kinds was used before it was complete");
         CommandError::new(Exit::Internal, error)
     })
 }
@@ -340,7 +340,7 @@ impl Command {
         }
     }
 
-    /// The targets and the kind of its reports, if it makes any.
+    /// The targets and the kind of the command's reports, if it can write reports.
     const fn report_args(&self) -> Option<(&ReportArgs, ReportKind)> {
         match self {
             Self::Check(args) => Some((&args.report, ReportKind::Check)),

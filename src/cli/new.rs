@@ -19,7 +19,7 @@ use crate::{
     yaml::write::{self as yaml, Item, OutputNode},
 };
 
-/// The name in messages of a document without a file.
+/// The name, in messages, of a document that is only printed.
 const UNNAMED_FILE: &str = "new document";
 
 /// The options of `new`.
@@ -64,7 +64,9 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let has_no_manifests = diagnostics.all(|diagnostic| diagnostic.code == "no-manifests");
     if loaded.diagnostics.has_errors() && !has_no_manifests {
         cx.output.eprint_diagnostics(&loaded.diagnostics);
-        return Err(CommandError::usage("cannot use the manifests that it is checked with"));
+        return Err(CommandError::usage(
+            "cannot check the document: the existing manifests have errors",
+        ));
     }
     if let Some(desired) = &loaded.desired {
         check_path(&args.path, desired)?;

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::Path};
 
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
-/// Lines of words, and the help for them.
+/// Each line has commands or options of other tools, and the help for them.
 const TABLE: &str = include_str!("other_tools.txt");
 
 /// The help for a command or an option that undrift does not have and other tools do, or for an argument
@@ -12,7 +12,7 @@ const TABLE: &str = include_str!("other_tools.txt");
 pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
-            find(context_text(error, ContextKind::InvalidSubcommand)?).map(str::to_owned)
+            find_help(context_text(error, ContextKind::InvalidSubcommand)?).map(str::to_owned)
         }
         ErrorKind::ValueValidation => suggest_value(
             context_text(error, ContextKind::InvalidArg)?,
@@ -29,10 +29,10 @@ pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
                     })
                 });
             }
-            // Of `-auto-approve` clap names only the first letter that it does not know.
-            let mut written = arguments.iter().filter_map(|argument| argument.to_str());
+            // For `-auto-approve`, clap reports only the first unknown letter.
+            let mut argument_texts = arguments.iter().filter_map(|argument| argument.to_str());
             let letter = unknown.trim_start_matches('-');
-            let option = written.find(|argument| {
+            let option = argument_texts.find(|argument| {
                 argument.starts_with(unknown)
                     || !argument.starts_with("--")
                         && argument.starts_with('-')
@@ -40,7 +40,7 @@ pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
             })?;
             let name = option.trim_start_matches('-').split('=').next()?;
             let dashes = if name.chars().nth(1).is_some() { "--" } else { "-" };
-            find(&format!("{dashes}{name}")).map(str::to_owned)
+            find_help(&format!("{dashes}{name}")).map(str::to_owned)
         }
         _ => None,
     }
@@ -106,7 +106,7 @@ fn context_text(error: &Error, kind: ContextKind) -> Option<&str> {
 }
 
 /// The help in the row of the table that has `word`.
-fn find(word: &str) -> Option<&'static str> {
+fn find_help(word: &str) -> Option<&'static str> {
     let mut rows = TABLE.lines().filter_map(|line| line.split_once(" | "));
     rows.find(|(words, _)| words.split(' ').any(|other| other == word)).map(|(_, help)| help)
 }

@@ -39,7 +39,7 @@ impl Redactor {
     }
 }
 
-/// The two streams.
+/// The output streams: their styles, and the redaction of secrets.
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     /// The redaction of all output.
@@ -55,7 +55,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Checks the streams and the environment.
+    /// Determines the styles from the streams, the options and the environment.
     pub(super) fn new(colour: ColorChoice, verbose: u8, full: bool, env: &Environment) -> Self {
         let columns = env.get("COLUMNS").and_then(|columns| columns.parse().ok());
         let terminal_flags = [io::stdout().is_terminal(), io::stderr().is_terminal()];
@@ -63,13 +63,13 @@ impl Output {
             let width = is_terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
             TextStyle { colour: uses_colour(colour, is_terminal, env), width, full }
         });
-        let [_, is_terminal] = terminal_flags;
+        let [_, is_stderr_terminal] = terminal_flags;
         Self {
             redactor: Redactor::default(),
             style,
             stderr_style,
-            shows_progress: is_terminal && verbose == 0 && env.get("CI").is_none(),
-            is_interactive: is_terminal && io::stdin().is_terminal(),
+            shows_progress: is_stderr_terminal && verbose == 0 && env.get("CI").is_none(),
+            is_interactive: is_stderr_terminal && io::stdin().is_terminal(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Output {
     /// Like [`Self::print`], for a text that `write` produces in parts.
     ///
     /// # Errors
-    /// As for [`Self::print`].
+    /// Those of [`Self::print`].
     pub(super) fn print_parts(&self, write: impl FnOnce(Sink<'_>)) -> Result<()> {
         let mut result = Ok(());
         write(&mut |part| {
@@ -104,7 +104,7 @@ impl Output {
     /// removing them now could break the JSON.
     ///
     /// # Errors
-    /// As for [`Self::print`].
+    /// Those of [`Self::print`].
     pub(super) fn print_data(&self, text: &str) -> Result<()> {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -157,13 +157,13 @@ impl Output {
     ///
     /// # Errors
     /// If there is no terminal for the prompt.
-    pub(super) fn confirm(&self, what: &str) -> Result<bool> {
+    pub(super) fn confirm(&self, action_text: &str) -> Result<bool> {
         if !self.is_interactive {
             let failure =
-                CommandError::usage(format!("cannot ask whether to {what}: not a terminal"));
+                CommandError::usage(format!("cannot ask whether to {action_text}: not a terminal"));
             return Err(failure.help("pass `--yes` to skip the question"));
         }
-        self.eprint(&format!("{what}? [y/N] "));
+        self.eprint(&format!("{action_text}? [y/N] "));
         let mut answer = Vec::new();
         let read_result = io::stdin().lock().take(MAX_ANSWER_BYTES).read_until(b'\n', &mut answer);
         read_result
@@ -196,7 +196,7 @@ impl Output {
     pub(super) fn install_panic_hook(&self) {
         let output = self.clone();
         std::panic::set_hook(Box::new(move |panic| {
-            let place = panic
+            let origin = panic
                 .location()
                 .map(|location| format!(" at {}:{}", location.file(), location.line()))
                 .unwrap_or_default();
@@ -208,7 +208,7 @@ impl Output {
             let message = message.unwrap_or("no message");
             let failure = CommandError::new(
                 Exit::Internal,
-                anyhow::anyhow!("internal error{place}: {message}"),
+                anyhow::anyhow!("internal error{origin}: {message}"),
             );
             output.eprint_failure(
                 &failure.help("this is a bug; please report it with the command that led to it"),
@@ -291,17 +291,17 @@ mod tests {
 
     #[test]
     fn colours_are_only_for_terminals() {
-        let env = |name: &str, value: &str| {
+        let environment_with = |name: &str, value: &str| {
             Environment::default().with_variables([(name.to_owned(), value.to_owned())])
         };
         for (colour, terminal, env, expected) in [
             (ColorChoice::Auto, true, Environment::default(), true),
             (ColorChoice::Auto, false, Environment::default(), false),
-            (ColorChoice::Auto, true, env("NO_COLOR", "1"), false),
-            (ColorChoice::Auto, true, env("NO_COLOR", ""), true),
-            (ColorChoice::Auto, true, env("CI", "true"), false),
-            (ColorChoice::Auto, true, env("TERM", "dumb"), false),
-            (ColorChoice::Always, false, env("NO_COLOR", "1"), true),
+            (ColorChoice::Auto, true, environment_with("NO_COLOR", "1"), false),
+            (ColorChoice::Auto, true, environment_with("NO_COLOR", ""), true),
+            (ColorChoice::Auto, true, environment_with("CI", "true"), false),
+            (ColorChoice::Auto, true, environment_with("TERM", "dumb"), false),
+            (ColorChoice::Always, false, environment_with("NO_COLOR", "1"), true),
             (ColorChoice::Never, true, Environment::default(), false),
         ] {
             assert_eq!(

@@ -21,7 +21,7 @@ pub(super) struct CompletionsArgs {
 /// Prints the completions for a shell.
 pub(super) fn print_completions(args: &CompletionsArgs, cx: &RunContext) -> CommandResult {
     let mut text = Vec::new();
-    // They are not values of the argument itself: all of them would appear in every help and error.
+    // The operations are added only here: otherwise all of them would appear in every help and error.
     let operations =
         PossibleValuesParser::new(operations::all_operations().map(|operation| operation.row().id));
     let mut command = Cli::command().mut_subcommand("call", |call| {

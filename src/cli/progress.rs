@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Output;
 use crate::{
-    api::{Counts, ReadClient},
+    api::{CallCounts, ReadClient},
     desired::Container,
     observe::Observer,
     text::{count, escape},
@@ -42,7 +42,7 @@ pub(super) enum Progress {
 pub(super) struct RemainingWork {
     client: ReadClient,
     /// The requests that were sent before this work.
-    start_counts: Counts,
+    start_counts: CallCounts,
     total: usize,
 }
 

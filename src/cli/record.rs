@@ -45,21 +45,22 @@ impl RunRecord {
     ///
     /// # Errors
     /// If it cannot be opened for appending.
-    pub(super) fn begin(path: &Path, job: CiJob, now: TimeSource, output: &Output) -> Result<Self> {
+    pub(super) fn begin(
+        path: &Path,
+        job: CiJob,
+        time_source: TimeSource,
+        output: &Output,
+    ) -> Result<Self> {
         let file = OpenOptions::new()
             .create(true)
             .append(true)
             .read(true)
             .open(path)
             .map_err(|error| cannot_write(path, &error))?;
-        let record = RecordLine::new(rfc3339(now()), job);
+        let record = RecordLine::new(rfc3339(time_source()), job);
         let open_record = Mutex::new(Some((file, record)));
-        let file = RecordFile {
-            path: path.to_owned(),
-            time_source: now,
-            output: output.clone(),
-            open_record,
-        };
+        let file =
+            RecordFile { path: path.to_owned(), time_source, output: output.clone(), open_record };
         Ok(Self { file: Some(Arc::new(file)), ..Self::default() })
     }
 
@@ -84,7 +85,7 @@ impl RunRecord {
     /// If the system does not allow handling signals.
     pub(super) fn watch_signals(&self, output: &Output) -> io::Result<()> {
         let (record, output) = (self.clone(), output.clone());
-        signal::handle(async move |mut signals: signal::Signals| {
+        signal::spawn_handler(async move |mut signals: signal::Signals| {
             let signal = signals.next().await;
             if !record.is_changing.load(Ordering::SeqCst) {
                 output.eprint("\ninterrupted: nothing was changed\n");

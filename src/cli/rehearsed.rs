@@ -1,18 +1,18 @@
-//! Adds the collections that a user describes to the embedded service, if it does not have them.
+//! Adds the collections that a user describes to the sandbox, if it does not have them.
 //!
 //! The sandbox knows nothing about them except the description. So a rehearsal shows the requests,
-//! but cannot prove that the description is correct; every report states this.
+//! but cannot prove that the description is correct. Every report contains a note about this.
 
 use crate::catalogue;
 
-/// The sections that the sandbox knows only from descriptions.
+/// The user-described sections that the sandbox does not have itself.
 pub(super) fn rehearsed_sections() -> Vec<&'static str> {
     let user_kinds = catalogue::registry().user_kinds().iter();
     let rehearsed_kinds = user_kinds.filter(|kind| kind.homes.iter().any(described::is_unknown));
     rehearsed_kinds.map(|kind| kind.section).collect()
 }
 
-/// Prints a note for each of these sections, for commands without a report.
+/// Prints a note for each of the [`rehearsed_sections`], for commands without a report.
 #[cfg(feature = "sandbox")]
 pub(super) fn print_notes(output: &super::output::Output) {
     for section in rehearsed_sections() {
@@ -127,11 +127,11 @@ mod described {
             tier: sandbox_tier(field.available.tier),
             since: field.available.since,
             until: field.available.until,
-            ..sandbox::RowField::new(field.sent_name(), sandbox_form(spec))
+            ..sandbox::RowField::new(field.sent_name(), sandbox_field_type(spec))
         }
     }
 
-    fn sandbox_form(spec: &'static Spec) -> FieldType {
+    fn sandbox_field_type(spec: &'static Spec) -> FieldType {
         let schema = &spec.schema;
         if spec.has_rows() {
             let names = spec.key_fields.iter().map(crate::field::Field::sent_name);
@@ -147,13 +147,15 @@ mod described {
                 NamedObject::Runner | NamedObject::Role => return FieldType::Integer,
             };
             return if is_shown_by_name {
-                FieldType::Named(referenced_row)
+                FieldType::Reference(referenced_row)
             } else {
                 FieldType::Integer
             };
         }
-        if let Some(words) = schema["enum"].as_array() {
-            return FieldType::Word(leak_slice(words.iter().filter_map(|word| word.as_str())));
+        if let Some(enum_values) = schema["enum"].as_array() {
+            return FieldType::Word(leak_slice(
+                enum_values.iter().filter_map(|word| word.as_str()),
+            ));
         }
         match schema["type"].as_str().or_else(|| schema["type"][0].as_str()) {
             Some("integer") => FieldType::Integer,

@@ -19,12 +19,12 @@ use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
     report::{
-        Canvas, Format, Planned, ReportContent, ReportKind, Run, Sink, State, marker::Marker,
-        model::Report, terminal,
+        Canvas, Format, Planned, ReportContent, ReportKind, ReportedRun, Sink, State,
+        marker::Marker, model::Report, terminal,
     },
 };
 
-/// The target and format of a report: `FORMAT=FILE`, or `FORMAT=-` for stdout in place of the text.
+/// The target and format of a report: `FORMAT=FILE`, or `FORMAT=-` for stdout instead of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReportTarget {
     format: Format,
@@ -103,14 +103,14 @@ impl Reports {
         Self { output: output.clone(), kind, marker, manifests, targets, diagnostics, record }
     }
 
-    /// Refuses to replace a manifest by a report, or by `other_file` of the command. Such a report is not
-    /// written at all.
+    /// Refuses to replace a manifest by a report, or by `other_file`, another output of the command. Such a
+    /// report is not written at all.
     ///
     /// # Errors
     /// If a later run would read a file as a manifest. Nothing is written in this case.
-    pub(super) fn refuse_manifests_as_outputs(&mut self, other_file: Option<&Path>) -> Result<()> {
+    pub(super) fn refuse_manifest_outputs(&mut self, other_file: Option<&Path>) -> Result<()> {
         let manifests = resolve_path(Path::new(&self.manifests));
-        let check = |path: &Path| {
+        let check_path = |path: &Path| {
             let resolved = resolve_path(path);
             // The shell decides which file `/dev/stdout` is, so it is not checked.
             let is_checked = !path.starts_with("/dev") && !path.starts_with("/proc");
@@ -121,9 +121,11 @@ impl Reports {
             }
             Ok(())
         };
-        let other_result = other_file.map_or(Ok(()), check);
-        retain_targets(&mut self.targets, |target| target.file.as_deref().map_or(Ok(()), check))
-            .and(other_result)
+        let other_result = other_file.map_or(Ok(()), check_path);
+        retain_targets(&mut self.targets, |target| {
+            target.file.as_deref().map_or(Ok(()), check_path)
+        })
+        .and(other_result)
     }
 
     /// Writes an unfinished report into each file. A device or a pipe only gets the final one.
@@ -195,7 +197,7 @@ impl Reports {
     /// Reports a plan that is not applied.
     pub(super) fn finish_plan(
         &self,
-        run: &Run,
+        run: &ReportedRun,
         plan: &Plan,
         kind: ReportKind,
         exit: Exit,
@@ -204,16 +206,15 @@ impl Reports {
         let content = &Planned::new(run, plan);
         let report_kind =
             if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
-        let text = |sink: Sink<'_>| {
+        let write_text = |sink: Sink<'_>| {
             let canvas = Canvas::with_sink(sink, self.output.style, secrets);
             terminal::render_plan(canvas, plan, run, kind);
         };
-        self.finish(report_kind, exit, ReportContent::Planned(content), text, None)
+        self.finish(report_kind, exit, ReportContent::Planned(content), write_text, None)
     }
 
-    /// Reports the result of a run: as text, and in each requested format. If something cannot be
-    /// written, that is reported with `help` and counts for the exit code, but never hides a more
-    /// important one.
+    /// Reports the result of a run: as text, and in each requested format. A failure to write a report is
+    /// shown with `help`, and changes the exit code unless the current one is more important.
     pub(super) fn finish<'c>(
         &self,
         kind: ReportKind,
@@ -500,13 +501,13 @@ mod tests {
 
     #[test]
     fn a_target_names_its_format() {
-        let target = |format, file| Ok(ReportTarget { format, file });
-        assert_eq!("json=-".parse(), target(Format::Json, None));
-        assert_eq!("html=a=b".parse(), target(Format::Html, Some("a=b".into())));
+        let parsed_target = |format, file| Ok(ReportTarget { format, file });
+        assert_eq!("json=-".parse(), parsed_target(Format::Json, None));
+        assert_eq!("html=a=b".parse(), parsed_target(Format::Html, Some("a=b".into())));
         for (format, name) in Format::ALL {
-            assert_eq!(format!("{name}=-").parse(), target(format, None));
+            assert_eq!(format!("{name}=-").parse(), parsed_target(format, None));
         }
-        assert_eq!("json".parse(), target(Format::Json, None));
+        assert_eq!("json".parse(), parsed_target(Format::Json, None));
         for wrong in ["", "json=", "xml=a", "-", "=a", "JSON=a"] {
             assert!(wrong.parse::<ReportTarget>().is_err(), "{wrong}");
         }

@@ -1,4 +1,4 @@
-//! `undrift sandbox`: runs the embedded service as a server.
+//! `undrift sandbox`: runs the sandbox as a server.
 
 use std::{
     net::{Ipv6Addr, SocketAddr},
@@ -74,7 +74,7 @@ pub(super) struct Args {
     facts: bool,
 }
 
-/// Features of the service behind a flag that is off by default (reference 1, 9).
+/// The features that the service hides behind a flag that is off by default (reference 1, 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum FeatureFlag {
     /// Importing gists
@@ -138,16 +138,16 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     };
     // Listen for signals first: a program that reads the address may send one immediately.
     let mut signals = signal::Signals::new()?;
-    let running_sandbox = embedded::launch(config, &cx.output).await?;
+    let sandbox = embedded::launch(config, &cx.output).await?;
     rehearsed::print_notes(&cx.output);
-    let token = if running_sandbox.is_token_generated() {
-        format!("token: {}\n", running_sandbox.token())
+    let token = if sandbox.is_token_generated() {
+        format!("token: {}\n", sandbox.token())
     } else {
         String::new()
     };
-    cx.output.print(&format!("listening on {}\n{token}", running_sandbox.url()))?;
+    cx.output.print(&format!("listening on {}\n{token}", sandbox.url()))?;
     signals.next().await;
-    running_sandbox.stop().await;
+    sandbox.stop().await;
     Ok(Exit::Success)
 }
 

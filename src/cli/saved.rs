@@ -20,8 +20,8 @@ use crate::{
 
 /// The number of bytes at the start of a file that are read to recognise a file of undrift.
 const HEADER_BYTES: u64 = 64;
-/// The variable with the key of their seal.
-pub(super) const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
+/// The variable with the key that seals saved plans.
+pub(super) const KEY_VARIABLE: &str = "UNDRIFT_PLAN_KEY";
 
 /// True if the file at `path` begins like a file that undrift writes: a saved plan, or a report that
 /// was named by mistake. [`read_saved_plan`] checks whether it is a valid saved plan.
@@ -58,18 +58,18 @@ pub(super) fn read_saved_plan(path: &Path) -> Result<SealedPlan> {
 /// # Errors
 /// If the folder is not below the working directory.
 pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf> {
-    let named = plan.manifests.as_deref().unwrap_or(".");
-    path_below_working_directory(Path::new(named)).map(PathBuf::from).ok_or_else(|| {
-        let named = text::escape(named);
+    let folder = plan.manifests.as_deref().unwrap_or(".");
+    relative_path(Path::new(folder)).map(PathBuf::from).ok_or_else(|| {
+        let named = text::escape(folder);
         CommandError::usage(format!(
-            "the saved plan was made of `{named}`, which is not below here"
+            "the saved plan is for `{named}`, which is not below the current folder"
         ))
         .help("name the folder of manifests: `undrift apply FILE -d DIR`")
     })
 }
 
-/// The path of `folder`, relative to the working directory; `None` if it is not below it.
-fn path_below_working_directory(folder: &Path) -> Option<String> {
+/// The path of `folder`, relative to the working directory; `None` for a folder outside of it.
+fn relative_path(folder: &Path) -> Option<String> {
     let current_folder = Path::new(".").canonicalize().ok()?;
     let relative_folder =
         folder.canonicalize().ok()?.strip_prefix(current_folder).ok()?.to_str()?.to_owned();
@@ -88,16 +88,19 @@ pub(super) struct SavedPlanTarget {
 }
 
 impl SavedPlanTarget {
-    /// Removes an old file, so that it is not mistaken for this run's.
+    /// Removes an old file, so that it is not mistaken for the plan of this run.
     ///
     /// # Errors
     /// If apply would read the file as a manifest, the key is not valid, or the old file cannot be
     /// removed.
     pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self> {
         if is_yaml(path) {
-            return Err(reports::manifest_refusal(path, "call it otherwise: a saved plan is JSON"));
+            return Err(reports::manifest_refusal(
+                path,
+                "choose another extension: a saved plan is JSON",
+            ));
         }
-        let key = env.digest_key(KEY_NAME)?;
+        let key = env.digest_key(KEY_VARIABLE)?;
         if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
             fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
         }
@@ -122,13 +125,14 @@ impl SavedPlanTarget {
             target: session.run.target.clone(),
             caller: session.run.caller.clone(),
             is_sandbox: session.run.sandbox,
-            manifests: path_below_working_directory(&args.dir),
+            manifests: relative_path(&args.dir),
             selectors: [only, exclude, changes.resend_selectors()],
         };
         let recording = PlanRecorder { secrets: &session.settings.secrets, key: key.as_ref() };
-        let saved = SavedPlan::from_plan(plan, &session.desired.containers, plan_source, recording);
-        let lacks_key = key.is_none() && saved.hides_values();
-        let text = saved.seal(key.as_ref()).to_text();
+        let saved_plan =
+            SavedPlan::from_plan(plan, &session.desired.containers, plan_source, recording);
+        let lacks_key = key.is_none() && saved_plan.hides_values();
+        let text = saved_plan.seal(key.as_ref()).to_text();
         if text.len() as u64 > MAX_BYTES {
             return Err(CommandError::usage("the plan is too large to be saved: more than 64 MiB")
                 .help("save it in parts, with `--only` or `--limit`"));
@@ -136,7 +140,7 @@ impl SavedPlanTarget {
         reports::write_text(&path, &text).map_err(|error| cannot_write(&path, &error))?;
         if lacks_key {
             cx.output.eprint(&format!(
-                "note: without {KEY_NAME}, `apply` cannot check whether hidden values changed after this plan was saved\n"
+                "note: without {KEY_VARIABLE}, `apply` cannot check whether hidden values changed after this plan was saved\n"
             ));
         }
         Ok(())

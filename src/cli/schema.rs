@@ -100,18 +100,18 @@ fn write_schemas(folder: &Path) -> CommandResult {
 }
 
 fn check_schemas(folder: &Path, cx: &RunContext) -> CommandResult {
-    let mut stale = Vec::new();
+    let mut stale_files = Vec::new();
     for (name, schema) in SCHEMAS {
         let (path, text) = (schema_path(folder, name), schema_text(*schema));
         let bytes = input::read_file(&path, text.len() as u64);
         if !bytes.is_ok_and(|bytes| bytes == text.into_bytes()) {
-            stale.push(path.display().to_string());
+            stale_files.push(path.display().to_string());
         }
     }
-    if stale.is_empty() {
+    if stale_files.is_empty() {
         return Ok(Exit::Success);
     }
-    cx.output.eprint(&format!("out of date: {}\n", stale.join(", ")));
+    cx.output.eprint(&format!("out of date: {}\n", stale_files.join(", ")));
     Ok(Exit::Differences)
 }
 
@@ -122,7 +122,7 @@ mod tests {
         apply::ApplyResult,
         diagnostic::{Diagnostic, Diagnostics},
         plan::Plan,
-        report::{ReportKind, Run, State},
+        report::{ReportKind, ReportedRun, State},
         secret::Secrets,
     };
 
@@ -150,12 +150,12 @@ mod tests {
     #[test]
     fn reports_fit_their_schemas() {
         let none = &Secrets::default();
-        let run = Run {
+        let run = ReportedRun {
             target: "https://x.example".into(),
             caller: "alice".into(),
             sandbox: false,
             rehearsed: Vec::new(),
-            live: None,
+            snapshot: None,
             token: None,
         };
         let (plan, applied) = (Plan::default(), ApplyResult::default());

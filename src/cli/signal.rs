@@ -1,5 +1,5 @@
-//! Handles signals: after the first one, a run finishes its requests and ends; the second one ends it
-//! immediately.
+//! Handles SIGINT and SIGTERM: after the first signal, a run finishes its requests and exits; the second
+//! one ends it immediately.
 
 use std::{
     io,
@@ -11,12 +11,12 @@ use tokio::{runtime::Builder, sync::oneshot};
 
 use super::{CommandError, Exit, Output, Result};
 
-/// Starts to handle signals: calls `interrupt` for the first one, and `on_second` for the second,
-/// which then ends the process. The result contains the exit code of the first signal after it arrived.
+/// Starts to handle signals. The first one calls `interrupt`, and its exit code is stored in the returned
+/// cell. The second one calls `on_second`, then ends the process.
 ///
 /// # Errors
 /// If the system does not allow handling signals.
-pub(super) fn watch(
+pub(super) fn watch_signals(
     output: Output,
     interrupt: impl FnOnce() + Send + 'static,
     on_second: impl FnOnce(Exit) + Send + 'static,
@@ -26,7 +26,7 @@ pub(super) fn watch(
     let on_first = move |signal| {
         let _ = signal_slot.set(signal);
         interrupt();
-        output.eprint("\ninterrupted: waiting for the answers to writes that were sent; interrupt again to stop at once\n");
+        output.eprint("\ninterrupted: waiting for the responses to writes in progress; interrupt again to stop immediately\n");
     };
     handle_two_signals(on_first, on_second)?;
     Ok(first_signal)
@@ -43,7 +43,7 @@ pub(super) async fn run_until_signal<T>(
     let (sender, signal_receiver) = oneshot::channel();
     let output = output.clone();
     let on_first = move |signal| {
-        output.eprint("\ninterrupted: the service was only read\n");
+        output.eprint("\ninterrupted: nothing was changed\n");
         let _ = sender.send(signal);
     };
     handle_two_signals(on_first, |_| {})?;
@@ -59,7 +59,7 @@ fn handle_two_signals(
     on_first: impl FnOnce(Exit) + Send + 'static,
     on_second: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<()> {
-    handle(async move |mut signals: Signals| {
+    spawn_handler(async move |mut signals: Signals| {
         on_first(signals.next().await);
         let signal = signals.next().await;
         on_second(signal);
@@ -67,12 +67,12 @@ fn handle_two_signals(
     })
 }
 
-/// Handles signals on a separate thread, so that they are handled while this one computes or waits for
-/// the answer to a prompt.
+/// Handles signals on a separate thread, because the thread of the caller may compute, or wait for the
+/// answer to a prompt.
 ///
 /// # Errors
 /// If the system does not allow handling signals.
-pub(super) fn handle<F: Future<Output = ()>>(
+pub(super) fn spawn_handler<F: Future<Output = ()>>(
     handler: impl FnOnce(Signals) -> F + Send + 'static,
 ) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
@@ -84,7 +84,7 @@ pub(super) fn handle<F: Future<Output = ()>>(
     thread.spawn(move || runtime.block_on(handler(signals))).map(drop)
 }
 
-/// Receives SIGINT and SIGTERM, from its creation on.
+/// Receives SIGINT and SIGTERM from the time it is created.
 #[cfg(unix)]
 pub(super) struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -114,7 +114,7 @@ impl Signals {
     }
 }
 
-/// Ctrl-C.
+/// Receives Ctrl-C.
 #[cfg(not(unix))]
 pub(super) struct Signals;
 

@@ -28,8 +28,8 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let result = take_snapshot(&args, cx).await;
     if result.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
-        // Remove an old snapshot, so that it is not mistaken for this run's. If that fails, its time
-        // still shows its age.
+        // Remove an old snapshot, so that it is not mistaken for the snapshot of this run. If that
+        // fails, readers can still see its time.
         let _ = fs::remove_file(&args.output);
     }
     result
@@ -61,12 +61,18 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let (snapshot, request_count) = (recorder.finish(), recorder.client().request_count());
     write_with(&args.output, |file| snapshot.write(BufWriter::new(file)))
         .map_err(|error| cannot_write(&args.output, &error))?;
-    let key = |(what, reason): &(String, String)| {
-        (what.split(' ').next().map(str::to_owned), reason.clone())
+    let fold_key = |(subject, reason): &(String, String)| {
+        (subject.split(' ').next().map(str::to_owned), reason.clone())
     };
-    let line =
-        |(what, reason): &(String, String)| format!("warning: could not read {what}: {reason}");
-    cx.output.eprint_lines(&incomplete, "object", key, [&line, &|(what, _)| what.clone()]);
+    let format_line = |(subject, reason): &(String, String)| {
+        format!("warning: could not read {subject}: {reason}")
+    };
+    cx.output.eprint_lines(
+        &incomplete,
+        "object",
+        fold_key,
+        [&format_line, &|(what, _)| what.clone()],
+    );
     let counts = snapshot.contents.container_counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));

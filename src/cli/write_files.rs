@@ -15,7 +15,7 @@ use crate::manifest;
 #[derive(Debug)]
 pub(super) struct FileEdit {
     pub(super) path: PathBuf,
-    /// Its present content; `None` if the file must not exist.
+    /// Its current content; `None` if the file must not exist.
     pub(super) old_text: Option<String>,
     pub(super) new_text: String,
 }
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn all_files_are_written_or_none() {
         let folder = tempfile::tempdir().unwrap();
-        let path_of = |name: &str| folder.path().join(name);
-        let names = || {
+        let path_in_folder = |name: &str| folder.path().join(name);
+        let list_names = || {
             let mut names: Vec<_> = fs::read_dir(folder.path())
                 .unwrap()
                 .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -148,27 +148,27 @@ mod tests {
             names.sort();
             names
         };
-        fs::write(path_of("known"), "old").unwrap();
-        fs::create_dir(path_of("folder")).unwrap();
-        let known = || file(&path_of("known"), Some("old"), "new");
-        let inner = || file(&path_of("a/b/c"), None, "inner");
-        for (last, reason) in [
-            (file(&path_of("folder"), None, ""), "already exists"),
-            (file(&path_of("folder"), Some(""), ""), "not a regular file"),
-            (file(&path_of("known"), Some("other"), ""), "changed meanwhile"),
-            (file(&path_of("known/within"), None, ""), "cannot write"),
+        fs::write(path_in_folder("known"), "old").unwrap();
+        fs::create_dir(path_in_folder("folder")).unwrap();
+        let known_file = || file(&path_in_folder("known"), Some("old"), "new");
+        let inner_file = || file(&path_in_folder("a/b/c"), None, "inner");
+        for (last_file, reason) in [
+            (file(&path_in_folder("folder"), None, ""), "already exists"),
+            (file(&path_in_folder("folder"), Some(""), ""), "not a regular file"),
+            (file(&path_in_folder("known"), Some("other"), ""), "changed meanwhile"),
+            (file(&path_in_folder("known/within"), None, ""), "cannot write"),
             // Two files with the same path: the second one fails after the others were renamed.
-            (inner(), "cannot write"),
+            (inner_file(), "cannot write"),
         ] {
-            let error = write_all(&[known(), inner(), last]).unwrap_err();
+            let error = write_all(&[known_file(), inner_file(), last_file]).unwrap_err();
             let error = error.error.unwrap().to_string();
             assert!(error.contains(reason), "{error}");
-            assert_eq!(names(), ["folder", "known"], "{reason}");
-            assert_eq!(fs::read_to_string(path_of("known")).unwrap(), "old", "{reason}");
+            assert_eq!(list_names(), ["folder", "known"], "{reason}");
+            assert_eq!(fs::read_to_string(path_in_folder("known")).unwrap(), "old", "{reason}");
         }
-        write_all(&[known(), inner()]).unwrap();
-        assert_eq!(fs::read_to_string(path_of("known")).unwrap(), "new");
-        assert_eq!(fs::read_to_string(path_of("a/b/c")).unwrap(), "inner");
-        assert_eq!(names(), ["a", "folder", "known"]);
+        write_all(&[known_file(), inner_file()]).unwrap();
+        assert_eq!(fs::read_to_string(path_in_folder("known")).unwrap(), "new");
+        assert_eq!(fs::read_to_string(path_in_folder("a/b/c")).unwrap(), "inner");
+        assert_eq!(list_names(), ["a", "folder", "known"]);
     }
 }

@@ -42,7 +42,7 @@ pub enum Paint {
 }
 
 impl Paint {
-    /// The parameters of the SGR sequence, if it is coloured.
+    /// The parameters of the SGR sequence; `None` for text without a colour.
     const fn code(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
@@ -92,7 +92,7 @@ impl Line {
         self.put(Paint::Plain, text)
     }
 
-    /// Adds the pieces of `other`.
+    /// Adds the content of `other`.
     pub fn append(mut self, other: Self) -> Self {
         self.cells.extend(other.cells);
         self
@@ -105,7 +105,7 @@ impl Line {
         self
     }
 
-    /// Makes the line continue at the present column when wrapped.
+    /// Makes the line continue at the current column when wrapped.
     pub fn hang_here(mut self) -> Self {
         self.hang_column = self.len();
         self
@@ -113,7 +113,7 @@ impl Line {
 
     /// The number of columns of the unwrapped line.
     pub fn len(&self) -> usize {
-        columns(&self.cells)
+        count_columns(&self.cells)
     }
 
     /// True if it is empty.
@@ -144,7 +144,7 @@ impl Line {
     }
 }
 
-/// Its text, escaped.
+/// The text of the line, escaped.
 impl Display for Line {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.cells.iter().try_for_each(|(c, _)| f.write_char(*c))
@@ -203,7 +203,7 @@ impl<'s> Canvas<'s> {
         self.style
     }
 
-    /// The number of its lines.
+    /// The number of lines so far.
     pub const fn line_count(&self) -> usize {
         self.line_count
     }
@@ -213,7 +213,7 @@ impl<'s> Canvas<'s> {
         self.max_lines.saturating_sub(self.line_count)
     }
 
-    /// Allows `extra_lines` lines after the present ones, or any number if the style is full.
+    /// Allows `extra_lines` more lines, or any number if the style is full.
     pub const fn allow_lines(&mut self, extra_lines: usize) {
         self.max_lines = if self.style.full { usize::MAX } else { self.line_count + extra_lines };
     }
@@ -340,7 +340,7 @@ impl<'s> Canvas<'s> {
 }
 
 /// The number of columns of `cells`.
-fn columns(cells: &[(char, Paint)]) -> usize {
+fn count_columns(cells: &[(char, Paint)]) -> usize {
     cells.iter().map(|(c, _)| c.width().unwrap_or(0)).sum()
 }
 
@@ -413,8 +413,8 @@ mod tests {
         }
         let secrets = Secrets::default();
         let mut parts = Vec::new();
-        let mut sink = |part: &str| parts.push(part.to_owned());
-        assert_eq!(draw(Canvas::with_sink(&mut sink, TextStyle::default(), &secrets)), "");
+        let mut collect_part = |part: &str| parts.push(part.to_owned());
+        assert_eq!(draw(Canvas::with_sink(&mut collect_part, TextStyle::default(), &secrets)), "");
         assert!(parts.len() > 3 && parts.iter().all(|part| part.len() < 2 * MIN_PART_BYTES));
         assert_eq!(parts.concat(), draw(Canvas::new(TextStyle::default(), &secrets)));
     }
@@ -534,8 +534,8 @@ mod tests {
             let style = TextStyle { width, ..TextStyle::default() };
             let out = render_line(style, &Line::indented(3).put(Paint::Bold, &text));
             prop_assert!(!out.replace('\n', "").contains(is_unsafe));
-            let letters = |s: &str| s.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-            prop_assert_eq!(letters(&out), letters(&escape(&text)));
+            let visible_chars = |s: &str| s.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            prop_assert_eq!(visible_chars(&out), visible_chars(&escape(&text)));
         }
 
         #[test]

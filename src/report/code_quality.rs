@@ -1,10 +1,10 @@
 //! Faults and differences at their lines, in the subset of the Code Climate format that the widget
 //! of merge requests reads.
 //!
-//! The widget compares two lists by fingerprint: an entry that is missing from the new list counts
-//! as fixed. So an unfinished run is an entry too, at the folder of the manifests. A fingerprint
+//! The widget compares two lists by fingerprint: it shows an entry that is missing from the new list as
+//! fixed. So an unfinished run is an entry too, located at the folder of the manifests. A fingerprint
 //! depends neither on lines nor on numbers in messages. The service drops entries with equal
-//! fingerprints, so a number makes them different.
+//! fingerprints, so repeated entries get a number.
 
 use std::collections::BTreeMap;
 
@@ -73,8 +73,8 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
         list.add_step(*group[0], group.len() - 1, report.kind);
     }
     list.add_notes(report);
-    let redacted_issues = Redacted::new(&list.issues, KeyMeaning::Words, secrets);
-    Ok(escape_unsafe(&serde_json::to_string_pretty(&redacted_issues)?) + "\n")
+    let redacted = Redacted::new(&list.issues, KeyMeaning::Words, secrets);
+    Ok(escape_unsafe(&serde_json::to_string_pretty(&redacted)?) + "\n")
 }
 
 /// The text for the number of other objects with the same finding; empty for 0.
@@ -98,7 +98,7 @@ struct IssueList<'a> {
 }
 
 impl IssueList<'_> {
-    /// Adds an item; `others` is the number of other objects with the same one.
+    /// Adds an item; `others` is the number of other objects with the same item.
     fn add_item(&mut self, item: &ReportItem<'_>, others: usize) {
         let severity = match item.group {
             ItemGroup::Run => "blocker",
@@ -118,8 +118,8 @@ impl IssueList<'_> {
         let about = about.unwrap_or_default();
         let acknowledged = matches!(item.group, ItemGroup::Acknowledged).then_some("acknowledged");
         let key = json!([object, message, acknowledged]);
-        let place = item.location.map(|(file, position)| (file, position.map(|(line, _)| line)));
-        self.add(format!("{about}{}", item.message), &item.code, severity, place, &key);
+        let location = item.location.map(|(file, position)| (file, position.map(|(line, _)| line)));
+        self.add(format!("{about}{}", item.message), &item.code, severity, location, &key);
     }
 
     /// Adds a step, or one change of it; `others` is the number of other objects with the same one,
@@ -147,15 +147,17 @@ impl IssueList<'_> {
         for ((_, title), mut notes) in report.notes() {
             notes.retain(|note| note.reason.is_difference());
             let groups = group_by_key(&notes, |note| {
-                let place = note.origin.as_ref().map(|origin| (origin.file.clone(), origin.line));
-                (place.ok_or_else(|| note.address.to_string()), note::note_object(note))
+                let location =
+                    note.origin.as_ref().map(|origin| (origin.file.clone(), origin.line));
+                (location.ok_or_else(|| note.address.to_string()), note::note_object(note))
             });
             for group in groups {
                 let (note, others) = (*group[0], group.len() - 1);
-                let place = note.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
+                let location =
+                    note.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
                 let text = format!("{}{}: {title}", note.address, others_text(others));
                 let key = json!([finding_identity(&note.address, others), note::note_object(note)]);
-                self.add(text, "drift", "minor", place, &key);
+                self.add(text, "drift", "minor", location, &key);
             }
         }
     }
@@ -166,10 +168,10 @@ impl IssueList<'_> {
         description: String,
         check: &str,
         severity: &'static str,
-        place: Option<(&str, Option<u32>)>,
+        location: Option<(&str, Option<u32>)>,
         key: &Json,
     ) {
-        let (file, line) = place.unwrap_or((self.manifests, None));
+        let (file, line) = location.unwrap_or((self.manifests, None));
         let path = match file.trim_start_matches("./") {
             "" => ".",
             path => path,
@@ -233,8 +235,8 @@ mod tests {
         ReportFixture::new().for_each_report(|name, report| {
             let list = list(&render_report(report));
             assert!(!list.is_empty(), "{name}");
-            let blocks = |issue: &&Json| issue["severity"] == "blocker";
-            let blocked: Vec<_> = list.iter().filter(blocks).collect();
+            let is_blocker = |issue: &&Json| issue["severity"] == "blocker";
+            let blocked: Vec<_> = list.iter().filter(is_blocker).collect();
             let is_early = ["unfinished", "failed"].contains(&name);
             assert_eq!(blocked.len(), usize::from(is_early), "{name}: {list:#?}");
             if is_early {
@@ -250,16 +252,16 @@ mod tests {
             list(&text)
                 .iter()
                 .map(|issue| {
-                    let text = |value: &Json| value.as_str().unwrap().to_owned();
+                    let text_of_value = |value: &Json| value.as_str().unwrap().to_owned();
                     let location = &issue["location"];
-                    let file = text(&location["path"]);
+                    let file = text_of_value(&location["path"]);
                     let file = file.rsplit('/').next().unwrap().to_owned();
                     format!(
                         "{file}:{} {} {}: {}\n",
                         location["lines"]["begin"],
-                        text(&issue["severity"]),
-                        text(&issue["check_name"]),
-                        text(&issue["description"])
+                        text_of_value(&issue["severity"]),
+                        text_of_value(&issue["check_name"]),
+                        text_of_value(&issue["description"])
                     )
                 })
                 .collect::<String>()
@@ -283,15 +285,15 @@ mod tests {
         };
         let (alone, all) = (findings(&["acme/a"]), findings(&["acme/a", "acme/b", "acme/c"]));
         assert!(!alone.is_empty() && all.len() == alone.len(), "{all:#?}");
-        let values_of = |list: &[Json], name: &str| -> Vec<Json> {
+        let issue_values = |list: &[Json], name: &str| -> Vec<Json> {
             list.iter().map(|issue| issue[name].clone()).collect()
         };
-        let told = values_of(&all, "description");
+        let told = issue_values(&all, "description");
         let is_of_three = |text: &Json| text.as_str().unwrap().contains(", and in 2 others");
         assert!(told.iter().all(is_of_three), "{told:#?}");
         let rest = findings(&["acme/b", "acme/c"]);
-        assert_eq!(values_of(&rest, "fingerprint"), values_of(&all, "fingerprint"));
-        assert_ne!(values_of(&alone, "fingerprint"), values_of(&all, "fingerprint"));
+        assert_eq!(issue_values(&rest, "fingerprint"), issue_values(&all, "fingerprint"));
+        assert_ne!(issue_values(&alone, "fingerprint"), issue_values(&all, "fingerprint"));
     }
 
     #[test]
@@ -301,21 +303,21 @@ mod tests {
         let rule = Origin::new("rules.yaml", 7, like.origin.column, like.origin.layer);
         like.changes.truncate(1);
         like.changes[0].origin = Some(rule);
-        let at = |(line, path): (u32, &str)| {
+        let step_at_line = |(line, path): (u32, &str)| {
             let mut step = like.clone();
             step.address.path = path.into();
             step.origin = Origin::new("projects.yaml", line, 1, like.origin.layer);
             step
         };
-        world.plan.steps = [(1, "acme/a"), (2, "acme/b"), (3, "acme/c")].map(at).into();
-        let failed = |step: &Step| StepResult {
+        world.plan.steps = [(1, "acme/a"), (2, "acme/b"), (3, "acme/c")].map(step_at_line).into();
+        let failed_result = |step: &Step| StepResult {
             scope: step.scope,
             address: step.address.clone(),
             action: step.action,
             outcome: StepOutcome::Failed("project-update: answered 422: is not allowed".into()),
             origin: None,
         };
-        world.applied.steps = world.plan.steps.iter().map(failed).collect();
+        world.applied.steps = world.plan.steps.iter().map(failed_result).collect();
         let mut list = list(&world.render_named("apply", render_report));
         list.retain(|issue| issue["check_name"] == "undrift/not-applied");
         assert_eq!(list.len(), 1, "{list:#?}");
@@ -328,13 +330,13 @@ mod tests {
             let mut world = ReportFixture::new();
             let step = &world.plan.steps[0];
             let (like, origin) = (step.address.clone(), Some(step.origin.clone()));
-            let note = |path: &&str| Note {
+            let unlisted_note = |path: &&str| Note {
                 address: Address { path: (*path).into(), ..like.clone() },
                 reason: Reason::UnlistedFails,
                 fields: Vec::new(),
                 origin: origin.clone(),
             };
-            world.plan.notes = paths.iter().map(note).collect();
+            world.plan.notes = paths.iter().map(unlisted_note).collect();
             let mut list = list(&world.render_named("plan", render_report));
             list.retain(|issue| issue["check_name"] == "undrift/drift");
             list
@@ -351,19 +353,19 @@ mod tests {
 
     #[test]
     fn a_fingerprint_depends_neither_on_a_line_nor_on_a_number() {
-        let prints = |world: &ReportFixture| {
+        let fingerprints = |world: &ReportFixture| {
             let list = list(&world.render_named("plan", render_report));
             list.iter().map(|issue| issue["fingerprint"].to_string()).collect::<Vec<_>>()
         };
         let mut world = ReportFixture::new();
-        let before = prints(&world);
+        let before = fingerprints(&world);
         world.plan.refusals[0].reason = "would remove 7 entries of 8; the limit is 5".into();
         for step in &mut world.plan.steps {
             step.origin.line += 10;
             let origins = step.changes.iter_mut().filter_map(|change| change.origin.as_mut());
             origins.for_each(|origin| origin.line += 10);
         }
-        assert_eq!(prints(&world), before);
+        assert_eq!(fingerprints(&world), before);
     }
 
     proptest! {

@@ -13,12 +13,12 @@ const MAX_TEXT_LINES: usize = 8_000;
 /// The number of unchanged lines that are shown around a change.
 const CONTEXT_LINES: usize = 3;
 
-/// A line in a comparison, without its line feed, and its change. Without a tag, it is the position of
-/// the lines that follow.
+/// A line of a comparison, without its line feed, and the tag of its change. A line without a tag is the
+/// position of the lines that follow.
 pub(super) type ComparedLine = (Option<ChangeTag>, String);
 
 /// The sign at the start of a line with this tag.
-pub(super) fn sign(tag: Option<ChangeTag>) -> char {
+pub(super) fn line_sign(tag: Option<ChangeTag>) -> char {
     match tag {
         Some(ChangeTag::Delete) => '-',
         Some(ChangeTag::Insert) => '+',
@@ -31,7 +31,7 @@ pub(super) fn sign(tag: Option<ChangeTag>) -> char {
 pub(super) enum TextComparison {
     /// A remark instead of a comparison.
     Remark(String),
-    /// Its lines.
+    /// The lines of the comparison.
     Lines(Vec<ComparedLine>),
 }
 
@@ -74,13 +74,13 @@ mod tests {
 
     #[test]
     fn large_texts_are_not_compared() {
-        let long = |lines: usize| "a\n".repeat(lines);
+        let repeat_lines = |lines: usize| "a\n".repeat(lines);
         let redact = |text: &str| text.to_owned();
         assert!(matches!(
-            compare_texts(&long(MAX_TEXT_LINES), "b\n", redact),
+            compare_texts(&repeat_lines(MAX_TEXT_LINES), "b\n", redact),
             TextComparison::Lines(_)
         ));
-        for text in [long(MAX_TEXT_LINES + 1), "x".repeat(MAX_TEXT_BYTES + 1)] {
+        for text in [repeat_lines(MAX_TEXT_LINES + 1), "x".repeat(MAX_TEXT_BYTES + 1)] {
             let words = format!("changed ({} bytes → 2 bytes)", text.len());
             assert_eq!(compare_texts(&text, "y\n", redact), TextComparison::Remark(words));
         }

@@ -17,9 +17,9 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     let notes = report.plan().into_iter().flat_map(|plan| &plan.notes);
     let notes = notes.filter(|note| is_planned && note.reason.is_difference()).map(|note| {
         let origin = note.origin.as_ref();
-        let place = origin.map_or_else(|| report.manifests.to_owned(), location_text);
+        let location = origin.map_or_else(|| report.manifests.to_owned(), location_text);
         let (address, (_, title)) = (full_name(&note.address), note::note_kind(&note.reason));
-        format!("{place}: difference: {address}: {title}")
+        format!("{location}: difference: {address}: {title}")
     });
     let differences = steps.chain(notes);
     let differences = differences.map(|text| escape(&secrets.redact(&text)).into_owned() + "\n");
@@ -36,8 +36,8 @@ fn step_line(StepItem { step, part, .. }: &StepItem<'_>) -> String {
         ReportPart::Drift => " (drift)",
         ReportPart::Watched => " (watched)",
     };
-    let (place, object) = (location_text(declaration_origin(step)), full_name(&step.address));
-    format!("{place}: {}{part}: {object}{fields}", action_word(step.action))
+    let (location, object) = (location_text(declaration_origin(step)), full_name(&step.address));
+    format!("{location}: {}{part}: {object}{fields}", action_word(step.action))
 }
 
 fn location_text(origin: &Origin) -> String {
@@ -45,13 +45,13 @@ fn location_text(origin: &Origin) -> String {
 }
 
 fn item_line(item: &ReportItem<'_>, manifests: &str, secrets: &Secrets) -> String {
-    let place = match item.location {
+    let location = match item.location {
         Some((file, Some((line, column)))) => format!("{file}:{line}:{column}"),
         Some((file, None)) => file.to_owned(),
         None => manifests.to_owned(),
     };
     let about = item.address.map(|address| format!("{address}: ")).unwrap_or_default();
-    let text = format!("{place}: {}: {about}{}", item.code, item.message);
+    let text = format!("{location}: {}: {about}{}", item.code, item.message);
     escape(&secrets.redact(&text)).into_owned() + "\n"
 }
 
@@ -62,11 +62,11 @@ mod tests {
 
     #[test]
     fn each_finding_is_a_line_with_its_place_and_code() {
-        let written = |name: &str| {
+        let render_named = |name: &str| {
             ReportFixture::new()
                 .render_named(name, |report| super::render(report, &Secrets::default()))
         };
-        insta::assert_snapshot!(written("plan"), @r#"
+        insta::assert_snapshot!(render_named("plan"), @r#"
         shop.yaml:17:3: guard-visibility: acme/shop#hooks: visibility: would remove 6 entries of 8; the limit is 5
         shop.yaml:17:3: guard-removals: acme/shop#hooks: removals: would remove 6 entries of 8; the limit is 5
         shop.yaml:2:3: missing-project: acme/shop: the project `acme/shop` does not exist
@@ -80,7 +80,7 @@ mod tests {
         shop.yaml:20:1: change: acme/shop#archived: archived
         "#);
         assert_eq!(
-            written("failed").lines().next(),
+            render_named("failed").lines().next(),
             Some("./manifests: failed: no service address given")
         );
     }

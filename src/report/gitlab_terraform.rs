@@ -21,9 +21,8 @@ pub fn render(report: &Report<'_>) -> String {
                 .then(|| plan.branch_steps().map(|step| step.action).collect())
         }
         Some(ReportContent::Outcomes(outcomes)) => {
-            let succeeded_steps =
-                outcomes.applied.steps.iter().filter(|step| step.outcome.is_success());
-            Some(succeeded_steps.map(|step| step.action).collect())
+            let succeeded = outcomes.applied.steps.iter().filter(|step| step.outcome.is_success());
+            Some(succeeded.map(|step| step.action).collect())
         }
         Some(ReportContent::Checked(_)) | None => None,
     };
@@ -41,25 +40,26 @@ mod tests {
     #[test]
     fn unknown_changes_are_not_counted() {
         let mut world = ReportFixture::new();
-        let written = |world: &ReportFixture, name: &str| world.render_named(name, super::render);
+        let render_report =
+            |world: &ReportFixture, name: &str| world.render_named(name, super::render);
         for name in ["unfinished", "failed", "check"] {
-            assert_eq!(written(&world, name), "{}\n", "{name}");
+            assert_eq!(render_report(&world, name), "{}\n", "{name}");
         }
         for name in ["plan", "drift"] {
             let counts = "{\"create\":1,\"update\":3,\"delete\":1}\n";
-            assert_eq!(written(&world, name), counts, "{name}");
+            assert_eq!(render_report(&world, name), counts, "{name}");
         }
-        assert_eq!(written(&world, "apply"), "{\"create\":1,\"update\":1,\"delete\":0}\n");
+        assert_eq!(render_report(&world, "apply"), "{\"create\":1,\"update\":1,\"delete\":0}\n");
         assert_eq!(
-            written(&ReportFixture::new().labelled(), "plan"),
+            render_report(&ReportFixture::new().labelled(), "plan"),
             "{\"create\":1,\"update\":2,\"delete\":0}\n",
             "without what differed before"
         );
         world.plan.steps.clear();
-        assert_eq!(written(&world, "plan"), "{}\n", "a problem, and something unread");
+        assert_eq!(render_report(&world, "plan"), "{}\n", "a problem, and something unread");
         world.plan.problems.clear();
-        assert_eq!(written(&world, "plan"), "{}\n", "something unread");
+        assert_eq!(render_report(&world, "plan"), "{}\n", "something unread");
         world.plan.incomplete.clear();
-        assert_eq!(written(&world, "plan"), "{\"create\":0,\"update\":0,\"delete\":0}\n");
+        assert_eq!(render_report(&world, "plan"), "{\"create\":0,\"update\":0,\"delete\":0}\n");
     }
 }

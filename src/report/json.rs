@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Run,
+    ReportedRun,
     redact::{KeyMeaning, Redacted},
 };
 use crate::{
@@ -39,7 +39,7 @@ pub enum ReportKind {
 }
 
 impl ReportKind {
-    /// Its name in reports and texts.
+    /// The name of the kind in reports and texts.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Plan => "plan",
@@ -189,15 +189,15 @@ impl<'a, T: Serialize> JsonReport<'a, T> {
 /// Replaces characters in `json` that could mislead a terminal by `\u` escapes. Except for line feeds,
 /// such characters only occur in JSON strings, where both forms mean the same.
 pub fn escape_unsafe(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
+    let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         if is_unsafe(c) && c != '\n' {
-            out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+            escaped.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
         } else {
-            out.push(c);
+            escaped.push(c);
         }
     }
-    out
+    escaped
 }
 
 /// A plan, or drift.
@@ -205,7 +205,7 @@ pub fn escape_unsafe(json: &str) -> String {
 pub struct Planned<'a> {
     /// The service.
     #[serde(flatten)]
-    pub run: &'a Run,
+    pub run: &'a ReportedRun,
     /// The numbers of steps and calls of the plan.
     pub counts: Counts,
     /// The number of steps by label, if the plan has a base.
@@ -221,7 +221,7 @@ pub struct Planned<'a> {
 
 impl<'a> Planned<'a> {
     /// The content of a report about `plan`.
-    pub fn new(run: &'a Run, plan: &'a Plan) -> Self {
+    pub fn new(run: &'a ReportedRun, plan: &'a Plan) -> Self {
         Self { run, counts: plan.counts(), labels: plan.label_counts(), plan, saved_plan: None }
     }
 }
@@ -231,7 +231,7 @@ impl<'a> Planned<'a> {
 pub struct Outcomes<'a> {
     /// The service.
     #[serde(flatten)]
-    pub run: &'a Run,
+    pub run: &'a ReportedRun,
     /// How many steps ended with each outcome.
     pub counts: OutcomeCounts,
     /// The applied plan, for reports that show it.
@@ -253,7 +253,7 @@ pub struct Outcomes<'a> {
 impl<'a> Outcomes<'a> {
     /// The result of applying `plan` in `run`; `left_out` are the groups and projects that were not applied.
     pub fn new(
-        run: &'a Run,
+        run: &'a ReportedRun,
         plan: &'a Plan,
         applied: &'a ApplyResult,
         left_out: &'a [SkippedContainer],
@@ -374,12 +374,12 @@ mod tests {
     fn a_report_says_what_it_is() {
         let (plan, run) = (
             Plan::default(),
-            Run {
+            ReportedRun {
                 target: "https://x.example".into(),
                 caller: "a".into(),
                 sandbox: true,
                 rehearsed: Vec::new(),
-                live: None,
+                snapshot: None,
                 token: None,
             },
         );

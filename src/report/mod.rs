@@ -1,8 +1,8 @@
 //! Renders plans and reports, for people and for machines.
 //!
 //! A renderer reads finished values and makes no decisions. [`terminal`] writes text for people. Files
-//! have one [`model`] and several [`Format`]s: [`json`] for programs, [`markdown`] for the comment
-//! of a merge request, [`gitlab_terraform`] and [`code_quality`] for its widgets, [`html`] for a
+//! have one [`model`] and several [`Format`]s: [`json`] for programs, [`markdown`] for comments in merge
+//! requests, [`gitlab_terraform`] and [`code_quality`] for widgets of merge requests, [`html`] for a
 //! page. Names and messages come from manifests and from the service and may be hostile; text for
 //! people is escaped in one place, the [`canvas`]. Every renderer gets the secrets and removes them
 //! before any layout: from text in the canvas, from JSON in [`redact`].
@@ -35,39 +35,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::live::TokenProperties;
 
-/// The run of a report.
+/// The run that a report describes: its service, user and token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
-pub struct Run {
+#[schemars(rename = "Run")]
+pub struct ReportedRun {
     /// The address of the service.
     pub target: String,
     /// The username that the token belongs to.
     pub caller: String,
     /// True if the service is the embedded sandbox.
     pub sandbox: bool,
-    /// The sections for which the sandbox only knows their descriptions.
+    /// User-described sections that the sandbox simulates only from their descriptions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rehearsed: Vec<&'static str>,
     /// The snapshot, if the plan was made from one instead of the service.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub live: Option<SnapshotSource>,
+    #[serde(rename = "live", skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotSource>,
     /// The token's properties; null if the service does not show them.
     pub token: Option<TokenProperties>,
 }
 
-impl Run {
-    /// A sentence for each section for which the sandbox has only its description.
+impl ReportedRun {
+    /// One sentence for each of the `rehearsed` sections.
     pub fn rehearsal_sentences(&self) -> impl Iterator<Item = String> {
         self.rehearsed.iter().map(|section| rehearsal_sentence(section))
     }
 }
 
-/// The sentence for a section for which the sandbox has only its description.
+/// The note that the sandbox simulates `section` only from its description.
 pub fn rehearsal_sentence(section: &str) -> String {
-    format!("`{section}`: rehearsed against its own description")
+    format!("`{section}`: the sandbox only knows its description")
 }
 
-/// A snapshot in place of a service.
+/// The snapshot that a plan used instead of the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotSource {
     /// When it was taken, as in RFC 3339.
@@ -75,7 +76,7 @@ pub struct SnapshotSource {
     pub taken_at: String,
     /// The time and the age, as text for people.
     #[serde(skip)]
-    pub shown: String,
+    pub display_text: String,
 }
 
 /// The style of text for people.
@@ -89,7 +90,7 @@ pub struct TextStyle {
     pub full: bool,
 }
 
-/// The style of diagnostics in text of this style.
+/// Shows diagnostics in the same style as other text.
 impl From<TextStyle> for crate::diagnostic::DiagnosticStyle {
     fn from(style: TextStyle) -> Self {
         let width = style.width.unwrap_or(Self::default().width);

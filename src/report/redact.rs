@@ -246,7 +246,7 @@ mod tests {
         let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), sample_applied());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
-        let unfinished = |kind, state: State<'_>| JsonReport::new(kind, state).to_text(secrets);
+        let render_state = |kind, state: State<'_>| JsonReport::new(kind, state).to_text(secrets);
         let (error, help) = ("it was refused", Some("use another token"));
         let failed = State::failed(7, error, help, &diagnostics);
         let texts = [
@@ -257,8 +257,8 @@ mod tests {
                 .to_text(secrets),
             JsonReport::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0))
                 .to_text(secrets),
-            unfinished(ReportKind::Apply, failed),
-            unfinished(ReportKind::Check, State::UNFINISHED),
+            render_state(ReportKind::Apply, failed),
+            render_state(ReportKind::Check, State::UNFINISHED),
         ];
         texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
     }
@@ -358,14 +358,14 @@ mod tests {
         assert_eq!(redact_json(&value, KeyMeaning::Data, &secrets), data);
         let words = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": SECRET_MARK}}}], "canary-key": 1});
         assert_eq!(redact_json(&value, KeyMeaning::Words, &secrets), words);
-        let names = |names: &[&str]| {
+        let rendered_names = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             #[derive(Serialize)]
             struct Fields(#[serde(serialize_with = "catalogue::serialize_names")] Vec<String>);
             serde_json::to_value(Redacted::new(&Fields(names), KeyMeaning::Data, &secrets)).unwrap()
         };
         assert_eq!(
-            names(&["description", "cadence", "canary-key"]),
+            rendered_names(&["description", "cadence", "canary-key"]),
             json!(["description", "cadence", SECRET_MARK])
         );
     }

@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    FORMAT_VERSION, KeyMeaning, Redacted, Run,
+    FORMAT_VERSION, KeyMeaning, Redacted, ReportedRun,
     json::{OutcomeCounts, escape_unsafe},
 };
 use crate::secret::Secrets;
 
 /// The maximum length of a text from a variable of the job, in characters.
-const MAX_CHARS: usize = 256;
+const MAX_VARIABLE_CHARS: usize = 256;
 
 /// One line of a record.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -31,7 +31,7 @@ pub struct RecordLine {
     /// When it ended (RFC 3339, UTC).
     pub ended_at: String,
     /// The service and the user; null if the run ended before they were known.
-    pub run: Option<Run>,
+    pub run: Option<ReportedRun>,
     /// The variables of the job.
     pub job: CiJob,
     /// The number of steps by outcome; null if no step was started.
@@ -79,15 +79,16 @@ pub struct CiJob {
 impl CiJob {
     /// Reads the variables through `variable`, cut to 256 characters.
     pub fn from_variables<'v>(variable: impl Fn(&str) -> Option<&'v str>) -> Self {
-        let text = |name| variable(name).map(|value| value.chars().take(MAX_CHARS).collect());
+        let read_variable =
+            |name| variable(name).map(|value| value.chars().take(MAX_VARIABLE_CHARS).collect());
         Self {
-            project: text("CI_PROJECT_PATH"),
-            merge_request: text("CI_MERGE_REQUEST_IID"),
-            pipeline: text("CI_PIPELINE_ID"),
-            job: text("CI_JOB_ID"),
-            commit: text("CI_COMMIT_SHA"),
-            reference: text("CI_COMMIT_REF_NAME"),
-            user: text("GITLAB_USER_LOGIN"),
+            project: read_variable("CI_PROJECT_PATH"),
+            merge_request: read_variable("CI_MERGE_REQUEST_IID"),
+            pipeline: read_variable("CI_PIPELINE_ID"),
+            job: read_variable("CI_JOB_ID"),
+            commit: read_variable("CI_COMMIT_SHA"),
+            reference: read_variable("CI_COMMIT_REF_NAME"),
+            user: read_variable("GITLAB_USER_LOGIN"),
         }
     }
 }

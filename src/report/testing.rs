@@ -1,7 +1,7 @@
 //! Reports for the tests of file formats.
 
 use super::{
-    Checked, Outcomes, Planned, ReportContent, ReportKind, Run, State,
+    Checked, Outcomes, Planned, ReportContent, ReportKind, ReportedRun, State,
     model::Report,
     terminal::tests::{blocked_plan, run, sample_applied, shop_plan},
 };
@@ -15,7 +15,7 @@ use crate::{
 
 /// Everything that a report may borrow.
 pub(super) struct ReportFixture {
-    pub(super) run: Run,
+    pub(super) run: ReportedRun,
     pub(super) plan: Plan,
     pub(super) applied: ApplyResult,
     pub(super) left_out: Vec<SkippedContainer>,
@@ -59,7 +59,7 @@ impl ReportFixture {
         let planned = Planned::new(&self.run, &self.plan);
         let outcomes = Outcomes::new(&self.run, &self.plan, &self.applied, &self.left_out);
         let checked = Checked::new(diagnostics, 1);
-        let finished = |content| State::finished(4, content);
+        let finished_state = |content| State::finished(4, content);
         let failed = State::failed(
             3,
             "no service address given",
@@ -69,10 +69,10 @@ impl ReportFixture {
         for (name, kind, state) in [
             ("unfinished", ReportKind::Plan, State::UNFINISHED),
             ("failed", ReportKind::Plan, failed),
-            ("plan", ReportKind::Plan, finished(ReportContent::Planned(&planned))),
-            ("drift", ReportKind::Drift, finished(ReportContent::Planned(&planned))),
-            ("apply", ReportKind::Apply, finished(ReportContent::Outcomes(&outcomes))),
-            ("check", ReportKind::Check, finished(ReportContent::Checked(&checked))),
+            ("plan", ReportKind::Plan, finished_state(ReportContent::Planned(&planned))),
+            ("drift", ReportKind::Drift, finished_state(ReportContent::Planned(&planned))),
+            ("apply", ReportKind::Apply, finished_state(ReportContent::Outcomes(&outcomes))),
+            ("check", ReportKind::Check, finished_state(ReportContent::Checked(&checked))),
         ] {
             visit(name, &Report { kind, manifests: "./manifests", diagnostics, state });
         }

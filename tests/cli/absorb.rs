@@ -144,8 +144,7 @@ fn a_manifest_keeps_its_permissions_and_a_link_is_not_followed() {
 fn absorbing_a_container_names_its_unlisted_entries() {
     let place = drifted();
     let run = place.run("absorb acme/shop -d m --sandbox=s.db --write");
-    let left =
-        "not absorbed: acme/shop#variables/NEW@*: no manifest lists it; name it to take it in\n";
+    let left = "not absorbed: acme/shop#variables/NEW@*: no manifest lists it; pass its address to absorb it\n";
     assert!(run.contains(left) && run.ends_with("---- exit code 0\n"), "{run}");
     assert!(!text(&place).contains("NEW"), "{run}");
 }

@@ -355,7 +355,7 @@ fn a_branch_cannot_silence_a_warning() {
     assert!(!plan("none").contains("deprecated"));
     let told = plan("HEAD");
     assert!(
-        told.contains("warning[deprecated]") && told.contains("at the base it counts"),
+        told.contains("warning[deprecated]") && told.contains("the level at the base applies"),
         "{told}"
     );
     let found = std::fs::read_to_string(place.path().join("found.txt")).unwrap();

@@ -308,7 +308,7 @@ homes:
     inherited: [owner!=project]
   - path: /groups/:id/gates/:gate_code
 ";
-    let told = "`gates`: rehearsed against its own description";
+    let told = "`gates`: the sandbox only knows its description";
     let place = Place::new()
         .file("kinds/gates.yaml", gates)
         .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
@@ -381,7 +381,7 @@ fn a_collection_that_is_always_empty_is_rehearsed_by_its_description() {
         place.run(&format!("{arguments} --kinds kinds/boards.yaml --sandbox=s.db"))
     };
     let applied = ended(0, run("apply m --yes"));
-    assert!(applied.contains("`boards`: rehearsed against its own description"), "{applied}");
+    assert!(applied.contains("`boards`: the sandbox only knows its description"), "{applied}");
     ended(0, run("drift m"));
 }
 
@@ -667,7 +667,7 @@ unlisted: {guards: delete}
         place.run(&format!("{arguments}{} --sandbox=s.db", kinds.concat()))
     };
     let alone = place.run("check m --kinds kinds/guards.yaml");
-    assert!(alone.contains("must start with that of a section"), "{alone}");
+    assert!(alone.contains("must start with the path of a section"), "{alone}");
     let applied = ended(0, run("apply m --yes --full"));
     assert!(applied.contains("guards/east@Ada"), "{applied}");
     ended(0, run("plan m --exit-code"));

@@ -129,10 +129,7 @@ fn an_interrupted_read_is_reported() {
     for command in ["plan m", "drift m", "snapshot m -o live.json"] {
         let (place, output) = interrupted(command);
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(
-            stderr.contains("\ninterrupted: the service was only read\n"),
-            "{command}: {stderr}"
-        );
+        assert!(stderr.contains("\ninterrupted: nothing was changed\n"), "{command}: {stderr}");
         assert!(output.stdout.is_empty() && !place.path().join("live.json").exists(), "{command}");
     }
 }

@@ -332,7 +332,7 @@ fn check_reports_faults_of_a_seed_too() {
 #[test]
 fn a_new_sandbox_without_a_seed_names_its_file() {
     let place = Place::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
-    let note = "note: the sandbox starts empty; write users, groups and projects to start with into `m/sandbox.yaml`";
+    let note = "note: the sandbox starts empty; write its initial users, groups and projects to `m/sandbox.yaml`";
     assert!(place.run("plan m --sandbox").contains(note));
     assert!(!place.run("plan m --sandbox").contains(note), "it has data");
     place.write("m/sandbox.yaml", "groups: [{path: acme}]\n");

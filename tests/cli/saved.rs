@@ -329,7 +329,7 @@ fn the_folder_of_a_saved_plan_is_below_the_working_directory() {
         fs::write(&at, undrift::plan::saved::file_text(json)).unwrap();
         let (code, _, stderr) = run(&place, "apply plan.saved --yes");
         assert_eq!(code, 3, "{elsewhere}: {stderr}");
-        let why = format!("was made of `{elsewhere}`, which is not below here");
+        let why = format!("is for `{elsewhere}`, which is not below the current folder");
         assert!(stderr.contains(&why) && stderr.contains("undrift apply FILE -d DIR"), "{stderr}");
         // With an explicit folder, that of the file does not matter.
         let asked = run(&place, "apply plan.saved m").2;

@@ -85,7 +85,7 @@ fn a_file_that_is_no_snapshot_is_refused() {
         (text[..text.len() / 2].to_owned(), "it ends too early"),
         (String::new(), "it ends too early"),
         ("[1]".to_owned(), "no"),
-        (other.to_string(), "it has format 7, and this undrift reads format 0"),
+        (other.to_string(), "it has format 7, but this undrift reads format 0"),
         (twice.to_string(), "is in it twice"),
     ] {
         place.write("live.json", &text);

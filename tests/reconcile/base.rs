@@ -40,7 +40,7 @@ async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -
     observer.read_all(&head.containers, 4, each).await.unwrap();
     let (mut plan, against, mut containers) = found.into_inner().unwrap();
     plan.base = Some(against);
-    let mut plan = plan.into_sorted(&world.extent);
+    let mut plan = plan.finish(&world.extent);
     let acknowledged: Vec<_> =
         world.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();
     plan.acknowledge(&acknowledged, &settings.moves, jiff::civil::date(2030, 1, 1));
@@ -127,7 +127,7 @@ fn drift_stays_unless_it_is_healed() {
                 assert_eq!(labels(&first), labels(&second), "labels are stable");
 
                 let plan = apply_against(&world, &head, &base, false).await;
-                let left = &plan.base.as_ref().unwrap().left;
+                let left = &plan.base.as_ref().unwrap().excluded_steps;
                 let (after, _) = plan_against(&world, &head, &base, true).await;
                 let others: Vec<_> =
                     after.steps.iter().filter(|step| step.label != Some(Label::Drift)).collect();
@@ -191,7 +191,7 @@ fn drift_that_a_change_needs_is_repaired() {
             ["acme/shop#members/alice Both", "acme/shop#approval_rules/A Change"],
             "{plan:#?}"
         );
-        let left = plan.base.unwrap().left;
+        let left = plan.base.unwrap().excluded_steps;
         assert_eq!(left.len(), 1, "bob is nobody's business: {left:#?}");
     });
 }
@@ -217,7 +217,7 @@ fn excluded_drift_is_not_repaired_for_a_change() {
         let all = |steps: &[Step]| differences(steps).into_iter().collect::<Vec<_>>();
         assert_eq!(all(&plan.steps), ["Update acme/shop#settings merge_method"]);
         assert_eq!(
-            all(&plan.base.unwrap().left),
+            all(&plan.base.unwrap().excluded_steps),
             [
                 "Create acme/shop#approval_rules/B approvals_required",
                 "Create acme/shop#approval_rules/B name",

@@ -25,7 +25,7 @@ pub(crate) fn how(values: SecretHandling) -> impl Fn(&undrift::live::Caller) -> 
         defaults: true,
         create: values == SecretHandling::Env,
         rehearse: values == SecretHandling::Env,
-        ..ExportSettings::plain(
+        ..ExportSettings::for_caller(
             caller.clone(),
             undrift::release::DetectedRelease::Known(undrift::release::REFERENCE),
         )
@@ -388,7 +388,10 @@ async fn presets_of_later_releases_are_left_out() {
         }
         let token = world.sandbox.token().to_owned();
         let how = |caller: &undrift::live::Caller| {
-            ExportSettings::plain(caller.clone(), undrift::release::DetectedRelease::Known(release))
+            ExportSettings::for_caller(
+                caller.clone(),
+                undrift::release::DetectedRelease::Known(release),
+            )
         };
         let (written, missing) = world.export_as(&token, &["acme"], how).await;
         assert_eq!(missing, [""; 0]);

@@ -378,5 +378,5 @@ async fn a_member_whose_override_is_refused_is_named_as_half_done() {
     world.declare(&[group("acme", json!({"members": member}))]);
     let applied = world.apply().await.applied.unwrap();
     let why = applied.steps[0].outcome.cause().unwrap().message.to_string();
-    assert!(why.ends_with("; 1 of 2 calls succeeded, and stays in effect"), "{why}");
+    assert!(why.ends_with("; 1 of 2 calls succeeded, which is not undone"), "{why}");
 }

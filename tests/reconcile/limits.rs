@@ -225,7 +225,7 @@ impl Limited {
             Ok(())
         };
         self.observer.read_all(&containers, 64, each).await.unwrap();
-        let mut plan = plan.into_inner().unwrap().into_sorted(&Extent::default());
+        let mut plan = plan.into_inner().unwrap().finish(&Extent::default());
         let ack = ["removals:**"].map(|ack| Acknowledgement::parse(ack).unwrap());
         plan.acknowledge(&ack, &self.settings.moves, jiff::civil::date(2030, 1, 1));
         plan.with_estimate(client.requests_per_minute())

@@ -86,7 +86,7 @@ async fn a_switch_that_stays_on_is_reported_as_in_effect() {
     let outcome = world.apply().await;
     assert_eq!(
         failed(&outcome),
-        "the service did not save `push_events_branch_filter`, which limits `push_events`; it is in effect without that"
+        "the service did not save `push_events_branch_filter`, which limits `push_events`; the switch is on without it"
     );
 }
 

@@ -25,7 +25,7 @@ use undrift::{
     operation::Method,
     plan::Plan,
     report::{
-        Canvas, Run, TextStyle,
+        Canvas, ReportedRun, TextStyle,
         json::{JsonReport, Planned, ReportKind},
         terminal,
     },
@@ -197,12 +197,12 @@ struct Step<'r> {
 
 /// Asserts that everything in `sent` is in `plan`. `ids` are those of containers named by path.
 pub(crate) fn holds(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[Sent]) {
-    let run = Run {
+    let run = ReportedRun {
         target: "https://service.example".into(),
         caller: "root".into(),
         sandbox: false,
         rehearsed: Vec::new(),
-        live: None,
+        snapshot: None,
         token: None,
     };
     let json = JsonReport::finished(ReportKind::Plan, 2, Planned::new(&run, plan))

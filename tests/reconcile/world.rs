@@ -328,7 +328,7 @@ impl World {
             Ok(())
         };
         observer.read_all(&desired.containers, 16, each).await?;
-        let mut plan = plan.into_inner().unwrap().into_sorted(&self.extent);
+        let mut plan = plan.into_inner().unwrap().finish(&self.extent);
         let acknowledged: Vec<_> =
             self.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();
         plan.acknowledge(&acknowledged, &settings.moves, jiff::civil::date(2030, 1, 1));
@@ -371,7 +371,7 @@ impl World {
         between(self).await;
         if !plan.problems.is_empty()
             || !plan.refusals.is_empty()
-            || settings.secrets.missing().next().is_some()
+            || settings.secrets.unresolved().next().is_some()
         {
             return Ok(Outcome { plan, applied: None, events: Vec::new() });
         }

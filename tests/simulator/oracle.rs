@@ -223,7 +223,7 @@ impl Evidence<'_> {
             let entry = entry.unwrap_or_default();
             let cause = step.outcome.cause().map(ToString::to_string).unwrap_or_default();
             !step.outcome.is_success()
-                && !cause.starts_with("what was there was put back")
+                && !cause.starts_with("the old object was restored")
                 && line.starts_with(&format!("{}#{section}/{entry}/", address.path))
         };
         self.second.is_some() && (self.first.is_none() || steps.any(is_it))

@@ -15,7 +15,7 @@ use tokio::{sync::Notify, time::Instant};
 use undrift::{
     api::{
         BodyError, Clock, EncodedBody, FormPart, Random, ReadClient, RequestPhase, SendError,
-        Transport, TransportError, WireRequest, WireResponse,
+        SendErrorKind, Transport, WireRequest, WireResponse,
     },
     operation::Method,
     sandbox::{self, Model, Profile, RandomSource, ServiceOptions},
@@ -306,18 +306,14 @@ impl Wire {
 
     async fn suffer(&self, fault: &Fault, request: &WireRequest, place: usize) -> Reply {
         let broken = || {
-            Err(SendError::new(
-                RequestPhase::MaybeSent,
-                TransportError::Network,
-                "connection reset",
-            ))
+            Err(SendError::new(RequestPhase::MaybeSent, SendErrorKind::Network, "connection reset"))
         };
         let patience = request.timeout.min(request.idle_timeout);
         let limit = |seconds: &u64| Duration::from_secs(*seconds).min(patience);
         match fault {
             Fault::NotSent => Err(SendError::new(
                 RequestPhase::NotSent,
-                TransportError::Network,
+                SendErrorKind::Network,
                 "connection refused",
             )),
             Fault::DropBefore => broken(),
@@ -466,7 +462,7 @@ impl Wire {
 
     async fn time_out(&self, patience: Duration) -> Reply {
         tokio::time::sleep(patience).await;
-        Err(SendError::new(RequestPhase::MaybeSent, TransportError::Timeout, "timed out"))
+        Err(SendError::new(RequestPhase::MaybeSent, SendErrorKind::Timeout, "timed out"))
     }
 
     fn carry_out_later(&self, request: &WireRequest, place: usize, after: Duration) {

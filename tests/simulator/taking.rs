@@ -93,7 +93,7 @@ async fn export(
 ) -> Result<Left, ApiError> {
     let observer = Observer::connect(client).await?;
     let settings =
-        export::ExportSettings::plain(observer.caller().clone(), observer.release().await?);
+        export::ExportSettings::for_caller(observer.caller().clone(), observer.release().await?);
     let existing = observer.list_existing(&[Glob::for_paths("acme").unwrap()]).await?;
     if !existing.unmatched_globs.is_empty() || existing.containers.is_empty() {
         return Ok(Left::nothing(2));
@@ -138,9 +138,9 @@ async fn changes(
     secrets: &Arc<Secrets>,
     lives: Option<BTreeMap<Arc<str>, LiveContainer>>,
 ) -> Result<Vec<String>, ApiError> {
-    let manifests = files
-        .iter()
-        .filter(|(path, _)| path.ends_with(".yaml") && path.as_str() != manifest::config::FILE);
+    let manifests = files.iter().filter(|(path, _)| {
+        path.ends_with(".yaml") && path.as_str() != manifest::config::CONFIG_FILE
+    });
     let texts = manifests.map(|(path, text)| (path.as_str().into(), text.clone()));
     let today = jiff::civil::date(2030, 1, 1);
     let desired = match manifest::load_texts(texts, today, &manifest::Config::default()) {
@@ -181,7 +181,8 @@ async fn absorb(
 ) -> Result<Left, ApiError> {
     let desired = &world.prepared.desired;
     let observer = Observer::connect(client).await?;
-    let words = export::ExportSettings::plain(observer.caller().clone(), observer.release().await?);
+    let words =
+        export::ExportSettings::for_caller(observer.caller().clone(), observer.release().await?);
     let settings = settings(&observer, desired, secrets);
     let whole: Vec<_> =
         desired.containers.iter().map(|own| export::with_all_fields(own, &words)).collect();

@@ -15,7 +15,7 @@ use undrift::{
     observe::Observer,
     plan::{self, ApprovalPolicy, Plan, PlanSettings},
     report::{
-        Canvas, Run, TextStyle,
+        Canvas, ReportedRun, TextStyle,
         json::{JsonReport, Outcomes, Planned, ReportKind},
         terminal,
     },
@@ -112,17 +112,17 @@ async fn all(
         Ok(())
     };
     observer.read_all(&prepared.desired.containers, 16, each).await?;
-    let mut plan = plan.into_inner().unwrap().into_sorted(&plan::Extent::default());
+    let mut plan = plan.into_inner().unwrap().finish(&plan::Extent::default());
     let acknowledged = prepared.scenario.acknowledged.iter();
     let acknowledged: Vec<_> =
         acknowledged.map(|text| Acknowledgement::parse(text).unwrap()).collect();
     plan.acknowledge(&acknowledged, &settings.moves, jiff::civil::date(2030, 1, 1));
-    let told = Run {
+    let told = ReportedRun {
         target: ADDRESS.to_owned(),
         caller: observer.caller().username.clone(),
         sandbox: false,
         rehearsed: Vec::new(),
-        live: None,
+        snapshot: None,
         token: None,
     };
     ran.output += &terminal::render_plan(

@@ -365,7 +365,7 @@ fn samples(schema: &Json) -> Vec<Json> {
 fn echo(table: &FieldTable, body: &Fields, absent: &Json, entries: &[Json]) -> Object {
     let live = |(sent, value): (&String, &Value)| {
         let spec = table.specs().iter().find(|spec| spec.field.sent_name() == sent)?;
-        let value = match value.plain()? {
+        let value = match value.plain_json()? {
             Json::String(text) if text.is_empty() => absent.clone(),
             Json::Array(ids) if spec.field.relations.names_entries.is_some() => {
                 let at = |id: &Json| usize::try_from(id.as_u64().unwrap()).unwrap();
@@ -402,7 +402,7 @@ fn sent_values_read_back_as_declared() {
                 {
                     names.insert(named, &name, Some(id));
                 }
-                let entries = match (&spec.field.relations.names_entries, value.plain()) {
+                let entries = match (&spec.field.relations.names_entries, value.plain_json()) {
                     (Some(_), Some(Json::Array(entries))) => entries.clone(),
                     _ => Vec::new(),
                 };
@@ -413,7 +413,7 @@ fn sent_values_read_back_as_declared() {
                 let body = forms::Encoder { section, names: &names }
                     .body(&declared, WriteRequest::Edit)
                     .unwrap();
-                let wanted = forms::to_comparable(Some(spec), value.plain().unwrap(), &names);
+                let wanted = forms::to_comparable(Some(spec), value.plain_json().unwrap(), &names);
                 for absent in [json!(null), json!("")] {
                     let raw = echo(table, &body, &absent, &entries);
                     let live = section.read(&raw, FieldSelection::Only(&[spec.name].into()));

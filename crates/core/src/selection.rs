@@ -2,7 +2,7 @@
 //!
 //! A [`Selection`] is applied once, before anything is read. Later code only sees the selected
 //! part. If only a part of a section is selected, its unlisted live entries are ignored, so
-//! excluded entries never count as unlisted.
+//! excluded entries are never reported as unlisted.
 
 use crate::{
     address::{Address, Selector},
@@ -25,8 +25,10 @@ impl Selection {
             return desired;
         }
         let moves = &desired.moves;
-        let containers =
-            desired.containers.into_iter().filter_map(|c| self.select_container(c, moves));
+        let containers = desired
+            .containers
+            .into_iter()
+            .filter_map(|container| self.select_container(container, moves));
         let containers = containers.collect();
         Desired { containers, ..desired }.without_idle_acknowledgements()
     }
@@ -41,7 +43,7 @@ impl Selection {
         if !is_whole {
             container.lifecycle.unlisted_projects = None;
         } else if container.lifecycle.unlisted_projects.is_some() {
-            // Excluded projects must not count as unlisted.
+            // Excluded projects must not be treated as unlisted.
             container.lifecycle.excluded_projects.clone_from(&self.exclude);
         }
         if !is_whole && matches!(container.create, CreationPolicy::Allowed(_)) {
@@ -86,8 +88,8 @@ impl Selection {
         self.selects_by_any_path(&Address::container(moves.declared_path(path)), moves)
     }
 
-    /// True if `address` is selected, also by a former path: a rename changes neither the selection nor
-    /// the exclusion of a container.
+    /// True if `address` is selected by its declared path or a former one: a rename changes neither
+    /// the selection nor the exclusion of a container.
     pub fn selects_by_any_path(&self, address: &Address, moves: &Moves) -> bool {
         self.includes(address, moves, Selector::matches)
     }
@@ -255,11 +257,11 @@ mod tests {
             {"name": "other", "color": "#AABBCC"},
         ]});
         let moves = Moves::from_containers(&[shop(&labels, Unlisted::Delete)]);
-        let at = |name: &str| {
+        let count_former = |name: &str| {
             let label = Address::container("acme/shop".into()).section("labels").entry(name);
             moves.former_entries(&label).len()
         };
-        assert_eq!((at("defect"), at("other")), (1, 0));
+        assert_eq!((count_former("defect"), count_former("other")), (1, 0));
         for (only, exclude, selected) in [
             ("**#labels/defect", "x", true),
             ("**#labels/bug", "x", true),
@@ -296,11 +298,11 @@ mod tests {
 
     #[test]
     fn an_unselected_part_needs_no_secret() {
-        let secrets = |desired: Desired| -> Vec<_> {
+        let list_secrets = |desired: Desired| -> Vec<_> {
             desired.references().map(|(.., reference)| reference.to_string()).collect()
         };
-        assert_eq!(secrets(select(&[], &[])), ["env:HOOK", "env:A"]);
-        assert_eq!(secrets(select(&["**#hooks"], &[])), ["env:HOOK"]);
-        assert_eq!(secrets(select(&[], &["**#hooks", "**#variables/A*"])), [""; 0]);
+        assert_eq!(list_secrets(select(&[], &[])), ["env:HOOK", "env:A"]);
+        assert_eq!(list_secrets(select(&["**#hooks"], &[])), ["env:HOOK"]);
+        assert_eq!(list_secrets(select(&[], &["**#hooks", "**#variables/A*"])), [""; 0]);
     }
 }

@@ -90,7 +90,7 @@ impl From<CauseParts> for Cause {
 }
 
 impl Cause {
-    /// A cause found by undrift itself. It stays until somebody corrects it.
+    /// A cause that undrift itself found. It is not transient: somebody must correct it.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         CauseParts { message: message.into(), ..CauseParts::default() }.into()
     }

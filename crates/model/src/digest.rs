@@ -53,9 +53,9 @@ pub fn json_digest(json: &Json) -> String {
 
 /// The canonical text of `json`: keys in the order of their characters, without white space.
 pub fn canonical(json: &Json) -> String {
-    let mut sorted = json.clone();
-    sorted.sort_all_objects();
-    sorted.to_string()
+    let mut sorted_json = json.clone();
+    sorted_json.sort_all_objects();
+    sorted_json.to_string()
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub const MAINTAINER: u8 = 40;
 /// The level that may do everything.
 pub const OWNER: u8 = 50;
 
-/// The levels of members. No access (0) is not one.
+/// The levels of members. No access (0) is not a level of members.
 pub const LEVELS: [AccessLevel; 8] = [
     level(MINIMAL, "minimal_access", "Is a member, and sees nothing by that alone."),
     level(10, "guest", "Sees and writes issues."),
@@ -71,12 +71,12 @@ impl AccessLevel {
     }
 
     /// The word of a level. Unknown levels are returned unchanged.
-    pub fn word_of(level: &Json) -> Json {
+    pub fn convert_to_word(level: &Json) -> Json {
         Self::parse(level).map_or_else(|| level.clone(), |level| level.word.into())
     }
 
     /// The number of a level. Unknown levels are returned unchanged.
-    pub fn number_of(level: &Json) -> Json {
+    pub fn convert_to_number(level: &Json) -> Json {
         Self::parse(level).map_or_else(|| level.clone(), |level| level.number.into())
     }
 }
@@ -90,7 +90,7 @@ impl JsonSchema for AccessLevel {
     }
 }
 
-/// The schema of a level in a rule. It may also be nobody or administrators.
+/// The schema of a level in a rule, which also accepts `no_access` and `admin`.
 pub fn rule_level_schema() -> Schema {
     let [nobody, admin] = RULE_ONLY_LEVELS;
     let push_levels =
@@ -147,9 +147,9 @@ mod tests {
             (json!(35), json!(35)),
             (json!("boss"), json!("boss")),
         ] {
-            assert_eq!(AccessLevel::word_of(&written), canonical);
-            let number = AccessLevel::number_of(&written);
-            assert_eq!(AccessLevel::word_of(&number), canonical, "there and back");
+            assert_eq!(AccessLevel::convert_to_word(&written), canonical);
+            let number = AccessLevel::convert_to_number(&written);
+            assert_eq!(AccessLevel::convert_to_word(&number), canonical, "there and back");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{cmp::Ordering, fmt, ops::Deref, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The layer of a value. A later variant outranks an earlier one.
+/// The layer of a value. Later variants take precedence over earlier ones.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -24,7 +24,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// The kinds of the documents that are rules for other documents.
+    /// The kinds of documents that are rules: they declare values for other documents.
     pub const RULE_KINDS: [&str; 2] = ["Defaults", "Profile"];
 
     /// Every layer, from the lowest to the highest.
@@ -126,6 +126,6 @@ impl fmt::Display for Origin {
 pub struct Sourced<T> {
     /// The value.
     pub value: T,
-    /// Where it was written.
+    /// The location of the value.
     pub origin: Origin,
 }

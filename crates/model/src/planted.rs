@@ -1,61 +1,61 @@
 //! Intentional bugs, for a test which proves that the simulator finds them.
 //!
-//! Each is a plausible mistake, at the place where it would be made. They exist only with the
+//! Each bug is a plausible mistake, in the code where it could be made. The bugs exist only with the
 //! feature `planted`, which only that test switches on.
 
 /// A bug to plant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A create request whose response was lost is sent again at once.
-    RepeatCreates,
+    ResendLostCreates,
     /// A create request that could make a duplicate is sent again after the first read.
     ResendEarly,
-    /// A write whose response was lost counts as done.
-    LostIsDone,
-    /// A list that contradicts itself counts as complete.
-    TrustLists,
+    /// A write whose response was lost is treated as done.
+    AssumeLostWriteApplied,
+    /// A list that contradicts itself is treated as complete.
+    AcceptInconsistentLists,
     /// Only the first page of a list is read.
     FirstPageOnly,
-    /// A row that lacks its identity counts as an entry.
-    TrustRows,
-    /// A project that could not be read counts as done.
-    UnreadIsDone,
-    /// A project is archived even if other steps are not done.
-    ArchiveUnverified,
+    /// A row that lacks its identity is treated as an entry.
+    AcceptRowsWithoutIdentity,
+    /// A project that could not be read is treated as done.
+    AssumeUnreadProjectDone,
+    /// A project is archived before its other steps are done.
+    ArchiveUnfinishedProject,
     /// Writes are not read back.
     SkipReadBack,
     /// An edit may send live values that are too old. (Some edits must repeat unchanged values.)
-    KeepStaleValues,
+    SendStaleValues,
     /// An edit omits unchanged values that the service would otherwise reset.
-    RepeatNothing,
-    /// The scope of a variable is left out of its address.
-    DropFilter,
+    OmitRepeatedValues,
+    /// Requests for a variable omit its environment scope.
+    OmitVariableScope,
     /// The secret of a hook is not sent again with a new URL.
-    ForgetToken,
+    OmitHookSecret,
     /// `Retry-After` is ignored.
     IgnoreRetryAfter,
     /// The run continues after a signal.
-    GoOnAfterSignal,
+    ContinueAfterSignal,
     /// The run continues after the token is refused.
-    GoOnAfterRefusal,
+    ContinueAfterTokenRefusal,
     /// Messages quote responses without redaction.
-    QuoteEverything,
-    /// Every 404 of a project counts as a missing project.
-    AnyNotFoundIsMissing,
-    /// A project with another path counts as the requested one.
+    QuoteUnredacted,
+    /// Every 404 of a project is treated as a missing project.
+    TreatAnyNotFoundAsMissing,
+    /// A project with another path is treated as the requested one.
     IgnoreRename,
     /// Unlisted entries are removed.
     RemoveUnlisted,
     /// An entry that a failed replacement removed is not restored.
-    LeaveRemoved,
-    /// The removal of a replacement is sent again while the first may still arrive.
-    RemoveTwice,
-    /// The response to a write counts as the whole list.
-    TakeAnswerForList,
-    /// Fields that the response to a write lacks count as unchanged.
-    TrustBareAnswers,
+    SkipRestore,
+    /// The removal in a replacement is sent again although the first request may still arrive.
+    ResendRemovals,
+    /// The response to a write is treated as the whole list.
+    TreatResponseAsWholeList,
+    /// Fields that the response to a write lacks are treated as unchanged.
+    TrustIncompleteResponses,
     /// Entries that became readable during the run are removed, although the plan did not list them.
-    RemovePossible,
+    RemoveUnplannedEntries,
     /// Steps do not wait for other containers.
     IgnoreOtherContainers,
 }

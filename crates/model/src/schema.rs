@@ -16,7 +16,7 @@ pub enum TextOrSecret {
 }
 
 /// The schema of `T`, with all types inlined and without traces of Rust.
-pub fn schema_of<T: JsonSchema>() -> Schema {
+pub fn inline_schema<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
         .with(|s| s.inline_subschemas = true)
         .with_transform(RecursiveTransform(simplify))
@@ -52,9 +52,9 @@ fn simplify(schema: &mut Schema) {
     }
     let Some(object) = schema.as_object_mut() else { return };
     if let Some(Value::Array(types)) = object.get_mut("type") {
-        types.retain(|t| t != "null");
-        if let [one] = &types[..] {
-            object["type"] = one.clone();
+        types.retain(|json_type| json_type != "null");
+        if let [single_type] = &types[..] {
+            object["type"] = single_type.clone();
         }
     }
     if let Some(Value::Array(options)) = object.get_mut("enum") {

@@ -33,15 +33,15 @@ fn escape_unless(text: &str, is_allowed: impl Fn(char) -> bool) -> Cow<'_, str> 
     if !text.contains(|c| is_unsafe(c) && !is_allowed(c)) {
         return Cow::Borrowed(text);
     }
-    let mut escaped = String::with_capacity(text.len());
+    let mut escaped_text = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
-            _ if !is_unsafe(c) || is_allowed(c) => escaped.push(c),
-            '\n' | '\r' | '\t' => escaped.extend(c.escape_default()),
-            _ => escaped.extend(c.escape_unicode()),
+            _ if !is_unsafe(c) || is_allowed(c) => escaped_text.push(c),
+            '\n' | '\r' | '\t' => escaped_text.extend(c.escape_default()),
+            _ => escaped_text.extend(c.escape_unicode()),
         }
     }
-    Cow::Owned(escaped)
+    Cow::Owned(escaped_text)
 }
 
 /// True if `c` is a control character (C0, DEL, C1), a line separator, a direction control, or has
@@ -53,8 +53,8 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// True if `text` looks like the name of a field. Any other text could be a secret without its
-/// quotes.
+/// True if `text` looks like the name of a field. Any other text could be a secret whose quotes are
+/// missing.
 pub fn looks_like_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
@@ -80,28 +80,30 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     let name = snake_case(name);
     let length = name.chars().count();
     let max_errors = (length / 3).max(1);
-    let candidates = candidates.into_iter().inspect(|_| crate::steps::step());
+    let candidates = candidates.into_iter().inspect(|_| crate::steps::count_step());
     let candidates = candidates.filter(|candidate| candidate.len() <= MAX_LENGTH);
     let rated_candidates = candidates.filter_map(|candidate| {
-        let other = snake_case(candidate);
+        let snake_candidate = snake_case(candidate);
         // The difference in length is a lower bound for the errors, and much faster to compute.
-        if other.chars().count().abs_diff(length) > max_errors {
+        if snake_candidate.chars().count().abs_diff(length) > max_errors {
             return None;
         }
-        let error_count = strsim::osa_distance(&name, &other);
-        (error_count <= max_errors && has_similar_words(&name, &other))
+        let error_count = strsim::osa_distance(&name, &snake_candidate);
+        (error_count <= max_errors && has_similar_words(&name, &snake_candidate))
             .then_some((error_count, candidate))
     });
     rated_candidates.min_by_key(|(errors, _)| *errors).map(|(_, candidate)| candidate)
 }
 
 /// True if two names have a different number of words, or if each pair of words is similar.
-fn has_similar_words(name: &str, other: &str) -> bool {
-    name.split('_').count() != other.split('_').count()
-        || name.split('_').zip(other.split('_')).all(|(name_word, other_word): (&str, &str)| {
-            strsim::osa_distance(name_word, other_word)
-                <= (name_word.len().max(other_word.len()) / 2).max(1)
-        })
+fn has_similar_words(name: &str, other_name: &str) -> bool {
+    name.split('_').count() != other_name.split('_').count()
+        || name.split('_').zip(other_name.split('_')).all(
+            |(name_word, other_word): (&str, &str)| {
+                strsim::osa_distance(name_word, other_word)
+                    <= (name_word.len().max(other_word.len()) / 2).max(1)
+            },
+        )
 }
 
 /// A name in lower case, with `_` between its words.
@@ -123,21 +125,21 @@ pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str>
     if matches.is_empty() {
         matches = candidates;
         matches.retain(|(words, _)| are_words_within(words, &name_words));
-        let longest = matches.iter().map(|(words, _)| words.len()).max();
-        matches.retain(|(words, _)| Some(words.len()) == longest);
+        let max_word_count = matches.iter().map(|(words, _)| words.len()).max();
+        matches.retain(|(words, _)| Some(words.len()) == max_word_count);
     }
     matches.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 /// The only candidate that `name` may mean; `None` if there are several.
 pub fn likely_candidate<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
-    if let [only] = likely_candidates(name, candidates)[..] { Some(only) } else { None }
+    if let [candidate] = likely_candidates(name, candidates)[..] { Some(candidate) } else { None }
 }
 
-/// True if each of `words` is in `others`, and at least one of them is longer than an abbreviation.
-fn are_words_within(words: &[String], others: &[String]) -> bool {
+/// True if each of `words` is in `other_words`, and at least one of them is longer than an abbreviation.
+fn are_words_within(words: &[String], other_words: &[String]) -> bool {
     words.iter().any(|word| word.len() > 2)
-        && words.iter().all(|word| others.iter().any(|other| is_same_word(word, other)))
+        && words.iter().all(|word| other_words.iter().any(|other| is_same_word(word, other)))
 }
 
 /// The words of a name, in lower case.
@@ -153,9 +155,10 @@ fn split_words(name: &str) -> Vec<String> {
 }
 
 /// True if the words are equal, or the shorter one is an abbreviation of the other.
-fn is_same_word(a: &str, b: &str) -> bool {
-    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
-    short == long || (short.len() > 2 && long.starts_with(short))
+fn is_same_word(word: &str, other_word: &str) -> bool {
+    let (short_word, long_word) =
+        if word.len() < other_word.len() { (word, other_word) } else { (other_word, word) };
+    short_word == long_word || (short_word.len() > 2 && long_word.starts_with(short_word))
 }
 
 /// `text` as one shell word, in single quotes.
@@ -163,7 +166,7 @@ pub fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// `text` as an argument of a shell, quoted if it needs it.
+/// `text` as an argument of a shell, quoted if necessary.
 pub fn shell_argument(text: &str) -> String {
     let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c));
     if is_plain && !text.is_empty() { text.to_owned() } else { shell_word(text) }
@@ -196,11 +199,12 @@ pub fn with_article(noun: &str) -> String {
 
 /// Words as a list in a sentence: `` `a`, `b` or `c` ``.
 pub fn alternatives<S: AsRef<str>>(words: &[S]) -> String {
-    let quoted: Vec<_> = words.iter().map(|word| format!("`{}`", escape(word.as_ref()))).collect();
-    join_with(&quoted, "or")
+    let quoted_words: Vec<_> =
+        words.iter().map(|word| format!("`{}`", escape(word.as_ref()))).collect();
+    join_with(&quoted_words, "or")
 }
 
-/// Words as a list of all of them: `a, b and c`.
+/// Words as a list with "and": `a, b and c`.
 pub fn join_words<S: AsRef<str>>(words: &[S]) -> String {
     join_with(words, "and")
 }
@@ -231,56 +235,56 @@ pub fn list_first(names: &[&str]) -> String {
 
 /// `url` in normal form without user and password.
 pub fn url_without_user(url: &str) -> String {
-    let Some(mut parsed) = parse_url(url) else { return url.to_owned() };
+    let Some(mut parsed_url) = parse_url(url) else { return url.to_owned() };
     // Fails only for URLs that cannot have a user.
-    let _ = parsed.set_username("");
-    let _ = parsed.set_password(None);
-    normal_url(parsed.as_str())
+    let _ = parsed_url.set_username("");
+    let _ = parsed_url.set_password(None);
+    normal_url(parsed_url.as_str())
 }
 
 /// `url` in normal form (RFC 3986, 6.2.2 and 6.2.3): scheme and host in lower case, no default
 /// port, no dot segments, `/` for an empty path, and no unnecessary percent-encoding. Text that is
 /// not a URL is returned unchanged.
 pub fn normal_url(url: &str) -> String {
-    let Some(parsed) = parse_url(url) else { return url.to_owned() };
-    let mut normal = String::new();
-    let mut unread = parsed.as_str();
-    while let Some(at) = unread.find('%') {
-        normal.push_str(&unread[..at]);
-        let hex = unread
-            .get(at + 1..at + 3)
+    let Some(parsed_url) = parse_url(url) else { return url.to_owned() };
+    let mut normal_form = String::new();
+    let mut unread_text = parsed_url.as_str();
+    while let Some(index) = unread_text.find('%') {
+        normal_form.push_str(&unread_text[..index]);
+        let hex = unread_text
+            .get(index + 1..index + 3)
             .filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let Some(code) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) else {
-            normal.push('%');
-            unread = &unread[at + 1..];
+            normal_form.push('%');
+            unread_text = &unread_text[index + 1..];
             continue;
         };
         let c = char::from(code);
         if c.is_ascii_alphanumeric() || "-._~".contains(c) {
-            normal.push(c);
+            normal_form.push(c);
         } else {
-            normal.push_str(&format!("%{code:02X}"));
+            normal_form.push_str(&format!("%{code:02X}"));
         }
-        unread = &unread[at + 3..];
+        unread_text = &unread_text[index + 3..];
     }
-    normal + unread
+    normal_form + unread_text
 }
 
 /// Parses a URL; `None` for other text. A URL with `*` in its host is a pattern, whose normal form
 /// would match other URLs.
 fn parse_url(url: &str) -> Option<url::Url> {
-    let parsed = url::Url::parse(url).ok()?;
-    let is_pattern = parsed.host_str().is_some_and(|host| host.contains('*'));
-    (!is_pattern).then_some(parsed)
+    let parsed_url = url::Url::parse(url).ok()?;
+    let is_pattern = parsed_url.host_str().is_some_and(|host| host.contains('*'));
+    (!is_pattern).then_some(parsed_url)
 }
 
 /// Sorts `ranges` and merges those that overlap or, if `merges_touching`, touch each other.
 pub fn merge_ranges(mut ranges: Vec<Range<usize>>, merges_touching: bool) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| range.start);
-    ranges.dedup_by(|next, range| {
-        let are_joined = next.start < range.end + usize::from(merges_touching);
+    ranges.dedup_by(|next_range, range| {
+        let are_joined = next_range.start < range.end + usize::from(merges_touching);
         if are_joined {
-            range.end = range.end.max(next.end);
+            range.end = range.end.max(next_range.end);
         }
         are_joined
     });
@@ -375,7 +379,7 @@ macro_rules! words {
 /// Replaces each placeholder `{name}` in `text` by its value.
 pub fn fill(text: &str, values: PlaceholderValues<'_>) -> String {
     let mut parts = text.split('{');
-    let mut filled = parts.next().unwrap_or_default().to_owned();
+    let mut filled_text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let replacement = part.split_once('}').and_then(|(name, rest)| {
             let (_, value) = values.iter().find(|(placeholder, _)| *placeholder == name)?;
@@ -383,11 +387,11 @@ pub fn fill(text: &str, values: PlaceholderValues<'_>) -> String {
         });
         // Writing to a `String` cannot fail.
         let _ = match replacement {
-            Some((value, rest)) => write!(filled, "{value}{rest}"),
-            None => write!(filled, "{{{part}"),
+            Some((value, rest)) => write!(filled_text, "{value}{rest}"),
+            None => write!(filled_text, "{{{part}"),
         };
     }
-    filled
+    filled_text
 }
 
 #[cfg(test)]
@@ -396,7 +400,8 @@ mod tests {
 
     #[test]
     fn a_name_is_recognised_by_its_words() {
-        let known = ["enable_ssl_verification", "push_events", "push_rule", "variables", "url"];
+        let known_names =
+            ["enable_ssl_verification", "push_events", "push_rule", "variables", "url"];
         for (written, meant) in [
             ("ssl_verification", &["enable_ssl_verification"][..]),
             ("sslVerification", &["enable_ssl_verification"]),
@@ -406,7 +411,7 @@ mod tests {
             ("on", &[]),
             ("something", &[]),
         ] {
-            assert_eq!(likely_candidates(written, &known), meant, "{written}");
+            assert_eq!(likely_candidates(written, &known_names), meant, "{written}");
         }
     }
     use proptest::prelude::*;
@@ -501,7 +506,7 @@ mod tests {
 
     #[test]
     fn a_url_has_one_normal_form() {
-        for (url, normal) in [
+        for (url, normal_form) in [
             // Scheme and host in lower case, no default port, `/` for an empty path.
             ("HTTPS://CI.Example.org", "https://ci.example.org/"),
             ("https://h:443/x", "https://h/x"),
@@ -534,8 +539,8 @@ mod tests {
             ("acme/shop", "acme/shop"),
             ("https://", "https://"),
         ] {
-            assert_eq!(normal_url(url), normal, "{url}");
-            assert_eq!(normal_url(normal), normal, "it is normal: {url}");
+            assert_eq!(normal_url(url), normal_form, "{url}");
+            assert_eq!(normal_url(normal_form), normal_form, "it is normal: {url}");
         }
     }
 

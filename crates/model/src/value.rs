@@ -68,7 +68,7 @@ pub fn set_nested(mut json: &mut Json, names: &[String], value: Json) {
 /// All texts in `value`, including the keys of mappings.
 pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
     let mut unvisited = vec![(None, value)];
-    let parts = std::iter::from_fn(move || {
+    let name_text_pairs = std::iter::from_fn(move || {
         let (name, value) = unvisited.pop()?;
         match value {
             Json::Array(items) => unvisited.extend(items.iter().rev().map(|item| (None, item))),
@@ -79,7 +79,7 @@ pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
         }
         Some([name, value.as_str()])
     });
-    parts.flatten().flatten()
+    name_text_pairs.flatten().flatten()
 }
 
 /// Values by name, ordered by name. A sorted list instead of a tree: the values are few, plans keep
@@ -99,12 +99,12 @@ impl Fields {
 
     /// The value of `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.search(name).ok().map(|at| &self.0[at].1)
+        self.search(name).ok().map(|index| &self.0[index].1)
     }
 
     /// The plain data of `name`.
-    pub fn plain(&self, name: &str) -> Option<&Json> {
-        self.get(name)?.plain()
+    pub fn plain_json(&self, name: &str) -> Option<&Json> {
+        self.get(name)?.plain_json()
     }
 
     /// The plain text of `name`.
@@ -127,9 +127,9 @@ impl Fields {
         self.flag(name) == Some(true)
     }
 
-    /// The value of `name`, to be changed.
+    /// A mutable reference to the value of `name`.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.search(name).ok().map(|at| &mut self.0[at].1)
+        self.search(name).ok().map(|index| &mut self.0[index].1)
     }
 
     /// True if there is a value of `name`.
@@ -139,19 +139,19 @@ impl Fields {
 
     /// Sets the value of `name`.
     pub fn insert(&mut self, name: String, value: Value) {
-        // Most values come in order.
+        // Most names are inserted in order: append them without a search.
         if self.0.last().is_none_or(|(last, _)| *last < name) {
             return self.0.push((name, value));
         }
         match self.search(&name) {
-            Ok(at) => self.0[at].1 = value,
-            Err(at) => self.0.insert(at, (name, value)),
+            Ok(index) => self.0[index].1 = value,
+            Err(index) => self.0.insert(index, (name, value)),
         }
     }
 
     /// Removes and returns the value of `name`.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
-        self.search(name).ok().map(|at| self.0.remove(at).1)
+        self.search(name).ok().map(|index| self.0.remove(index).1)
     }
 
     /// Keeps the values for which `is_kept` is true.
@@ -160,7 +160,7 @@ impl Fields {
     }
 
     /// Frees unused capacity.
-    pub fn shrink(&mut self) {
+    pub fn shrink_to_fit(&mut self) {
         self.0.shrink_to_fit();
     }
 
@@ -248,13 +248,13 @@ impl Serialize for Fields {
     }
 }
 
-/// One value.
+/// A value in a manifest or a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
     /// Plain data, shown unchanged.
     Plain(Json),
-    /// A secret, known by its source.
+    /// A secret, as a reference to its source.
     Secret(Reference),
     /// A file to upload: its path below the manifest folder.
     File(String),
@@ -262,7 +262,7 @@ pub enum Value {
 
 impl Value {
     /// The plain data, if it is plain.
-    pub const fn plain(&self) -> Option<&Json> {
+    pub const fn plain_json(&self) -> Option<&Json> {
         match self {
             Self::Plain(json) => Some(json),
             Self::Secret(_) | Self::File(_) => None,
@@ -271,17 +271,17 @@ impl Value {
 
     /// The text, if it is plain text.
     pub fn text(&self) -> Option<&str> {
-        self.plain().and_then(Json::as_str)
+        self.plain_json().and_then(Json::as_str)
     }
 
     /// The value of a plain boolean.
     pub fn flag(&self) -> Option<bool> {
-        self.plain().and_then(Json::as_bool)
+        self.plain_json().and_then(Json::as_bool)
     }
 
     /// The list, if it is a plain list.
     pub fn list(&self) -> Option<&Vec<Json>> {
-        self.plain().and_then(Json::as_array)
+        self.plain_json().and_then(Json::as_array)
     }
 
     /// The environment variables and files that it needs.
@@ -295,7 +295,7 @@ impl Value {
 
     /// True if it is `null`.
     pub fn is_null(&self) -> bool {
-        self.plain().is_some_and(Json::is_null)
+        self.plain_json().is_some_and(Json::is_null)
     }
 }
 

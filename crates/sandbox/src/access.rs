@@ -32,7 +32,7 @@ pub(crate) const DEVELOPER: i64 = 30;
 pub(crate) const MAINTAINER: i64 = 40;
 pub(crate) const OWNER: i64 = 50;
 
-/// The allowed levels of a member or an invitation, with their names.
+/// The access levels that a member or an invitation can have, with their names.
 pub(crate) const ROLE_LEVELS: [(i64, &str); 8] = [
     (MINIMAL, "Minimal Access"),
     (GUEST, "Guest"),
@@ -44,7 +44,7 @@ pub(crate) const ROLE_LEVELS: [(i64, &str); 8] = [
     (OWNER, "Owner"),
 ];
 
-/// The levels that only rules can have, not members.
+/// The access levels that only protection rules can have, not members.
 pub(crate) const RULE_LEVELS: [(i64, &str); 2] = [(0, "No access"), (60, "Admin")];
 
 /// The level with this name, of a role or of [`RULE_LEVELS`]. Case is ignored.
@@ -59,14 +59,14 @@ pub(crate) fn level_name(level: i64) -> &'static str {
     ROLE_LEVELS.iter().find(|(value, _)| *value == level).map_or("No access", |(_, name)| name)
 }
 
-/// The stored form of a token.
+/// The stored form of a token: its SHA-256 digest.
 pub(crate) fn token_digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// A stored token that a call presented.
+/// A stored access token.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PresentedToken {
+pub(crate) struct AccessToken {
     pub(crate) id: i64,
     pub(crate) user_id: i64,
     pub(crate) name: String,
@@ -79,10 +79,10 @@ pub(crate) struct PresentedToken {
     pub(crate) digest: Vec<u8>,
 }
 
-stored!(PresentedToken: tokens t,
+stored!(AccessToken: tokens t,
     id, user_id, name, scopes, expires_at, created_at, revoked, prefix, digest);
 
-impl PresentedToken {
+impl AccessToken {
     /// A token with this text, which is not stored yet.
     pub(crate) fn new(token_text: &str) -> Self {
         let digest = token_digest(token_text).to_vec();
@@ -90,14 +90,14 @@ impl PresentedToken {
     }
 }
 
-/// The caller of a request: `None` without a token. A bad token is 401, a blocked user 403.
+/// The caller of a request; `None` without a token. Answers 401 to a bad token, and 403 to a blocked user.
 pub(crate) fn authenticate(
     db: &Connection,
     headers: &HeaderMap,
     route: &Route,
     release: Release,
     now: Timestamp,
-) -> Result<Option<(User, PresentedToken)>> {
+) -> Result<Option<(User, AccessToken)>> {
     let Some(token_text) = token_in_headers(headers)? else {
         return Ok(None);
     };
@@ -109,15 +109,15 @@ pub(crate) fn authenticate(
     let problem = if token.revoked {
         Some("Token was revoked. You have to re-authorize from the user.")
     } else {
-        let text = "Token is expired. You can either do re-authorization or token refresh.";
-        is_expired.then_some(text)
+        let message = "Token is expired. You can either do re-authorization or token refresh.";
+        is_expired.then_some(message)
     };
     if let Some(description) = problem {
         let body =
             serde_json::json!({ "error": "invalid_token", "error_description": description });
         return Err(ErrorResponse::with_body(StatusCode::UNAUTHORIZED, body));
     }
-    let user = User::by_id(db, token.user_id)?.ok_or_else(ErrorResponse::unauthorized)?;
+    let user = User::find_by_id(db, token.user_id)?.ok_or_else(ErrorResponse::unauthorized)?;
     let blocked_text = "Your account has been blocked.";
     refuse_if(user.state != "active", || ErrorResponse::forbidden_because(blocked_text))?;
     let scopes: Vec<&str> = token.scopes.split(',').collect();
@@ -161,9 +161,9 @@ fn token_in_headers(headers: &HeaderMap) -> Result<Option<String>> {
     Ok(tokens.pop().map(str::to_owned))
 }
 
-fn find_token(db: &Connection, token_text: &str) -> rusqlite::Result<Option<PresentedToken>> {
+fn find_token(db: &Connection, token_text: &str) -> rusqlite::Result<Option<AccessToken>> {
     let wanted_digest = token_digest(token_text);
-    let tokens = PresentedToken::list(db, "WHERE t.prefix = ?1", [&wanted_digest[..8]])?;
+    let tokens = AccessToken::list(db, "WHERE t.prefix = ?1", [&wanted_digest[..8]])?;
     // Compare in constant time.
     Ok(tokens.into_iter().find(|token| token.digest.ct_eq(&wanted_digest).into()))
 }
@@ -177,12 +177,12 @@ pub(crate) struct Memberships {
 
 impl Memberships {
     /// Reads the memberships of `user` that are valid on the day `today`.
-    pub(crate) fn read(db: &Connection, user: i64, today: &str) -> rusqlite::Result<Self> {
+    pub(crate) fn read(db: &Connection, user_id: i64, today: &str) -> rusqlite::Result<Self> {
         let sql = "SELECT group_id, access_level FROM members
              WHERE user_id = ?1 AND group_id IS NOT NULL AND state = 'active'
                AND (expires_at IS NULL OR expires_at >= ?2)";
-        let groups = query_rows(db, sql, params![user, today])?.into_iter().collect();
-        let mut memberships = Self { level_by_group: groups };
+        let direct_levels = query_rows(db, sql, params![user_id, today])?.into_iter().collect();
+        let mut memberships = Self { level_by_group: direct_levels };
         if !memberships.level_by_group.is_empty() {
             memberships.add_invited_groups(db, today)?;
         }
@@ -204,7 +204,7 @@ impl Memberships {
         Ok(())
     }
 
-    /// The level in the namespace with this traversal, 0 without one.
+    /// The level in the namespace with this `traversal` (the ids of its groups, root first); 0 for none.
     pub(crate) fn level_in_namespace(&self, traversal: &str) -> i64 {
         traversal_ids(traversal)
             .filter_map(|id| self.level_by_group.get(&id))
@@ -213,19 +213,19 @@ impl Memberships {
             .unwrap_or(0)
     }
 
-    /// All namespaces in which the level is at least `min_level`, as a JSON array for `json_each`.
-    pub(crate) fn namespaces_json(
+    /// The ids of all namespaces in which the level is at least `min_level`, as a JSON array for `json_each`.
+    pub(crate) fn namespace_ids_json(
         &self,
         db: &Connection,
         min_level: i64,
     ) -> rusqlite::Result<String> {
-        let mut namespaces: BTreeSet<i64> = BTreeSet::new();
+        let mut namespace_ids: BTreeSet<i64> = BTreeSet::new();
         for (group, _) in self.level_by_group.iter().filter(|(_, level)| **level >= min_level) {
-            if let Some(group) = Namespace::by_id(db, *group)? {
-                namespaces.extend(group.subtree_ids(db)?);
+            if let Some(group) = Namespace::find_by_id(db, *group)? {
+                namespace_ids.extend(group.subtree_ids(db)?);
             }
         }
-        Ok(serde_json::Value::from_iter(namespaces).to_string())
+        Ok(serde_json::Value::from_iter(namespace_ids).to_string())
     }
 }
 
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn exactly_one_token_is_accepted() {
-        let accepted: [(Pairs, Option<&str>); 9] = [
+        let accepted_pairs: [(Pairs, Option<&str>); 9] = [
             (&[], None),
             (&[("private-token", "")], None),
             (&[("authorization", "Bearer ")], None),
@@ -261,16 +261,16 @@ mod tests {
             (&[("authorization", "bearer a")], Some("a")),
             (&[("private-token", "a"), ("authorization", "Bearer a")], Some("a")),
         ];
-        for (pairs, token) in accepted {
+        for (pairs, token) in accepted_pairs {
             let found = token_in_headers(&headers(pairs)).expect("acceptable headers");
             assert_eq!(found.as_deref(), token, "{pairs:?}");
         }
-        let refused: [Pairs; 3] = [
+        let refused_pairs: [Pairs; 3] = [
             &[("authorization", "Basic YTpi")],
             &[("private-token", "a"), ("private-token", "b")],
             &[("private-token", "a"), ("authorization", "Bearer b")],
         ];
-        for pairs in refused {
+        for pairs in refused_pairs {
             assert!(token_in_headers(&headers(pairs)).is_err(), "{pairs:?}");
         }
     }

@@ -50,7 +50,7 @@ impl Answer {
         Self { status, body: None, headers: Vec::new() }
     }
 
-    /// A 200 with its `ETag`, or 304 if the client sent that one.
+    /// A 200 with its `ETag`, or 304 if the client sent the same `ETag`.
     pub(crate) fn with_etag(mut self, if_none_match: Option<&HeaderValue>) -> Self {
         let Some(body) = self.body.as_ref().filter(|_| self.status == StatusCode::OK) else {
             return self;
@@ -69,7 +69,7 @@ impl Answer {
     }
 }
 
-/// A refused call. Its changes are rolled back.
+/// The answer to a refused call. The changes of the call are rolled back.
 #[derive(Debug)]
 pub(crate) struct ErrorResponse {
     /// The status line.
@@ -102,12 +102,12 @@ impl ErrorResponse {
     }
 
     /// 400 for a parameter outside its list of values.
-    pub(crate) fn no_valid_value(name: &str) -> Self {
+    pub(crate) fn unlisted_value(name: &str) -> Self {
         Self::parameter(name, "does not have a valid value")
     }
 
     /// 400 for a parameter of the wrong type that also has a list of values.
-    pub(crate) fn invalid_value(name: &str) -> Self {
+    pub(crate) fn invalid_and_unlisted(name: &str) -> Self {
         Self::parameter(name, &format!("is invalid, {name} does not have a valid value"))
     }
 
@@ -131,7 +131,7 @@ impl ErrorResponse {
         Self::with_body(StatusCode::OK, Value::Null)
     }
 
-    /// 400 with only a text.
+    /// 400 with `text` as the message.
     pub(crate) fn bad_request_message(text: impl Into<Value>) -> Self {
         Self::message(StatusCode::BAD_REQUEST, text)
     }
@@ -141,7 +141,7 @@ impl ErrorResponse {
         Self::error(StatusCode::BAD_REQUEST, errors.join(", "))
     }
 
-    /// 400 with a text for a whole request.
+    /// 400 with the message `400 Bad request - {text}`.
     pub(crate) fn bad_request(text: &str) -> Self {
         Self::bad_request_message(format!("400 Bad request - {text}"))
     }
@@ -161,12 +161,12 @@ impl ErrorResponse {
         Self::message(StatusCode::FORBIDDEN, "403 Forbidden")
     }
 
-    /// 403 with only a text.
+    /// 403 with `text` as the message.
     pub(crate) fn forbidden_message(text: impl Into<Value>) -> Self {
         Self::message(StatusCode::FORBIDDEN, text)
     }
 
-    /// 403 with a reason.
+    /// 403 with the message `403 Forbidden - {reason}`.
     pub(crate) fn forbidden_because(reason: &str) -> Self {
         Self::message(StatusCode::FORBIDDEN, format!("403 Forbidden - {reason}"))
     }
@@ -194,10 +194,10 @@ impl ErrorResponse {
 
     /// 301 to the current URL of a project, in plain text.
     pub(crate) fn redirect(location: String) -> Self {
-        let text = format!("This resource has been moved permanently to {location}");
+        let message = format!("This resource has been moved permanently to {location}");
         Self {
             header: Some(("location", location)),
-            ..Self::with_body(StatusCode::MOVED_PERMANENTLY, text.into())
+            ..Self::with_body(StatusCode::MOVED_PERMANENTLY, message.into())
         }
     }
 
@@ -206,17 +206,17 @@ impl ErrorResponse {
         Self { status, body, header: None }
     }
 
-    /// 422 with a text.
+    /// 422 with `{"error": text}`.
     pub(crate) fn unprocessable(text: &str) -> Self {
         Self::error(StatusCode::UNPROCESSABLE_ENTITY, text)
     }
 
-    /// 422 from the application.
+    /// 422 with `{"message": text}`: from the application.
     pub(crate) fn invalid_record(text: impl Into<Value>) -> Self {
         Self::message(StatusCode::UNPROCESSABLE_ENTITY, text)
     }
 
-    /// 409 with a text.
+    /// 409 with `text` as the message.
     pub(crate) fn conflict(text: &str) -> Self {
         Self::message(StatusCode::CONFLICT, text)
     }
@@ -312,7 +312,7 @@ pub(crate) fn add_fields(body: &mut Value, extra_fields: Value) {
 }
 
 /// Removes some fields from an object.
-pub(crate) fn remove_members(mut body: Value, names: &[&str]) -> Value {
+pub(crate) fn remove_fields(mut body: Value, names: &[&str]) -> Value {
     if let Value::Object(fields) = &mut body {
         fields.retain(|name, _| !names.contains(&name.as_str()));
     }

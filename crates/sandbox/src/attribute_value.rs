@@ -7,7 +7,7 @@ use super::attributes::{Attribute, Bounds, OnNull, ValueKind};
 use super::params::{read_allowed_integer, read_flag, read_integer, read_text};
 use super::re2;
 
-/// True if a value counts as null. Except for texts, an empty text does.
+/// True if a value is treated as null. For flags, numbers and some word attributes, this includes blank texts.
 pub(super) fn is_null(attribute: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match attribute.kind {
@@ -66,7 +66,7 @@ pub(super) fn parse_value(
         },
         ValueKind::OneOf(values) => match read_text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
-                return Err(ErrorResponse::no_valid_value(name));
+                return Err(ErrorResponse::unlisted_value(name));
             }
             text => text.map(Value::from),
         },
@@ -80,24 +80,24 @@ pub(super) fn parse_value(
     })
 }
 
-/// Checks the bounds of a number.
+/// Checks that a number is within its bounds.
 fn check_bounds(attribute: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
     let Bounds { least, most, complaint } = bounds;
     if (least..=most).contains(&number) {
         return Ok(number.into());
     }
-    let text = match complaint {
+    let message = match complaint {
         Some(complaint) => complaint.to_owned(),
         None if number < least => format!("must be greater than or equal to {least}"),
         None => format!("must be less than or equal to {most}"),
     };
     // A duration cannot be negative, so the service adds a second message.
     if attribute.name == "build_timeout" && number < 0 {
-        let base_text = "Maximum job timeout has a value which could not be accepted";
-        let body = json!({ "base": [base_text], attribute.name_in_errors(): [text] });
+        let base_message = "Maximum job timeout has a value which could not be accepted";
+        let body = json!({ "base": [base_message], attribute.name_in_errors(): [message] });
         return Err(ErrorResponse::bad_request_message(body));
     }
-    Err(ErrorResponse::field(attribute.name_in_errors(), text))
+    Err(ErrorResponse::field(attribute.name_in_errors(), message))
 }
 
 /// Checks the syntax of a text, and that it has at most `max_length` characters.
@@ -113,7 +113,7 @@ fn check_text(attribute: &Attribute, text: String, max_length: usize) -> Result<
     refuse_field(attribute.name_in_errors(), error).map(|()| text.into())
 }
 
-/// Checks the parts of a token's subject. The first must be the path of the project.
+/// Checks the components of the subject claim (`sub`) of tokens. The first one must be `project_path`.
 pub(super) fn check_claims(
     attribute: &Attribute,
     claims: Vec<String>,
@@ -122,8 +122,8 @@ pub(super) fn check_claims(
     let (field, mut errors) = (attribute.name_in_errors(), FieldErrors::default());
     errors.add_if(claims.is_empty(), field, "is too short (minimum is 1 character)");
     let has_path_first = claims.first().is_some_and(|first| first == "project_path");
-    let order_text = "project_path must be the first element of the sub claim";
-    errors.add_if(!has_path_first, field, order_text);
+    let order_message = "project_path must be the first element of the sub claim";
+    errors.add_if(!has_path_first, field, order_message);
     for claim in claims.iter().filter(|word| !allowed_claims.contains(&word.as_str())) {
         errors.add(field, format!("{claim} is not an allowed sub claim component"));
     }
@@ -133,7 +133,7 @@ pub(super) fn check_claims(
 
 /// Splits texts at commas into topics, sorts them and removes duplicates. `None` if a topic is too long
 /// or not ASCII.
-pub(super) fn normalize_topics(requested_topics: &[String]) -> Option<Value> {
+pub(super) fn normalise_topics(requested_topics: &[String]) -> Option<Value> {
     let mut topics: Vec<&str> = requested_topics
         .iter()
         .flat_map(|text| text.split(','))

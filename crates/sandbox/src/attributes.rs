@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use undrift_release::Release;
 
-use super::seed::seed_word;
+use super::seed::serialized_word;
 
 /// The licence of a service. A higher tier includes the lower ones.
 #[derive(
@@ -42,7 +42,7 @@ pub enum AttributeTier {
 impl AttributeTier {
     /// The tier's name in lower case.
     pub(super) fn name(self) -> String {
-        seed_word(self)
+        serialized_word(self)
     }
 
     /// The tier with this name.
@@ -94,7 +94,7 @@ pub(crate) enum ValueKind {
     /// nothing.
     Name(usize),
     Number(Bounds),
-    /// As [`Self::Number`], and null clears it.
+    /// Like [`Self::Number`], and null clears it.
     Count(Bounds),
     /// A regular expression in RE2 syntax, of at most this many characters.
     Pattern(usize),
@@ -143,12 +143,12 @@ pub(crate) enum AnswerKey {
     #[default]
     Same,
     As(&'static str),
-    /// As [`AnswerKey::Same`]. The reference does not list the attribute, because its list is incomplete
+    /// Like [`AnswerKey::Same`]. The reference does not list the attribute, because its list is incomplete
     /// (1, 2.8: "the complete set of fields a given role sees: not shown"); the real service shows it.
     Unlisted,
-    /// As [`AnswerKey::Same`], in the simple form as well.
+    /// Like [`AnswerKey::Same`], in the simple form as well.
     Simple,
-    /// As [`AnswerKey::Same`], but only in the answer for a single object, not in lists.
+    /// Like [`AnswerKey::Same`], but only in the answer for a single object, not in lists.
     Detail,
     /// No answer has it, or a handler adds it.
     Never,
@@ -184,7 +184,7 @@ pub(crate) enum OnNull {
     /// The database does not allow it: the service saves nothing of the request, but reports no error.
     #[default]
     Unsaved,
-    /// As [`Self::Unsaved`], also for an empty text: the list of values is not checked first.
+    /// Like [`Self::Unsaved`], also for an empty text: the list of values is not checked first.
     BlankUnsaved,
     /// It is stored, and answers show null.
     Stored,
@@ -196,7 +196,7 @@ pub(crate) enum OnNull {
     False,
     /// The last value in the attribute's list of values.
     Last,
-    /// It is stored. An empty text is replaced with this value, as inherited from the groups above.
+    /// Null is stored. An empty text is replaced with this value, as if the groups above had set it.
     Above(bool),
     /// 400: the parameter must have a value.
     Refused,
@@ -357,29 +357,33 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), 88);
         assert_eq!(rows.len(), 88);
-        let accepted = |route| rows.iter().filter(|row| row.is_accepted_on(route)).count();
+        let count_accepted = |route| rows.iter().filter(|row| row.is_accepted_on(route)).count();
         assert_eq!(
-            [WriteRoute::Create, WriteRoute::CreateForUser, WriteRoute::Edit].map(accepted),
+            [WriteRoute::Create, WriteRoute::CreateForUser, WriteRoute::Edit].map(count_accepted),
             [69, 70, 82]
         );
-        let above = |tier| rows.iter().filter(|row| row.tier == tier).count();
-        assert_eq!([AttributeTier::Premium, AttributeTier::Ultimate].map(above), [12, 1]);
+        let count_in_tier = |tier| rows.iter().filter(|row| row.tier == tier).count();
+        assert_eq!([AttributeTier::Premium, AttributeTier::Ultimate].map(count_in_tier), [12, 1]);
     }
 
     #[test]
     fn attributes_exist_from_their_release_on() {
-        let existing = |release| {
+        let count_existing = |release| {
             let edition = Edition { tier: AttributeTier::Ultimate, release };
             edition
                 .project_attributes()
                 .map(|row| row.name)
                 .collect::<std::collections::BTreeSet<_>>()
         };
-        assert_eq!(existing(REFERENCE).len(), 88);
-        let (earlier, later) = (existing(Release::new(16, 2)), existing(Release::new(18, 9)));
-        assert!(earlier.contains("group_runners_enabled") && !earlier.contains("emails_enabled"));
-        assert!(!earlier.contains("operations_access_level"));
-        assert_eq!(later.len(), ATTRIBUTE_TABLE.projects.len() - 1);
+        assert_eq!(count_existing(REFERENCE).len(), 88);
+        let (earlier_count, later_count) =
+            (count_existing(Release::new(16, 2)), count_existing(Release::new(18, 9)));
+        assert!(
+            earlier_count.contains("group_runners_enabled")
+                && !earlier_count.contains("emails_enabled")
+        );
+        assert!(!earlier_count.contains("operations_access_level"));
+        assert_eq!(later_count.len(), ATTRIBUTE_TABLE.projects.len() - 1);
     }
 
     #[test]

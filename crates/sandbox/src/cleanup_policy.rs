@@ -37,11 +37,11 @@ pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Resul
             (Some(_), None | Some("")) if *key == "cadence" => {
                 return Err(policy_error(key, &["can't be blank", "is not included in the list"]));
             }
-            (Some(values), Some(new)) if !values.contains(&new) => {
+            (Some(values), Some(text)) if !values.contains(&text) => {
                 return Err(not_listed_error(key));
             }
-            (None, Some(new)) => {
-                if let Some(error) = re2::syntax_error(new) {
+            (None, Some(regex)) => {
+                if let Some(error) = re2::syntax_error(regex) {
                     return Err(policy_error(key, &[&error]));
                 }
             }
@@ -68,7 +68,7 @@ pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Resul
 }
 
 /// Adds the time of the next run to the policy, even if the policy is disabled: `time` plus the
-/// cadence. A month counts as 30 days.
+/// cadence. A month has 30 days here.
 pub(super) fn with_next_run(mut policy: Value, time: Timestamp) -> Value {
     let days = match policy["cadence"].as_str() {
         Some("7d") => 7,

@@ -51,12 +51,12 @@ impl ArchiveRule {
             let path_suffix = path.strip_prefix(rule.path);
             path_suffix.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('/'))
                 && (rule.refuses_reads || *method != Method::GET)
-                && rule.first_release.is_none_or(|first| release >= first)
-                && rule.end_release.is_none_or(|end| release < end)
+                && rule.first_release.is_none_or(|first_release| release >= first_release)
+                && rule.end_release.is_none_or(|end_release| release < end_release)
         })
     }
 
-    /// 403.
+    /// The refusal: 403, with the reason if there is one.
     pub(crate) fn error(&self) -> ErrorResponse {
         self.reason.map_or_else(ErrorResponse::forbidden, ErrorResponse::forbidden_because)
     }

@@ -60,8 +60,8 @@ impl ConnectionSlots {
         })
     }
 
-    /// Takes a slot, as soon as one is free or can be taken from a waiting connection. The new
-    /// connection counts as waiting for its client.
+    /// Takes a slot, as soon as one is free or can be taken from a waiting connection. At first, the new
+    /// connection waits for its client.
     pub(crate) async fn acquire(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             if let Some(slot) = self.try_acquire() {
@@ -101,9 +101,9 @@ impl ConnectionSlot {
     /// Marks the connection as waiting: from now on it may be evicted.
     pub(crate) fn mark_waiting(&self) {
         let mut table = self.slots.lock();
-        let now = table.next_event();
+        let event_number = table.next_event();
         if let Some(connection) = table.connections.get_mut(&self.number) {
-            connection.waiting_since = Some(now);
+            connection.waiting_since = Some(event_number);
         }
         drop(table);
         self.slots.change_signal.notify_one();
@@ -159,14 +159,14 @@ mod tests {
     #[tokio::test]
     async fn a_connection_being_answered_is_not_replaced() {
         let slots = ConnectionSlots::new(2);
-        let (first, second) = (slots.acquire().await, slots.acquire().await);
-        assert!(first.mark_busy() && second.mark_busy());
+        let (first_slot, second_slot) = (slots.acquire().await, slots.acquire().await);
+        assert!(first_slot.mark_busy() && second_slot.mark_busy());
         assert!(slots.acquire().now_or_never().is_none());
-        second.mark_waiting();
+        second_slot.mark_waiting();
         let third = slots.acquire().await;
-        assert!(is_evicted(&second) && !is_evicted(&first) && third.mark_busy());
+        assert!(is_evicted(&second_slot) && !is_evicted(&first_slot) && third.mark_busy());
         assert!(slots.acquire().now_or_never().is_none());
-        drop(first);
+        drop(first_slot);
         assert!(slots.acquire().now_or_never().is_some() && !is_evicted(&third));
     }
 }

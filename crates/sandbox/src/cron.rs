@@ -6,13 +6,13 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
 /// The minimum and maximum of a field, and names for the numbers from the minimum on.
-type CronFieldRange = (u32, u32, &'static [&'static str]);
+type FieldRange = (u32, u32, &'static [&'static str]);
 
 /// The seconds, which may come first and are ignored.
-const SECONDS_RANGE: CronFieldRange = (0, 59, &[]);
+const SECONDS_RANGE: FieldRange = (0, 59, &[]);
 /// The bit for "the last day of the month", outside the bits of the days 1 to 31.
 const LAST_DAY_BIT: u64 = 1;
-const FIELD_RANGES: [CronFieldRange; 5] = [
+const FIELD_RANGES: [FieldRange; 5] = [
     (0, 59, &[]),
     (0, 23, &[]),
     (1, 31, &[]),
@@ -61,15 +61,15 @@ impl Cron {
         }
         let fields: [&str; 5] = fields.try_into().ok()?;
         let mut bits = [0; 5];
-        for ((bits, text), field) in bits.iter_mut().zip(fields).zip(FIELD_RANGES) {
+        for ((bits, text), field_range) in bits.iter_mut().zip(fields).zip(FIELD_RANGES) {
             for list_item in text.split(',') {
                 *bits |= match list_item {
-                    "L" | "l" if field == FIELD_RANGES[2] => LAST_DAY_BIT,
-                    part => parse_numbers(part, field)?,
+                    "L" | "l" if field_range == FIELD_RANGES[2] => LAST_DAY_BIT,
+                    part => parse_numbers(part, field_range)?,
                 };
             }
         }
-        // Day seven is day zero.
+        // Both 0 and 7 are Sunday.
         bits[4] |= bits[4] >> 7;
         Some(Self {
             bits,
@@ -77,8 +77,8 @@ impl Cron {
         })
     }
 
-    fn matches_number(&self, field: usize, number: i8) -> bool {
-        u32::try_from(number).is_ok_and(|number| self.bits[field] >> number & 1 == 1)
+    fn matches_number(&self, field_index: usize, number: i8) -> bool {
+        u32::try_from(number).is_ok_and(|number| self.bits[field_index] >> number & 1 == 1)
     }
 
     fn matches_day(&self, date: Date) -> bool {
@@ -93,21 +93,21 @@ impl Cron {
         matches_days && self.matches_number(3, date.month())
     }
 
-    /// The first time after `after`, read as UTC. `None` if no day matches.
-    pub(crate) fn next_time(&self, after: Timestamp) -> Option<Timestamp> {
-        let now = after.to_zoned(TimeZone::UTC).datetime();
+    /// The first time after `start_time`; the expression is in UTC. `None` if no day matches.
+    pub(crate) fn next_time(&self, start_time: Timestamp) -> Option<Timestamp> {
+        let start_datetime = start_time.to_zoned(TimeZone::UTC).datetime();
         let all_minutes = (0..24_i8).flat_map(|hour| (0..60_i8).map(move |minute| (hour, minute)));
         let matching_minutes = all_minutes.filter(|(hour, minute)| {
             self.matches_number(1, *hour) && self.matches_number(0, *minute)
         });
         for days_ahead in 0..MAX_DAYS {
-            let date = now.date().checked_add(Span::new().days(days_ahead)).ok()?;
+            let date = start_datetime.date().checked_add(Span::new().days(days_ahead)).ok()?;
             if !self.matches_day(date) {
                 continue;
             }
             let mut candidates =
                 matching_minutes.clone().map(|(hour, minute)| date.at(hour, minute, 0, 0));
-            if let Some(time) = candidates.find(|time: &DateTime| *time > now) {
+            if let Some(time) = candidates.find(|time: &DateTime| *time > start_datetime) {
                 return time.to_zoned(TimeZone::UTC).ok().map(|time| time.timestamp());
             }
         }
@@ -115,24 +115,24 @@ impl Cron {
     }
 }
 
-/// The numbers in a part of a field: `*`, one, or a range, with or without a step.
-fn parse_numbers(list_item: &str, field: CronFieldRange) -> Option<u64> {
-    let (min, max, _) = field;
+/// The bits of the numbers in an item of a field: `*`, one number, or a range, with or without a step.
+fn parse_numbers(list_item: &str, field_range: FieldRange) -> Option<u64> {
+    let (min, max, _) = field_range;
     let (range, step) = match list_item.split_once('/') {
         Some((range, step)) => (range, step.parse().ok().filter(|step| *step > 0)?),
         None => (list_item, 1),
     };
     let (from, to) = match range.split_once('-') {
         _ if range == "*" => (min, max),
-        Some((from, to)) => (parse_number(from, field)?, parse_number(to, field)?),
-        None if list_item.contains('/') => (parse_number(range, field)?, max),
-        None => (parse_number(range, field)?, parse_number(range, field)?),
+        Some((from, to)) => (parse_number(from, field_range)?, parse_number(to, field_range)?),
+        None if list_item.contains('/') => (parse_number(range, field_range)?, max),
+        None => (parse_number(range, field_range)?, parse_number(range, field_range)?),
     };
     (from <= to).then(|| (from..=to).step_by(step).fold(0, |bits, number| bits | 1 << number))
 }
 
 /// A number in a field, as digits or by its name.
-fn parse_number(text: &str, (min, max, names): CronFieldRange) -> Option<u32> {
+fn parse_number(text: &str, (min, max, names): FieldRange) -> Option<u32> {
     let number = match names.iter().position(|name| text.eq_ignore_ascii_case(name)) {
         Some(index) => u32::try_from(index).ok()? + min,
         None if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok()?,
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn five_fields_are_read() {
-        for (text, good) in [
+        for (text, is_valid) in [
             ("0 4 * * *", true),
             ("*/15 0-6,22 1,15 jan-Mar mon-fri", true),
             ("5/10 4 * * 7", true),
@@ -167,7 +167,7 @@ mod tests {
             ("@never", false),
             ("every day", false),
         ] {
-            assert_eq!(Cron::parse(text).is_some(), good, "{text}");
+            assert_eq!(Cron::parse(text).is_some(), is_valid, "{text}");
         }
         assert_eq!(Cron::parse("0 4 * * 7"), Cron::parse("0 4 * * sun,7"));
     }

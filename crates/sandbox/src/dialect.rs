@@ -1,4 +1,4 @@
-//! The changes of a [`Profile`] that apply to all calls: to texts in requests, and to answers.
+//! Applies the parts of a [`Profile`] that change every call: texts in requests, and answers.
 
 use serde_json::{Map, Value, json};
 
@@ -7,15 +7,15 @@ use super::params::Params;
 use super::profile::Profile;
 
 /// Changes the texts of a request for [`Profile::normalises`].
-pub(crate) fn normalize_texts(params: &mut Params) {
+pub(crate) fn normalise_texts(params: &mut Params) {
     for name in ["name", "description"] {
         params.map_text(name, |text| text.trim().to_owned());
     }
-    params.map_text("url", normalize_url);
+    params.map_text("url", normalise_url);
 }
 
 /// A URL with its host in lower case and a path.
-fn normalize_url(url: &str) -> String {
+fn normalise_url(url: &str) -> String {
     let Some((scheme, after_scheme)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) =
         after_scheme.split_at(after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len()));
@@ -44,7 +44,7 @@ pub(crate) fn apply_profile(profile: &Profile, answer: &mut Answer, request_body
     answer.body = Some(body.to_string().into_bytes());
 }
 
-/// Adds the body of the request to the texts of a refusal.
+/// Adds the request's body to the message of a refusal.
 fn quote_request(body_fields: &mut Map<String, Value>, request_body: &str) {
     let text_key = ["message", "error", "errors"]
         .into_iter()
@@ -99,8 +99,8 @@ mod tests {
             ("https://ci.example.org/Path/@X", "https://ci.example.org/Path/@X"),
             ("no url", "no url"),
         ] {
-            assert_eq!(normalize_url(url), normal);
-            assert_eq!(normalize_url(normal), normal);
+            assert_eq!(normalise_url(url), normal);
+            assert_eq!(normalise_url(normal), normal);
         }
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Respons
     let request_body = request.body().clone();
     let result = catch_panics(|| {
         if method == Method::OPTIONS {
-            let target = normalize_target(request.uri());
+            let target = normalise_target(request.uri());
             return routes::options(
                 service.described_collections,
                 target.split('?').next().unwrap_or_default(),
@@ -65,7 +65,7 @@ fn parse_request(
     request: Request<Bytes>,
 ) -> Result<(NumberedRoute, ParsedRequest)> {
     let (parts, body) = request.into_parts();
-    let target = normalize_target(&parts.uri);
+    let target = normalise_target(&parts.uri);
     refuse_if(target.len() > MAX_TARGET_BYTES, || {
         ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long")
     })?;
@@ -82,7 +82,7 @@ fn parse_request(
     params.add_form(query)?;
     body::add_body_params(&parts.headers, body, &mut params)?;
     if service.profile.normalises && !is_read(&parts.method) {
-        dialect::normalize_texts(&mut params);
+        dialect::normalise_texts(&mut params);
     }
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host
@@ -102,7 +102,7 @@ fn parse_request(
     Ok((operation, parsed_request))
 }
 
-/// The method of a request. A POST may name another one in a header, for clients that cannot send
+/// The method of a request. A POST may name another method in a header, for clients that cannot send
 /// PATCH.
 fn effective_method(parts: &http::request::Parts) -> Method {
     let name = parts.headers.get("x-http-method-override");
@@ -114,7 +114,7 @@ fn effective_method(parts: &http::request::Parts) -> Method {
 }
 
 /// Removes doubled and trailing slashes from the path, which the service ignores.
-fn normalize_target(uri: &Uri) -> Cow<'_, str> {
+fn normalise_target(uri: &Uri) -> Cow<'_, str> {
     let path = uri.path();
     if !path.contains("//") && !path.ends_with('/') {
         return Cow::Borrowed(uri.path_and_query().map_or("/", |target| target.as_str()));
@@ -171,7 +171,7 @@ fn resolve_sudo(db: &Connection, parsed_request: &ParsedRequest, user: User) -> 
     };
     let Some(reference) = reference else { return Ok(user) };
     refuse_if(!user.admin, || ErrorResponse::forbidden_because("Must be admin to use sudo"))?;
-    User::by_reference(db, &reference)?
+    User::find_by_reference(db, &reference)?
         .ok_or_else(|| ErrorResponse::not_found(&format!("User with ID or username '{reference}'")))
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn header_value(text: &str) -> HeaderValue {
 /// Adds the headers that differ for each answer: the id of its request, and the time it took.
 pub(crate) fn add_request_headers(headers: &mut HeaderMap, id: &str, elapsed: Duration) {
     headers.insert("x-request-id", header_value(id));
-    // The header tells clients that this is no real service, so reports of a rehearsal are marked.
+    // With this header, clients recognise the sandbox, so that reports of a rehearsal are marked.
     headers.insert("x-undrift-sandbox", HeaderValue::from_static("1"));
     headers.insert("x-runtime", header_value(&format!("{:.6}", elapsed.as_secs_f64())));
 }

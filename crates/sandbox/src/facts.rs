@@ -13,14 +13,13 @@ use std::sync::LazyLock;
 pub struct Fact {
     /// Its name in tests.
     pub name: &'static str,
-    /// Its source: `reference` with the chapter and section; `service` for the real service where
-    /// the reference is silent; `code of 18.9` for the service's own code, which outranks the
-    /// reference for that release, so if they contradict each other, the rule names the release
-    /// from which it holds; `inferred` for none of these: the sandbox chose.
+    /// The source of the rule: `reference` with chapter and section; `service` for observations of the real
+    /// service; `code of 18.9` for the code of that release; `inferred` if there is no source. If the code
+    /// contradicts the reference, the statement names the first release to which the rule applies.
     pub source: &'static str,
     /// The rule, in one line.
     pub statement: &'static str,
-    /// The dialect that answers the other way.
+    /// The dialect switch that makes the sandbox answer the other way.
     pub dialect: Option<&'static str>,
 }
 
@@ -35,9 +34,9 @@ impl Fact {
     fn parse(line: &'static str) -> Option<Self> {
         let (name, source_and_statement) = line.strip_prefix("- `")?.split_once("` (")?;
         let (source, statement) = source_and_statement.split_once("): ")?;
-        let statement_and_dialect =
+        let split_statement =
             statement.strip_suffix(']').and_then(|statement| statement.split_once(" [dialect "));
-        let (statement, dialect) = statement_and_dialect
+        let (statement, dialect) = split_statement
             .map_or((statement, None), |(statement, dialect)| (statement, Some(dialect)));
         Some(Self { name, source, statement, dialect })
     }

@@ -11,7 +11,7 @@ pub(crate) struct AllowedHosts {
 }
 
 impl AllowedHosts {
-    /// The host of its address, and further names chosen by the user.
+    /// Allows the IP address in `listen`, and further `names` chosen by the user.
     pub(crate) fn new(listen: SocketAddr, names: Vec<String>) -> Self {
         Self { listen_ip: listen.ip().to_canonical(), names }
     }

@@ -1,9 +1,9 @@
 //! The sandbox: the service itself, embedded, over SQLite.
 //!
-//! It answers as the reference describes and, where that is silent, as the real service does. It
-//! shares no code with the client side: its table of attributes, its parameter checks and its
-//! handlers are written from the reference a second time. So a mistake in the client is not repeated
-//! here, and tests find it.
+//! It answers as the reference describes, or as the real service does if the reference does not describe
+//! the behaviour. It shares no code with the client side: its table of attributes, its parameter checks
+//! and its handlers are written from the reference a second time. So a mistake in the client is not
+//! repeated here, and tests find it. In comments, `reference 1, 8` means chapter 8 of the first of its two documents.
 //!
 //! ```text
 //! connection -> server    time limits, slots, Host check, latency, faults, request log
@@ -341,9 +341,18 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
         allowed_hosts: AllowedHosts::new(listen, config.allowed_hosts),
         body_reader: BodyReader::default(),
     });
-    let (stop, stop_receiver) = watch::channel(false);
+    let (stop_sender, stop_receiver) = watch::channel(false);
     let task = tokio::spawn(server::serve(listener, frontend, stop_receiver));
-    Ok(RunningSandbox { address, token, is_token_generated, notes, service, faults, stop, task })
+    Ok(RunningSandbox {
+        address,
+        token,
+        is_token_generated,
+        notes,
+        service,
+        faults,
+        stop: stop_sender,
+        task,
+    })
 }
 
 fn open_request_log(path: PathBuf) -> Result<File, StartError> {
@@ -384,7 +393,7 @@ impl RunningSandbox {
         &self.notes
     }
 
-    /// Its licence.
+    /// The licence of the service.
     pub fn tier(&self) -> AttributeTier {
         self.service.tier
     }
@@ -395,8 +404,8 @@ impl RunningSandbox {
     }
 
     /// The secret of a hook, for tests that check the stored value. No operation returns it.
-    pub fn hook_token(&self, hook: i64) -> Option<String> {
-        self.service.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
+    pub fn hook_token(&self, hook_id: i64) -> Option<String> {
+        self.service.store.read(|db| routes::hooks::token(db, hook_id)).ok().flatten()
     }
 
     /// Adds a fault. Its [`InjectedFault::nth`] counts only later calls.

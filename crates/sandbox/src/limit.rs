@@ -42,7 +42,7 @@ type Caller = Option<i64>;
 /// The counts of one window.
 #[derive(Debug, Default)]
 struct Window {
-    number: i64,
+    minute: i64,
     user_counts: HashMap<Caller, u32>,
     operation_counts: HashMap<(Caller, usize), u32>,
 }
@@ -90,12 +90,12 @@ impl Limiter {
             max_per_operation: route_limit.or(self.limits.max_per_operation),
             ..self.limits
         };
-        let number = now.as_second().div_euclid(WINDOW_SECONDS);
+        let minute = now.as_second().div_euclid(WINDOW_SECONDS);
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        if window.number != number {
-            *window = Window { number, ..Window::default() };
+        if window.minute != minute {
+            *window = Window { minute, ..Window::default() };
         }
-        let reset_second = (number + 1) * WINDOW_SECONDS;
+        let reset_second = (minute + 1) * WINDOW_SECONDS;
         RequestCount {
             caller,
             user_count: increment(window.user_counts.entry(caller).or_default()),
@@ -150,10 +150,10 @@ impl RequestCount {
     }
 }
 
-/// The 429 of the application, for an operation's limit.
+/// The 429 of an operation's limit, which the application sends.
 pub(crate) fn too_many_requests() -> ErrorResponse {
-    let text = "This endpoint has been requested too many times. Try again later.";
-    ErrorResponse::message(StatusCode::TOO_MANY_REQUESTS, json!({ "error": text }))
+    let message = "This endpoint has been requested too many times. Try again later.";
+    ErrorResponse::message(StatusCode::TOO_MANY_REQUESTS, json!({ "error": message }))
 }
 
 #[cfg(test)]
@@ -170,7 +170,7 @@ mod tests {
         };
         let limiter = Limiter::new(limits).expect("limits");
         let (_, route) = routes::all_routes().next().expect("a route");
-        let at = |second| Timestamp::from_second(second).expect("a time");
+        let time_at = |second| Timestamp::from_second(second).expect("a time");
         for (caller, number, second, status) in [
             (Some(1), 7, 60, None),
             (Some(1), 8, 61, None),
@@ -181,7 +181,7 @@ mod tests {
             (Some(1), 7, 120, None),
         ] {
             let refusal =
-                limiter.count(caller, NumberedRoute { number, route }, at(second)).refusal();
+                limiter.count(caller, NumberedRoute { number, route }, time_at(second)).refusal();
             let body = refusal.and_then(|answer| answer.body);
             assert_eq!(body.is_some(), status.is_some(), "{caller:?} {number} {second}");
             assert!(
@@ -204,12 +204,12 @@ mod tests {
             let (other, free) =
                 all_routes().find(|found| !is_limited_route(found)).expect("another one");
             let now = Timestamp::from_second(60).expect("a time");
-            let refused = |number, route| {
+            let is_refused = |number, route| {
                 limiter.count(Some(1), NumberedRoute { number, route }, now).refusal().is_some()
             };
-            let answered = (0..=limit).take_while(|_| !refused(number, route)).count();
-            assert_eq!(answered, limit as usize, "{method} {path}");
-            assert!(!refused(other, free));
+            let answered_count = (0..=limit).take_while(|_| !is_refused(number, route)).count();
+            assert_eq!(answered_count, limit as usize, "{method} {path}");
+            assert!(!is_refused(other, free));
         }
     }
 

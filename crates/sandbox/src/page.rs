@@ -10,10 +10,10 @@ const DEFAULT_PAGE_SIZE: i64 = 20;
 const MAX_PAGE_SIZE: i64 = 100;
 /// Longer lists are not counted: their answers have no total and no last page.
 pub(crate) const MAX_COUNTED_ITEMS: i64 = 10_000;
-/// Offset paging ends here if a list also has keyset pages (reference 1, 8).
+/// The maximum offset in lists that also have keyset pages (reference 1, 8).
 const MAX_OFFSET: i64 = 50_000;
 
-/// One page of a list that is numbered from 1.
+/// One page of a list. Pages are numbered from 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
     pub(crate) number: i64,
@@ -26,7 +26,7 @@ impl Page {
         let number = call.params.integer("page")?.unwrap_or(1).max(1);
         let size = match call.params.integer("per_page")?.unwrap_or(DEFAULT_PAGE_SIZE) {
             0 => return Err(ErrorResponse::parameter("per_page", "has a value not allowed")),
-            // A negative number counts as not sent.
+            // A negative number is ignored.
             ..0 => DEFAULT_PAGE_SIZE,
             size => size.min(MAX_PAGE_SIZE),
         };
@@ -102,20 +102,20 @@ pub(crate) fn list(call: &Call<'_>, items: impl IntoIterator<Item = Value>) -> R
     list_objects(call, items.into_iter().collect::<Vec<_>>(), Ok)
 }
 
-/// As [`list()`], for objects that `to_json` converts. Only those on the page are converted.
+/// Like [`list()`], for objects that `to_json` converts. Only those on the page are converted.
 pub(crate) fn list_objects<T>(
     call: &Call<'_>,
     objects: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     to_json: impl FnMut(T) -> Result<Value>,
 ) -> Result<Answer> {
     let (page, object_iter) = (Page::from_call(call)?, objects.into_iter());
-    let total = object_iter.len() as i64;
+    let total_count = object_iter.len() as i64;
     let page_objects = object_iter
         .skip(usize::try_from(page.offset()).unwrap_or(usize::MAX))
         .take(usize::try_from(page.size).unwrap_or(0));
     let items = page_objects.map(to_json).collect::<Result<Vec<_>>>()?;
-    let has_more = page.offset().saturating_add(page.size) < total;
-    Ok(page.add_page_headers(call, Answer::ok(&items)?, total, has_more))
+    let has_more = page.offset().saturating_add(page.size) < total_count;
+    Ok(page.add_page_headers(call, Answer::ok(&items)?, total_count, has_more))
 }
 
 /// True if the call requests keyset pages.
@@ -123,36 +123,36 @@ pub(crate) fn is_keyset(call: &Call<'_>) -> Result<bool> {
     Ok(call.params.text("pagination")?.as_deref() == Some("keyset"))
 }
 
-/// Answers a keyset page of `objects`: those after the one whose id is the cursor.
+/// Answers a keyset page of `objects`: those after the object whose id is the cursor.
 pub(crate) fn list_keyset<T>(
     call: &Call<'_>,
     objects: &[T],
-    id_of: impl Fn(&T) -> i64,
+    read_id: impl Fn(&T) -> i64,
     to_json: impl FnMut(&T) -> Result<Value>,
 ) -> Result<Answer> {
     let cursor: Option<i64> = call.params.text("cursor")?.and_then(|cursor| cursor.parse().ok());
     let start = match cursor {
         None => Some(0),
         Some(last_id) => {
-            objects.iter().position(|object| id_of(object) == last_id).map(|index| index + 1)
+            objects.iter().position(|object| read_id(object) == last_id).map(|index| index + 1)
         }
     };
-    let later_objects = start.map_or(&[][..], |index| &objects[index..]);
+    let remaining_objects = start.map_or(&[][..], |index| &objects[index..]);
     let size = usize::try_from(Page::from_call(call)?.size).unwrap_or(usize::MAX);
-    let page_objects = &later_objects[..size.min(later_objects.len())];
+    let page_objects = &remaining_objects[..size.min(remaining_objects.len())];
     let items = page_objects.iter().map(to_json).collect::<Result<Vec<_>>>()?;
-    let last_object = page_objects.last().filter(|_| page_objects.len() < later_objects.len());
-    let next_cursor = last_object.map(|last| ("cursor", id_of(last)));
+    let last_object = page_objects.last().filter(|_| page_objects.len() < remaining_objects.len());
+    let next_cursor = last_object.map(|last| ("cursor", read_id(last)));
     Ok(add_keyset_link(call, Answer::ok(&items)?, next_cursor))
 }
 
-/// Adds the link to the next keyset page. `cursor` is the query parameter of that page, with its value.
+/// Adds the link to the next keyset page. `next_param` is the query parameter that selects that page.
 pub(crate) fn add_keyset_link(
     call: &Call<'_>,
     mut answer: Answer,
-    cursor: Option<(&'static str, i64)>,
+    next_param: Option<(&'static str, i64)>,
 ) -> Answer {
-    if let Some((name, value)) = cursor {
+    if let Some((name, value)) = next_param {
         let link = url_with_params(call, &[(name, value.to_string())]);
         answer.headers.push(("link", format!("<{link}>; rel=\"next\"")));
     }

@@ -36,14 +36,14 @@ pub(crate) struct Upload {
 /// A requirement on a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Need<'a> {
-    /// It is sent, possibly as null.
+    /// It must be sent; null counts.
     Present(&'a str),
-    /// It is sent, and neither null nor empty.
+    /// It must be sent, and be neither null nor empty.
     NotBlank(&'a str),
-    /// It is sent with an allowed value. The list is checked when the value is read; a missing value gets
-    /// the same error as one that is not in the list.
+    /// It must be sent with an allowed value. The list is checked later, when the value is read; a missing
+    /// value gets the same error as one that is not in the list.
     AllowedValue(&'a str),
-    /// One of these is sent, possibly as null.
+    /// One of these must be sent; null counts.
     AnyOf(&'a [&'a str]),
 }
 
@@ -139,7 +139,7 @@ impl Params {
         }
     }
 
-    /// The value as sent; null counts as sent.
+    /// The value as sent, which may be null.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name)
     }
@@ -154,7 +154,7 @@ impl Params {
         self.files.iter().find(|file| file.field == field)
     }
 
-    /// Fails with one message that names all missing parameters. Null counts as sent.
+    /// Fails with one message that names all missing parameters. A null value is not missing.
     pub(crate) fn require(&self, names: &[&str]) -> Result<()> {
         let needs: Vec<Need> = names.iter().map(|name| Need::Present(name)).collect();
         self.require_all(&needs)
@@ -166,12 +166,12 @@ impl Params {
         refuse_if(!errors.is_empty(), || ErrorResponse::parameters(&errors))
     }
 
-    /// Fails if none of these parameters was sent. Null counts as sent.
+    /// Fails if none of these parameters was sent, even as null.
     pub(crate) fn require_any(&self, names: &[&str]) -> Result<()> {
         self.require_all(&[Need::AnyOf(names)])
     }
 
-    /// Fails if both parameters were sent. Null counts as sent.
+    /// Fails if both parameters were sent, even as null.
     pub(crate) fn refuse_both(&self, names: [&str; 2]) -> Result<()> {
         let are_both_sent = names.iter().all(|name| self.has(name));
         refuse_if(are_both_sent, || {
@@ -184,7 +184,7 @@ impl Params {
         self.get(name).map_or(Ok(None), |value| read_text(name, value))
     }
 
-    /// A text that a call may change; null counts as empty.
+    /// The text in the call, or `stored_text` if the call has none; null counts as empty.
     pub(crate) fn text_or_unchanged(&self, name: &str, stored_text: &str) -> Result<String> {
         if !self.has(name) {
             return Ok(stored_text.to_owned());
@@ -256,7 +256,7 @@ impl Params {
         Ok(Some(items.filter(|item| !item.is_empty()).collect()))
     }
 
-    /// A list of texts, each of which must be one of a list.
+    /// A list of texts that must all be in `allowed`.
     pub(crate) fn allowed_texts(
         &self,
         name: &str,
@@ -264,20 +264,24 @@ impl Params {
     ) -> Result<Option<Vec<String>>> {
         let texts = self.texts(name)?;
         let are_allowed = texts.iter().flatten().all(|word| allowed.contains(&word.as_str()));
-        refuse_if(!are_allowed, || ErrorResponse::no_valid_value(name)).map(|()| texts)
+        refuse_if(!are_allowed, || ErrorResponse::unlisted_value(name)).map(|()| texts)
     }
 
-    /// A text that must be one of a list.
-    pub(crate) fn allowed_text(&self, name: &str, allowed: &[&str]) -> Result<Option<String>> {
-        match self.text(name).map_err(|_| ErrorResponse::invalid_value(name))? {
-            Some(value) if !allowed.contains(&value.as_str()) => {
-                Err(ErrorResponse::no_valid_value(name))
+    /// A text that must be in `allowed_words`.
+    pub(crate) fn allowed_text(
+        &self,
+        name: &str,
+        allowed_words: &[&str],
+    ) -> Result<Option<String>> {
+        match self.text(name).map_err(|_| ErrorResponse::invalid_and_unlisted(name))? {
+            Some(value) if !allowed_words.contains(&value.as_str()) => {
+                Err(ErrorResponse::unlisted_value(name))
             }
             value => Ok(value),
         }
     }
 
-    /// An integer that must be one of a list.
+    /// An integer for which `is_allowed` must be true.
     pub(crate) fn allowed_integer(
         &self,
         name: &str,
@@ -315,15 +319,19 @@ fn malformed_json() -> ErrorResponse {
 fn parse_date(text: &str) -> Option<Date> {
     let text = text.split(['T', ' ']).next()?;
     let numbers: Vec<&str> = text.split(['-', '.', '/']).collect();
-    let [first, month, last] = numbers.as_slice() else {
+    let [first_number, month, last_number] = numbers.as_slice() else {
         // Without separators.
         return text.parse().ok();
     };
-    let (year, day) = if first.len() == 4 { (first, last) } else { (last, first) };
+    let (year, day) = if first_number.len() == 4 {
+        (first_number, last_number)
+    } else {
+        (last_number, first_number)
+    };
     Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()
 }
 
-/// The reference's name for a parameter with the name of an external host (1, 1).
+/// The name that the reference (1, 1) gives to a parameter that real clients name after an external host.
 fn reference_name(name: &str) -> Cow<'_, str> {
     for (host_prefix, reference_prefix) in
         [("github_", "extgit_"), ("bitbucket_server_", "extserver_")]
@@ -383,14 +391,14 @@ pub(crate) fn read_integer(name: &str, value: &Value) -> Result<Option<i64>> {
     }
 }
 
-/// Reads an integer that must be one of a list; `name` is for the error message.
+/// Reads an integer for which `is_allowed` must be true; `name` is for the error message.
 pub(crate) fn read_allowed_integer(
     name: &str,
     value: &Value,
     is_allowed: impl Fn(i64) -> bool,
 ) -> Result<Option<i64>> {
-    match read_integer(name, value).map_err(|_| ErrorResponse::invalid_value(name))? {
-        Some(number) if !is_allowed(number) => Err(ErrorResponse::no_valid_value(name)),
+    match read_integer(name, value).map_err(|_| ErrorResponse::invalid_and_unlisted(name))? {
+        Some(number) if !is_allowed(number) => Err(ErrorResponse::unlisted_value(name)),
         number => Ok(number),
     }
 }
@@ -421,7 +429,7 @@ fn insert_nested(slot: &mut Value, keys: &[&str], value: Value) {
         *slot = Value::Array(Vec::new());
     }
     let Value::Array(items) = slot else { return };
-    // `a[][b]=1&a[][c]=2` is one object, until a key repeats.
+    // `a[][b]=1&a[][c]=2` adds both keys to one object. A repeated key starts a new object.
     let last_object_and_key = items.last().and_then(Value::as_object).zip(remaining_keys.first());
     if last_object_and_key.is_none_or(|(members, key)| members.contains_key(*key)) {
         items.push(Value::Null);
@@ -446,13 +454,13 @@ mod tests {
     fn names_in_brackets_nest_in_every_spelling() {
         let mut literal = Params::default();
         literal.add_json(br#"{"filter[environment_scope]": "prod"}"#).expect("an object");
-        let mut nested = Params::default();
-        nested.add_json(br#"{"filter": {"environment_scope": "prod"}}"#).expect("an object");
+        let mut nested_params = Params::default();
+        nested_params.add_json(br#"{"filter": {"environment_scope": "prod"}}"#).expect("an object");
         for params in [
             form("filter[environment_scope]=prod"),
             form("filter%5Benvironment_scope%5D=prod"),
             literal,
-            nested,
+            nested_params,
         ] {
             assert_eq!(params.get("filter"), Some(&json!({"environment_scope": "prod"})));
         }
@@ -528,8 +536,8 @@ mod tests {
 
     #[test]
     fn malformed_and_deep_bodies_are_refused() {
-        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(500), "]".repeat(500));
-        for text in ["[1]", "{", "nonsense", deep.as_str()] {
+        let deep_json = format!("{{\"a\":{}1{}}}", "[".repeat(500), "]".repeat(500));
+        for text in ["[1]", "{", "nonsense", deep_json.as_str()] {
             assert!(Params::default().add_json(text.as_bytes()).is_err(), "{text:.20}");
         }
         let brackets = format!("a{}=1", "[b]".repeat(20));

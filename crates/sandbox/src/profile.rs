@@ -1,8 +1,8 @@
-//! How an embedded service may differ from the faithful one: dialects and faults, for tests.
+//! How the sandbox may differ from the real service: dialects and faults, for tests.
 //!
-//! If neither the reference nor the real service settles a question, the second answer is a
-//! dialect, and a client must work with both. Faults are single failures, each for certain calls.
-//! Neither can be set over the network.
+//! If neither the reference nor the real service settles a question, there are two possible answers. The
+//! second answer is a dialect, and a client must work with both. Faults are single failures, each for
+//! certain calls. Neither can be set over the network.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -176,7 +176,7 @@ pub struct InjectedFault {
     pub path_contains: String,
     /// Which of the matching calls, from 1; 0 for all of them.
     pub nth: u32,
-    /// The effect on them.
+    /// The effect on these calls.
     pub effect: FaultEffect,
 }
 

@@ -91,7 +91,7 @@ impl<'a> ProjectView<'a> {
             _ if attribute.name == RESTRICT_VARIABLES && self.call.release() >= ROLE_ONLY_SINCE => {
                 self.attributes.get(VARIABLES_OVERRIDE_ROLE).is_some_and(|role| role != "developer")
             }
-            // If it was stored before the attribute existed, the preset applies.
+            // If the project was stored before the attribute existed, the preset applies.
             _ => {
                 return Cow::Borrowed(
                     self.attributes.get(attribute.name).unwrap_or(attribute.preset),

@@ -83,8 +83,8 @@ const POSIX: &[(&str, Element)] = &[
     (r"\[:.*?:\]", Element::Fault("invalid character class range")),
 ];
 
-/// Escapes for several characters. Of Unicode's names, short ones are categories, or the one script
-/// with such a name. Longer ones are scripts and are not checked.
+/// Escapes that match several characters. A short Unicode name is a category, or the only script with a
+/// short name. Longer names are scripts and are not checked.
 const SETS: &[(&str, Element)] = &[
     (r"\\[dDsSwW]", Element::Set),
     (
@@ -98,7 +98,7 @@ const SETS: &[(&str, Element)] = &[
 const CHARACTERS: &[(&str, Element)] = &[
     // A single digit would refer to a group.
     (r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})", Element::Character),
-    // Above the last character.
+    // Above the last character of Unicode.
     (
         r"\\x\{0*((1[1-9a-fA-F]|[2-9a-fA-F][[:xdigit:]])[[:xdigit:]]{4}|10[[:xdigit:]]{5})",
         INVALID_ESCAPE,
@@ -148,14 +148,15 @@ impl<'a> Parser<'a> {
 
     /// Reads the next element.
     fn next_element(&mut self, grammar: &Grammar) -> ParseResult<(Element, &'a str)> {
-        let (start, remaining) = (self.position, self.remaining_text());
-        let mut matches =
-            grammar.iter().filter_map(|(regex, element)| Some((regex.find(remaining)?, *element)));
+        let (start, unread_text) = (self.position, self.remaining_text());
+        let mut matches = grammar
+            .iter()
+            .filter_map(|(regex, element)| Some((regex.find(unread_text)?, *element)));
         let (text, element) = matches.next().ok_or("the text has ended")?;
         self.position += text.len();
         match element {
-            Element::Fault(words) => self.error(words, start),
-            Element::FaultAtEnd(words) => Err(words.to_owned()),
+            Element::Fault(message) => self.error(message, start),
+            Element::FaultAtEnd(message) => Err(message.to_owned()),
             element => Ok((element, text.as_str())),
         }
     }
@@ -177,11 +178,11 @@ impl<'a> Parser<'a> {
                     (max_repetitions, operand_repetitions) = (1, None);
                 }
                 Element::Close => {
-                    let Some(outer) = outer_max_repetitions.pop() else {
+                    let Some(outer_maximum) = outer_max_repetitions.pop() else {
                         return Err(format!("unexpected ): {}", self.text));
                     };
                     operand_repetitions = Some(max_repetitions);
-                    max_repetitions = max_repetitions.max(outer);
+                    max_repetitions = max_repetitions.max(outer_maximum);
                 }
                 Element::Alternation => operand_repetitions = None,
                 Element::Repeat => {
@@ -207,7 +208,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The number of repetitions of an operand after an operator, multiplied with those inside it.
+    /// The number of repetitions of an operand after an operator, multiplied by the repetitions inside it.
     fn total_repetitions(
         &self,
         text: &str,
@@ -228,14 +229,14 @@ impl<'a> Parser<'a> {
         if max < min || max > MAX_REPETITIONS {
             return self.error(size_error, start);
         }
-        match operand_repetitions.map(|inner| inner * max.max(1)) {
+        match operand_repetitions.map(|count| count * max.max(1)) {
             None => self.error("no argument for repetition operator", start),
             Some(repetitions) if repetitions > MAX_REPETITIONS => self.error(size_error, start),
             Some(times) => Ok(times),
         }
     }
 
-    /// Reads a class in brackets after its bracket.
+    /// Reads a class in brackets, from the position after its opening bracket.
     fn read_class(&mut self, start: usize) -> ParseResult {
         self.position += usize::from(self.remaining_text().starts_with('^'));
         let class_start = self.position;

@@ -16,8 +16,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bodies up to this length in bytes are read without waiting for memory, so that large bodies do not
 /// delay them. On all 256 connections together they take 16 MiB.
 const SMALL_BODY_BYTES: usize = 64 * 1024;
-/// The limit in bytes for all longer bodies together. A body counts from before it is read until its
-/// request is answered; further bodies wait. So the memory of the service is bounded, and a client
+/// The limit in bytes for all longer bodies together. Memory for a body is reserved before it is read, until
+/// its request is answered; further bodies wait. So the memory of the service is bounded, and a client
 /// with many uploads needs no retries.
 const MAX_BUFFERED_BYTES: usize = 112 * 1024 * 1024;
 
@@ -41,8 +41,8 @@ impl Default for BodyReader {
 }
 
 impl BodyReader {
-    /// Reads a body to its end: 413 if it is too long, 408 if it takes too long. Waiting for memory does not
-    /// count.
+    /// Reads a body to its end: 413 if it is too long, 408 if the client sends it too slowly. The time limit
+    /// starts after the wait for memory.
     pub(crate) async fn read<B: Body<Data = Bytes>>(
         &self,
         headers: &HeaderMap,
@@ -52,7 +52,7 @@ impl BodyReader {
         B::Error: std::error::Error + Send + Sync + 'static,
     {
         let max_length = body::max_body_length(headers);
-        // Without an announced length, it may have the maximum.
+        // Without an announced length, the body may have the maximum length.
         let length = incoming
             .size_hint()
             .upper()

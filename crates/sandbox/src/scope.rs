@@ -31,23 +31,19 @@ impl GroupOrProject {
     /// the second for groups. Level 0 is for reads by every user who sees the project.
     pub(crate) fn from_call(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
         if call.is_group_operation() || levels[0] == 0 {
-            return Self::from_call_allowing_archived(call, levels);
+            return Self::including_archived(call, levels);
         }
         Ok(call.writable_project_as(levels[0])?.into())
     }
 
-    /// As [`Self::from_call`], but reads also accept archived projects.
-    pub(crate) fn from_call_allowing_archived_reads(
-        call: &Call<'_>,
-        levels: [i64; 2],
-    ) -> Result<Self> {
-        let from_call =
-            if call.is_write { Self::from_call } else { Self::from_call_allowing_archived };
+    /// Like [`Self::from_call`], but reads also accept archived projects.
+    pub(crate) fn including_archived_reads(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+        let from_call = if call.is_write { Self::from_call } else { Self::including_archived };
         from_call(call, levels)
     }
 
-    /// As [`Self::from_call`], for operations that archived projects accept.
-    pub(crate) fn from_call_allowing_archived(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+    /// Like [`Self::from_call`], for operations that archived projects accept.
+    pub(crate) fn including_archived(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
         if call.is_group_operation() {
             return Ok(call.group_as(levels[1])?.into());
         }
@@ -59,7 +55,7 @@ impl GroupOrProject {
         Ok(if call.is_group_operation() { call.group()?.into() } else { call.project()?.into() })
     }
 
-    /// The value for a project or the one for a group.
+    /// Returns `project_value` for a project, and `group_value` for a group.
     pub(crate) fn choose<T>(&self, project_value: T, group_value: T) -> T {
         match self {
             Self::Group(_) => group_value,
@@ -79,7 +75,7 @@ impl GroupOrProject {
         }
     }
 
-    /// The table of its row.
+    /// The database table that contains it.
     pub(crate) fn table(&self) -> &'static str {
         self.choose("projects", "namespaces")
     }
@@ -99,7 +95,7 @@ impl GroupOrProject {
         }
     }
 
-    /// The column that holds its id.
+    /// The column that refers to it in other tables.
     pub(crate) fn id_column(&self) -> &'static str {
         self.holder().column_and_id().0
     }
@@ -124,17 +120,17 @@ impl GroupOrProject {
         }
     }
 
-    /// The groups above.
+    /// The ids of the groups above.
     pub(crate) fn parent_group_ids(&self) -> Vec<i64> {
         let own_group_id = self.choose(None, Some(self.id()));
         self.group_ids().into_iter().filter(|id| Some(*id) != own_group_id).collect()
     }
 
-    /// The caller's level here.
+    /// The caller's level in the group or project.
     pub(crate) fn level(&self, call: &Call<'_>) -> Result<i64> {
         match self {
-            Self::Group(group) => call.level_in_group(group),
-            Self::Project(project) => call.level_in(project),
+            Self::Group(group) => call.caller_level_in_group(group),
+            Self::Project(project) => call.caller_level_in(project),
         }
     }
 

@@ -20,7 +20,7 @@ pub struct Seed {
     pub tier: Option<AttributeTier>,
     /// Its release, as text: `'18.2'`; by default that of the reference, 15.8.
     pub release: Option<Release>,
-    /// Whether groups have SAML, as by default. Without it their links are refused.
+    /// Whether groups can have SAML links (default: true). If false, such links are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saml: Option<bool>,
     /// Users in addition to `root`, who always exists and is an administrator.
@@ -38,14 +38,14 @@ pub struct Seed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SeedRunner {
-    /// What people call it.
+    /// The description of the runner, by which users recognise it.
     pub description: Option<String>,
-    /// The paths of the projects that have it. The first owns it.
+    /// The paths of the projects that use the runner. The first one owns it.
     #[serde(default)]
     pub projects: Vec<String>,
-    /// The path of the group that has it.
+    /// The path of the group that owns the runner.
     pub group: Option<String>,
-    /// Whether only administrators may add it to other projects.
+    /// Whether only administrators may add the runner to other projects.
     #[serde(default)]
     pub locked: bool,
 }
@@ -96,8 +96,8 @@ pub enum SeedVisibility {
     Public,
 }
 
-/// The word for a value in a seed.
-pub(super) fn seed_word(value: impl Serialize) -> String {
+/// The word that stands for a value in `sandbox.yaml`.
+pub(super) fn serialized_word(value: impl Serialize) -> String {
     serde_json::to_value(value)
         .ok()
         .and_then(|word| word.as_str().map(str::to_owned))
@@ -144,11 +144,11 @@ impl<'de> Deserialize<'de> for SeedLevel {
         let level = value.as_str().map_or_else(|| value.as_i64(), access::level_by_name);
         let level = level.filter(|level| access::ROLE_LEVELS.iter().any(|(role, _)| role == level));
         level.map(Self).ok_or_else(|| {
-            let text = format!(
-                "`access_level` is {value}, but has to be a role ({}) or its number",
+            let message = format!(
+                "`access_level` is {value}, but must be a role ({}) or its number",
                 role_words().join(", ")
             );
-            serde::de::Error::custom(text)
+            serde::de::Error::custom(message)
         })
     }
 }
@@ -163,7 +163,7 @@ impl JsonSchema for SeedLevel {
         let numbers: Vec<_> = access::ROLE_LEVELS.iter().map(|(level, _)| *level).collect();
         // JSON schema patterns cannot ignore case.
         let patterns: Vec<String> =
-            words.iter().map(|word| word.chars().map(either_case).collect()).collect();
+            words.iter().map(|word| word.chars().map(case_insensitive_pattern).collect()).collect();
         schemars::json_schema!({
             "anyOf": [
                 { "type": "string", "enum": words },
@@ -174,8 +174,8 @@ impl JsonSchema for SeedLevel {
     }
 }
 
-/// A pattern for a character of a role in either case.
-fn either_case(character: char) -> String {
+/// A pattern that matches a character of a role's name in upper or lower case.
+fn case_insensitive_pattern(character: char) -> String {
     match character {
         '_' => "[_ ]".to_owned(),
         _ => format!("[{}{character}]", character.to_ascii_uppercase()),
@@ -188,7 +188,7 @@ fn role_words() -> Vec<String> {
     levels.map(|(_, name)| name.to_lowercase().replace(' ', "_")).collect()
 }
 
-/// Allows only the attributes that the service knows: it ignores others silently.
+/// Allows only known attributes, because the service silently ignores others.
 fn attributes_of_projects(schema: &mut schemars::Schema) {
     let mut editable_attributes: Vec<&Attribute> = ATTRIBUTE_TABLE.projects.iter().collect();
     editable_attributes.retain(|attribute| {
@@ -200,14 +200,14 @@ fn attributes_of_projects(schema: &mut schemars::Schema) {
     schema.insert("additionalProperties".to_owned(), false.into());
 }
 
-/// Examples of entries, by the ends of the paths of their collections.
+/// Examples of entries, by the last segment of the collection's path.
 const EXAMPLES: [(&str, &str); 3] = [
     ("variables", r#"[[{"key": "LOG_LEVEL", "value": "debug"}]]"#),
     ("hooks", r#"[[{"url": "https://ci.example.org", "push_events": true}]]"#),
     ("resource_groups", r#"[["production"]]"#),
 ];
 
-/// Allows the collections of projects by the ends of their paths, and no other key.
+/// Allows only the collections of projects as keys, by the last segment of their paths.
 fn collections_of_projects(schema: &mut schemars::Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
         return;
@@ -257,8 +257,8 @@ pub struct SeedProject {
     /// Whether the project is archived.
     #[serde(default)]
     pub archived: bool,
-    /// Entries of collections by the ends of their paths, such as `hooks`, in the service's own field
-    /// names. A text is an entry with this name.
+    /// Entries of collections by the last segment of their paths, such as `hooks`. Entries have the service's
+    /// own field names; a text is an entry with this name.
     #[serde(flatten)]
     pub collections: Map<String, Value>,
 }
@@ -316,15 +316,15 @@ pub struct SeedNote {
 /// The reason why a seed cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
-    /// It is not a valid seed.
-    #[error("the seed does not have the shape of one")]
-    Shape(#[source] serde_json::Error),
+    /// The seed has an unknown or invalid field.
+    #[error("the seed is not valid")]
+    Invalid(#[source] serde_json::Error),
     /// The service refuses a part of it.
     #[error("{place}: {reason}")]
     Refused {
         /// The refused part: `project acme/shop, hook 1`.
         place: String,
-        /// The service's own words.
+        /// The service's error message.
         reason: String,
     },
     /// The database failed.
@@ -339,12 +339,12 @@ impl Seed {
     ///
     /// [`SeedError::Shape`] names the field that is not valid.
     pub fn from_json(value: Value) -> Result<Self, SeedError> {
-        let seed: Self = serde_json::from_value(value).map_err(SeedError::Shape)?;
+        let seed: Self = serde_json::from_value(value).map_err(SeedError::Invalid)?;
         let names = seed.projects.iter().flat_map(|project| project.collections.keys());
         for name in names {
             if registry::find_seedable(name).is_none() {
                 let message = format!("unknown field `{name}`");
-                return Err(SeedError::Shape(serde::de::Error::custom(message)));
+                return Err(SeedError::Invalid(serde::de::Error::custom(message)));
             }
         }
         Ok(seed)
@@ -376,7 +376,7 @@ mod tests {
                 fields += 1;
             }
         }
-        // A new collection is no matter of this test.
+        // Do not count collections, so that a new one does not break this test.
         assert_eq!(fields - registry::seedable_collections().count(), 40);
     }
 

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value};
 use undrift_release::Release;
 
-use super::access::PresentedToken;
+use super::access::AccessToken;
 use super::answer::{ErrorResponse, Result};
 use super::attributes::{AttributeTier, WriteRoute};
 use super::call::{Call, ParsedRequest};
@@ -19,7 +19,7 @@ use super::routes::{collections, groups, project_rules, projects, protected_bran
 use super::scope::GroupOrProject;
 use super::seed::{
     Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedUser,
-    SeedVisibility, seed_word,
+    SeedVisibility, serialized_word,
 };
 use super::store::Store;
 use super::store::merge_request::{MergeRequestRow, NoteRow};
@@ -41,11 +41,11 @@ pub(super) fn prepare(
 ) -> Result<Vec<String>, SeedError> {
     registry::create_missing_tables(db, service.described_collections)?;
     let now = clock::format_time(service.clock.now());
-    if User::by_username(db, "root")?.is_none() {
+    if User::find_by_username(db, "root")?.is_none() {
         let root = User::new_active("root", "Administrator", "admin@example.com");
         User { admin: true, ..root }.insert(db, &now)?;
     }
-    let root = User::by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let root = User::find_by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     store_token(db, root.id, token, &now)?;
     set_meta(db, "tier", &service.tier.name())?;
     set_meta(db, "release", &service.profile.release.to_string())?;
@@ -93,7 +93,7 @@ fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn store_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::Result<()> {
+fn store_token(db: &Connection, user_id: i64, token: &str, now: &str) -> rusqlite::Result<()> {
     // A revoked token that is requested again becomes valid again.
     let is_stored = db.execute(
         "UPDATE tokens SET revoked = 0 WHERE digest = ?1",
@@ -101,8 +101,8 @@ fn store_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
     )? > 0;
     if !is_stored {
         let [name, scopes, created_at] = ["sandbox", "api", now].map(str::to_owned);
-        let new_token = PresentedToken::new(token);
-        PresentedToken { user_id: user, name, scopes, created_at, ..new_token }.upsert(db)?;
+        let new_token = AccessToken::new(token);
+        AccessToken { user_id, name, scopes, created_at, ..new_token }.upsert(db)?;
     }
     Ok(())
 }
@@ -121,24 +121,24 @@ fn apply_seed(
     seed.projects.iter().try_for_each(|project| add_project(&call, project))?;
     seed.runners.iter().try_for_each(|runner| {
         let place = format!("runner {}", runner.description.as_deref().unwrap_or_default());
-        Runner::create(&call, runner).at_place(&place)
+        Runner::create(&call, runner).with_entry(&place)
     })
 }
 
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
     let place = format!("user {}", user.username);
-    if User::by_username(call.db, &user.username)?.is_none() {
-        project_rules::check_path_only(&user.username).at_place(&place)?;
+    if User::find_by_username(call.db, &user.username)?.is_none() {
+        project_rules::check_path_only(&user.username).with_entry(&place)?;
         let name = user.name.as_deref().unwrap_or(&user.username);
         let new_user = User {
-            state: seed_word(user.state),
+            state: serialized_word(user.state),
             admin: user.administrator,
             bot: user.bot,
             ..User::new_active(&user.username, name, &format!("{}@localhost", user.username))
         };
         new_user.insert(call.db, call.time_text())?;
     }
-    let stored_user = User::by_username(call.db, &user.username)?;
+    let stored_user = User::find_by_username(call.db, &user.username)?;
     if let (Some(token), Some(seeded_user)) = (&user.token, stored_user) {
         store_token(call.db, seeded_user.id, token, call.time_text())?;
     }
@@ -159,7 +159,7 @@ fn find_or_create_namespace(
     name: Option<&str>,
     visibility: Option<SeedVisibility>,
 ) -> Result<Namespace, SeedError> {
-    if let Some(namespace) = Namespace::by_path(call.db, path)? {
+    if let Some(namespace) = Namespace::find_by_path(call.db, path)? {
         return Ok(namespace);
     }
     let (parent, segment) = match path.rsplit_once('/') {
@@ -169,7 +169,7 @@ fn find_or_create_namespace(
         None => (None, path),
     };
     let inherited_visibility = parent.as_ref().map_or("private", |parent| &parent.visibility);
-    let visibility = visibility.map(seed_word);
+    let visibility = visibility.map(serialized_word);
     let new_group = NewGroup {
         name: name.unwrap_or(segment),
         path: segment,
@@ -177,7 +177,7 @@ fn find_or_create_namespace(
         visibility: visibility.as_deref().unwrap_or(inherited_visibility),
     };
     // Paths in a seed may have one character.
-    groups::insert(call, new_group, 1).at_place(&format!("group {path}"))
+    groups::insert(call, new_group, 1).with_entry(&format!("group {path}"))
 }
 
 fn add_project(call: &Call<'_>, seed: &SeedProject) -> Result<(), SeedError> {
@@ -190,37 +190,37 @@ fn add_project(call: &Call<'_>, seed: &SeedProject) -> Result<(), SeedError> {
     };
     let mut settings = seed.settings.clone();
     settings.insert("path".to_owned(), segment.into());
-    let settings = seed_params(&settings).at_place(&place)?;
-    let is_new = Project::by_path(call.db, &seed.path)?.is_none();
+    let settings = seed_params(&settings).with_entry(&place)?;
+    let is_new = Project::find_by_path(call.db, &seed.path)?.is_none();
     if is_new {
         let namespace = find_or_create_namespace(call, parent_path, None, None)?;
-        let root = call.user().at_place(&place)?;
+        let root = call.require_user().with_entry(&place)?;
         projects::create_project(call, WriteRoute::Create, root, &namespace, &settings)
-            .at_place(&place)?;
+            .with_entry(&place)?;
     }
-    let project = find_seed_project(call, seed).at_place(&place)?;
+    let project = find_seed_project(call, seed).with_entry(&place)?;
     let repository = Repository { call, project: &project };
     for branch in &seed.branches {
-        repository.add_seed_branch(branch).at_place(&format!("{place}, branch {branch}"))?;
+        repository.add_seed_branch(branch).with_entry(&format!("{place}, branch {branch}"))?;
     }
     // The default branch must exist.
     if is_new {
-        projects::edit_project(call, &project, &settings).at_place(&place)?;
+        projects::edit_project(call, &project, &settings).with_entry(&place)?;
     }
-    let project = find_seed_project(call, seed).at_place(&place)?;
+    let project = find_seed_project(call, seed).with_entry(&place)?;
     add_project_contents(call, &place, &project, seed)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
         let place = format!("{place}, merge request {}", number + 1);
         add_merge_request(call, &project, &place, merge_request)?;
     }
     if seed.archived {
-        call.set_column("projects", project.id, "archived", true).at_place(&place)?;
+        call.set_column("projects", project.id, "archived", true).with_entry(&place)?;
     }
     Ok(())
 }
 
 fn find_seed_project(call: &Call<'_>, seed: &SeedProject) -> Result<Project> {
-    Project::by_path(call.db, &seed.path)?.ok_or_else(ErrorResponse::no_record)
+    Project::find_by_path(call.db, &seed.path)?.ok_or_else(ErrorResponse::no_record)
 }
 
 /// Adds the contents of a project. Members come first, because grants can name only members.
@@ -259,9 +259,9 @@ fn add_entries(
 ) -> Result<(), SeedError> {
     let noun = list_name.trim_end_matches('s').replace('_', " ");
     for (number, entry) in entries.iter().enumerate() {
-        let keyed_entry = || Map::from_iter([(key.to_owned(), entry.clone())]);
-        let result = seed_params(&entry.as_object().cloned().unwrap_or_else(keyed_entry)).and_then(
-            |params| {
+        let make_keyed_entry = || Map::from_iter([(key.to_owned(), entry.clone())]);
+        let result = seed_params(&entry.as_object().cloned().unwrap_or_else(make_keyed_entry))
+            .and_then(|params| {
                 let caller = (call.caller.clone(), None);
                 add_entry(&Call::new(
                     call.service,
@@ -270,9 +270,8 @@ fn add_entries(
                     call.time,
                     ParsedRequest::post(params),
                 ))
-            },
-        );
-        result.at_place(&format!("{place}, {noun} {}", number + 1))?;
+            });
+        result.with_entry(&format!("{place}, {noun} {}", number + 1))?;
     }
     Ok(())
 }
@@ -280,7 +279,7 @@ fn add_entries(
 /// The user with a name, who must exist.
 fn find_user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
     let unknown_user = || format!("there is no user `{name}`; list it under `users`").into();
-    User::by_username(call.db, name)?.ok_or_else(unknown_user).at_place(place)
+    User::find_by_username(call.db, name)?.ok_or_else(unknown_user).with_entry(place)
 }
 
 fn add_members(
@@ -298,14 +297,14 @@ fn add_members(
             terms.expires_at = params.date_text("expires_at")?;
             terms.insert(call, scope, user.id)
         });
-        result.at_place(&place)?;
+        result.with_entry(&place)?;
     }
     Ok(())
 }
 
 /// The id of the named author, `root` by default.
 fn author_id(call: &Call<'_>, place: &str, name: Option<&str>) -> Result<i64, SeedError> {
-    let Some(name) = name else { return Ok(call.user().at_place(place)?.id) };
+    let Some(name) = name else { return Ok(call.require_user().with_entry(place)?.id) };
     find_user(call, place, name).map(|user| user.id)
 }
 
@@ -322,7 +321,7 @@ fn add_merge_request(
         project_id: project.id,
         iid,
         title: seed.title.clone(),
-        state: seed_word(seed.state),
+        state: serialized_word(seed.state),
         discussion_locked: seed.discussion_locked,
         author_id: Some(author_id(call, place, seed.author.as_deref())?),
         source_branch: "change".to_owned(),
@@ -370,13 +369,13 @@ fn with_level_numbers(name: &str, value: &Value) -> Value {
     }
 }
 
-trait AtSeedPlace<T> {
+trait SeedErrorContext<T> {
     /// Adds the refused part of the seed to a failure.
-    fn at_place(self, place: &str) -> Result<T, SeedError>;
+    fn with_entry(self, place: &str) -> Result<T, SeedError>;
 }
 
-impl<T> AtSeedPlace<T> for Result<T> {
-    fn at_place(self, place: &str) -> Result<T, SeedError> {
+impl<T> SeedErrorContext<T> for Result<T> {
+    fn with_entry(self, place: &str) -> Result<T, SeedError> {
         self.map_err(|failure| SeedError::Refused {
             place: place.to_owned(),
             reason: error_text(&failure),
@@ -432,8 +431,8 @@ mod tests {
     /// Ten times as many objects of any type in a seed need about ten times as many reads.
     #[test]
     fn seeding_time_grows_linearly() {
-        let many = |n: usize, one: fn(usize) -> Value| (0..n).map(one).collect::<Value>();
-        let users = |n| many(n, |i| json!({"username": format!("u{i}")}));
+        let repeat_value = |n: usize, one: fn(usize) -> Value| (0..n).map(one).collect::<Value>();
+        let users = |n| repeat_value(n, |i| json!({"username": format!("u{i}")}));
         type Part = (&'static str, fn(usize) -> Value);
         let parts: [Part; 6] = [
             ("branches", |i| json!(format!("b{i}"))),
@@ -443,16 +442,16 @@ mod tests {
             ("variables", |i| json!({"key": format!("V{i}"), "value": "x"})),
             ("merge_requests", |i| json!({"title": format!("m{i}")})),
         ];
-        for (name, one) in parts {
-            let read = |n: usize| {
-                let project = json!({"path": "acme/shop", name: many(n, one)});
+        for (name, make_value) in parts {
+            let count_rows = |n: usize| {
+                let project = json!({"path": "acme/shop", name: repeat_value(n, make_value)});
                 let seed = json!({"users": users(n), "projects": [project]});
                 let seed = Seed::from_json(seed).expect("a seed");
-                let before = ROWS.get();
+                let rows_before = ROWS.get();
                 Model::new(&seed, "token", ServiceOptions::default()).expect("a model");
-                ROWS.get() - before
+                ROWS.get() - rows_before
             };
-            let (few, many) = (read(30), read(300));
+            let (few, many) = (count_rows(30), count_rows(300));
             assert!(few >= 30, "{name}: {few}");
             assert!(many <= 15 * few, "{name}: {few} rows, and {many} for ten times as many");
         }

@@ -35,9 +35,10 @@ use super::{ServiceState, clock, dispatch, limit};
 
 /// The time limit for the head of a request, and for an idle connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time limit for a client that stops reading its answer: it must not keep its slot for ever.
+/// The time limit for a client that stops reading its answer: it must not keep its slot forever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum number of headers, and of bytes, in the head of a request; above it is 431.
+/// The maximum number of headers, and of bytes, in the head of a request. A larger head is refused
+/// with 431.
 const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// The maximum number of connections.
@@ -70,7 +71,7 @@ pub(crate) struct Frontend {
 type ResponseBody =
     Either<Full<Bytes>, StreamBody<Iter<std::array::IntoIter<io::Result<Frame<Bytes>>, 2>>>>;
 
-/// Error: the connection closes without an answer.
+/// The error that closes a connection without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is closed on purpose")]
 struct ConnectionDropped;
@@ -100,8 +101,8 @@ pub(crate) async fn serve(
         }
         while connections.try_join_next().is_some() {}
     }
-    let join_connections = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(SHUTDOWN_TIMEOUT, join_connections).await.is_err() {
+    let join_all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, join_all).await.is_err() {
         tracing::warn!("requests were still under way when the sandbox stopped");
     }
 }
@@ -274,13 +275,13 @@ fn full_body(response: Response<Bytes>) -> Response<ResponseBody> {
 }
 
 fn error_response(status: StatusCode, text: &str) -> Response<Bytes> {
-    let text = format!("{} - {text}", status.as_u16());
-    into_response(ErrorResponse::message(status, text))
+    let message = format!("{} - {text}", status.as_u16());
+    into_response(ErrorResponse::message(status, message))
 }
 
 fn fault_response(code: u16) -> Response<Bytes> {
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    error_response(status, "a fault was asked for")
+    error_response(status, "injected fault")
 }
 
 fn too_many_requests(retry_after: Option<&str>) -> Response<Bytes> {
@@ -300,9 +301,9 @@ fn html_page() -> Response<Bytes> {
 /// Announces the full length but closes the connection after half of the body.
 fn truncate_body(response: Response<Bytes>) -> Response<ResponseBody> {
     response.map(|body| {
-        let half = Frame::data(body.slice(..body.len() / 2));
+        let half_frame = Frame::data(body.slice(..body.len() / 2));
         Either::Right(StreamBody::new(stream::iter([
-            Ok(half),
+            Ok(half_frame),
             Err(io::ErrorKind::BrokenPipe.into()),
         ])))
     })
@@ -318,11 +319,12 @@ fn redact_target(method: &Method, target: &str) -> String {
     let logged_pairs: Vec<&str> = query
         .split('&')
         .filter(|pair| {
-            let decoded = url::form_urlencoded::parse(pair.as_bytes()).next();
-            let name = decoded.unwrap_or_default().0.to_ascii_lowercase();
+            let first_pair = url::form_urlencoded::parse(pair.as_bytes()).next();
+            let name = first_pair.unwrap_or_default().0.to_ascii_lowercase();
             let is_filter_or_page =
                 name.starts_with("filter[") || name == "page" || name == "per_page";
-            let is_secret = ["token", "secret", "password", "key"].iter().any(|w| name.contains(w));
+            let is_secret =
+                ["token", "secret", "password", "key"].iter().any(|word| name.contains(word));
             is_filter_or_page || !is_write && !is_secret
         })
         .collect();

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::access::OWNER;
 use super::answer::{ErrorResponse, FieldErrors, Result, refuse_if};
 use super::attribute_value::{
-    check_claims, is_null, normalize_topics, parse_value, value_for_null,
+    check_claims, is_null, normalise_topics, parse_value, value_for_null,
 };
 use super::attributes::{
     ATTRIBUTE_TABLE, Attribute, DELETE_PIPELINES_AFTER, Edition, OnNull, PACKAGES_ENABLED,
@@ -129,10 +129,10 @@ impl ProjectEdit<'_> {
                 let is_opposite = matches!(attribute.kind, ValueKind::OppositeOf(_));
                 return Ok(is_enabled.map(|on| (target, (on != is_opposite).into())));
             }
-            ValueKind::Claims(allowed) => {
-                Some(check_claims(attribute, self.texts(name)?, allowed)?)
+            ValueKind::Claims(allowed_claims) => {
+                Some(check_claims(attribute, self.texts(name)?, allowed_claims)?)
             }
-            ValueKind::Topics => match normalize_topics(&self.texts(name)?) {
+            ValueKind::Topics => match normalise_topics(&self.texts(name)?) {
                 None if is_edit => return Err(ErrorResponse::not_saved()),
                 None => return Err(ErrorResponse::field("topics", "is invalid")),
                 topics => topics,
@@ -154,7 +154,7 @@ impl ProjectEdit<'_> {
                 }
             }
         };
-        Ok(new_value.map(|new| (attribute.name, new)))
+        Ok(new_value.map(|stored_value| (attribute.name, stored_value)))
     }
 
     fn texts(&self, name: &str) -> Result<Vec<String>> {
@@ -168,8 +168,8 @@ impl ProjectEdit<'_> {
             "mr_default_target_self"
                 if !self.is_fork && read_flag(attribute.name, value)? != Some(false) =>
             {
-                let text = "This setting is allowed for forked projects only";
-                Err(ErrorResponse::field(attribute.name_in_errors(), text))
+                let message = "This setting is allowed for forked projects only";
+                Err(ErrorResponse::field(attribute.name_in_errors(), message))
             }
             "auto_cancel_pending_pipelines" if !is_edit && value.is_null() => {
                 Err(not_null_violation("projects", attribute.name))
@@ -188,7 +188,7 @@ impl ProjectEdit<'_> {
             "requirements_access_level"
                 if value == "public" && self.call.service.profile.requirements_never_public =>
             {
-                Err(ErrorResponse::no_valid_value(attribute.name))
+                Err(ErrorResponse::unlisted_value(attribute.name))
             }
             _ => Ok(()),
         }
@@ -203,10 +203,9 @@ impl ProjectEdit<'_> {
         if self.level >= OWNER {
             return Ok(());
         }
-        let mut existing_attributes = self.call.edition().project_attributes();
-        let has_pipeline_retention =
-            existing_attributes.any(|attribute| attribute.name == DELETE_PIPELINES_AFTER);
-        let sets_retention = has_pipeline_retention && self.params.has(DELETE_PIPELINES_AFTER);
+        let mut existing = self.call.edition().project_attributes();
+        let has_retention = existing.any(|attribute| attribute.name == DELETE_PIPELINES_AFTER);
+        let sets_retention = has_retention && self.params.has(DELETE_PIPELINES_AFTER);
         refuse_if(sets_retention, ErrorResponse::forbidden)?;
         let [was_owner_role, is_owner_role] = [former_values, stored_values]
             .map(|values| values.get(VARIABLES_OVERRIDE_ROLE) == Some(&"owner".into()));
@@ -271,20 +270,20 @@ pub(crate) fn check_edit_params(params: &Params, edition: Edition) -> Result<()>
         let error = result.err().map(|failure| failure.body["error"].clone());
         errors.extend(error.as_ref().and_then(Value::as_str).map(str::to_owned));
     }
-    let mut sufficient_names = ATTRIBUTE_TABLE.enough.clone();
-    sufficient_names.retain(|name| accepted_names.contains(name));
-    errors.extend(Need::AnyOf(&sufficient_names).errors(params));
+    let mut sufficient = ATTRIBUTE_TABLE.enough.clone();
+    sufficient.retain(|name| accepted_names.contains(name));
+    errors.extend(Need::AnyOf(&sufficient).errors(params));
     refuse_if(!errors.is_empty(), || ErrorResponse::parameters(&errors))
 }
 
-/// Refuses access levels of merge requests or CI/CD that are wider than that of the repository.
+/// Refuses access levels of merge requests or CI/CD that are wider than the level of the repository.
 fn check_feature_levels(stored_values: &Map<String, Value>) -> Result<()> {
     let repository_rank = access_rank(stored_values, "repository_access_level");
     let mut errors = FieldErrors::default();
     for feature in ["merge_requests_access_level", "builds_access_level"] {
-        let text = "cannot have higher visibility level than repository access level";
+        let message = "cannot have higher visibility level than repository access level";
         let is_higher = access_rank(stored_values, feature) > repository_rank;
-        errors.add_if(is_higher, &format!("project_feature.{feature}"), text);
+        errors.add_if(is_higher, &format!("project_feature.{feature}"), message);
     }
     errors.into_result()
 }
@@ -309,11 +308,11 @@ fn default_packages_level(visibility: &str) -> &'static str {
 
 /// The error for a null that only the database refuses. It names the table.
 fn not_null_violation(relation: &str, column: &str) -> ErrorResponse {
-    let text = format!(
+    let message = format!(
         "PG::NotNullViolation: ERROR:  null value in column \"{column}\" of relation \"{relation}\" \
          violates not-null constraint\nDETAIL:  Failing row contains (...)."
     );
-    ErrorResponse::field("base", text)
+    ErrorResponse::field("base", message)
 }
 
 #[cfg(test)]
@@ -345,7 +344,7 @@ mod tests {
         Rights { edition, is_administrator: true, is_owner: true }
     }
 
-    /// As [`administrator_rights`], for release 18.9.
+    /// Like [`administrator_rights`], for release 18.9.
     fn later_release_rights() -> Rights {
         let edition = Edition { tier: AttributeTier::Ultimate, release: Release::new(18, 9) };
         Rights { edition, ..administrator_rights() }

@@ -29,7 +29,8 @@ impl StoredSettings {
         call.edition().existing((self.attributes)())
     }
 
-    /// The existing settings of `id`, set or not. Lists omit some.
+    /// All settings of `id` that the service has and shows; unset ones have their default. Lists pass
+    /// `is_included` to omit some.
     pub(crate) fn visible_values(
         &self,
         call: &Call<'_>,
@@ -37,10 +38,10 @@ impl StoredSettings {
         is_included: impl Fn(&Attribute) -> bool,
     ) -> Result<Map<String, Value>> {
         let values = self.stored_values(call.db, id)?;
-        let visible_attributes = self
+        let attributes = self
             .existing_attributes(call)
             .filter(|attribute| attribute.is_shown_at(call.release()) && is_included(attribute));
-        let settings = visible_attributes.map(|attribute| {
+        let settings = attributes.map(|attribute| {
             let value = match attribute.kind {
                 ValueKind::OppositeOf(target) => {
                     (values.get(target) != Some(&Value::Bool(true))).into()
@@ -90,7 +91,8 @@ impl StoredSettings {
             .any(|attribute| attribute.name == name && attribute.is_accepted_on(route))
     }
 
-    /// Refuses values of a wrong type or outside their list. The service checks these first.
+    /// Refuses values that have a wrong type or are not in the list of allowed values. The service reports
+    /// these errors, whose body has the key `error`, before all others.
     pub(crate) fn check_params(&self, call: &Call<'_>, route: WriteRoute) -> Result<()> {
         for attribute in
             self.existing_attributes(call).filter(|attribute| attribute.is_accepted_on(route))
@@ -104,8 +106,8 @@ impl StoredSettings {
         Ok(())
     }
 
-    /// Stores the settings in the call, except `ignored_names`. Those that are not accepted are ignored.
-    /// Null unsets a flag, and a setting that has no default.
+    /// Stores the settings in the call, except `ignored_names` and those that `route` does not accept.
+    /// Null unsets a flag, or a setting whose default is empty; other settings keep their value.
     pub(crate) fn store_params(
         &self,
         call: &Call<'_>,
@@ -128,7 +130,7 @@ impl StoredSettings {
                     values.insert(target.to_owned(), (is_on == false).into());
                 }
                 (ValueKind::OppositeOf(_), None) => {}
-                (_, Some(new)) => drop(values.insert(attribute.name.to_owned(), new)),
+                (_, Some(new_value)) => drop(values.insert(attribute.name.to_owned(), new_value)),
                 (ValueKind::Flag, None) => drop(values.remove(attribute.name)),
                 (_, None) if is_preset_empty => drop(values.remove(attribute.name)),
                 (_, None) => {}

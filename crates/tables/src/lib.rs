@@ -19,29 +19,29 @@ pub fn convert_all(names: &[&str]) -> io::Result<()> {
 fn convert_table(name: &str) -> io::Result<PathBuf> {
     let file = package_root().join("src").join(name).with_extension("yaml");
     println!("cargo::rerun-if-changed={}", file.display());
-    convert(&file)
+    convert_file(&file)
 }
 
 /// Converts the table in one file, and returns the path of its JSON.
 ///
 /// # Errors
-/// As [`convert_all`].
+/// Those of [`convert_all`].
 ///
 /// # Panics
 /// If it is not called by a build script, for a file below `src`.
-pub fn convert(file: &Path) -> io::Result<PathBuf> {
+pub fn convert_file(file: &Path) -> io::Result<PathBuf> {
     let add_file_name =
         |error: serde_yaml::Error| io::Error::other(format!("{}: {error}", file.display()));
     let mut content: serde_yaml::Value =
         serde_yaml::from_str(&fs::read_to_string(file)?).map_err(add_file_name)?;
     content.apply_merge().map_err(add_file_name)?;
     let tables_folder = Path::new(&env::var_os("OUT_DIR").unwrap()).join("tables");
-    let output = tables_folder
+    let output_path = tables_folder
         .join(file.strip_prefix(package_root().join("src")).unwrap())
         .with_extension("json");
-    fs::create_dir_all(output.parent().unwrap())?;
-    fs::write(&output, serde_json::to_string(&content)?)?;
-    Ok(output)
+    fs::create_dir_all(output_path.parent().unwrap())?;
+    fs::write(&output_path, serde_json::to_string(&content)?)?;
+    Ok(output_path)
 }
 
 /// Converts the table `src/NAME.yaml` of texts, and writes a constant for each row to
@@ -49,7 +49,7 @@ pub fn convert(file: &Path) -> io::Result<PathBuf> {
 /// `code_index` is the code of the message, which must have a page in the folder `pages`.
 ///
 /// # Errors
-/// As [`convert_all`], or if a code has no page.
+/// Those of [`convert_all`]; also if a code has no page.
 ///
 /// # Panics
 /// If it is not called by a build script.
@@ -63,18 +63,18 @@ pub fn convert_texts(
     let rows: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(&fs::read(&table)?)?;
     let mut constants = String::new();
-    for (name, row) in rows {
+    for (row_name, row) in rows {
         let mut texts: Vec<String> = serde_json::from_value(row)?;
         let page = pages.join(&texts[code_index]).with_extension("md");
         fs::metadata(&page)
             .map_err(|error| io::Error::other(format!("{}: {error}", page.display())))?;
         let length = length.unwrap_or(texts.len());
         if texts.len() > length {
-            return Err(io::Error::other(format!("{name} has more than {length} texts")));
+            return Err(io::Error::other(format!("{row_name} has more than {length} texts")));
         }
         texts.resize(length, String::new());
-        let name = name.to_uppercase();
-        constants += &format!("pub(crate) const {name}: [&str; {length}] = {texts:?};\n");
+        let constant_name = row_name.to_uppercase();
+        constants += &format!("pub(crate) const {constant_name}: [&str; {length}] = {texts:?};\n");
     }
     fs::write(table.with_extension("rs"), constants)
 }

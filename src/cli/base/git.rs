@@ -40,7 +40,8 @@ const PASSED_VARIABLES: [&str; 6] =
     ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE"];
 
 /// Settings that keep a repository's configuration from running a program or using the network, and
-/// keep files that only look like a repository from being used. Git warns of ambiguous names.
+/// keep files that only look like a repository from being used. They also enable the warning about
+/// ambiguous names, which [`GitRepository::resolve_commit`] detects.
 const GIT_SETTINGS: [&str; 6] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -69,7 +70,7 @@ struct Blob {
 }
 
 impl GitRepository {
-    /// The repository of `folder`. Fails if files of a branch could decide which repository that is.
+    /// The repository of `folder`. Fails if a branch could change which repository that is.
     pub(super) fn find(folder: &Path) -> Result<Self> {
         let shown_folder = escape(&folder.to_string_lossy()).into_owned();
         let outside_failure = || {
@@ -100,7 +101,10 @@ impl GitRepository {
             if is_tracked(link)? {
                 let link = link.file_name().unwrap_or_default().to_string_lossy();
                 return Err(git_failure(
-                    format!("a branch decides where the symbolic link `{}` leads", escape(&link)),
+                    format!(
+                        "a branch can change the target of the symbolic link `{}`",
+                        escape(&link)
+                    ),
                     "name the folder that it leads to, or pass `--base none`",
                 ));
             }
@@ -108,7 +112,7 @@ impl GitRepository {
         if is_tracked(&repository.root)? {
             return Err(git_failure(
                 format!(
-                    "`{shown_folder}` is in a submodule, and a branch decides of which repository"
+                    "`{shown_folder}` is in a submodule, and a branch can change its repository"
                 ),
                 "run undrift in a clone of that repository alone, or pass `--base none`",
             ));
@@ -120,8 +124,9 @@ impl GitRepository {
     fn find_containing(folder: &Path) -> Option<Self> {
         let root = repository_root(folder)?;
         let relative_path = folder.strip_prefix(root).ok()?;
-        let parts: Vec<_> = relative_path.iter().map(|part| part.to_string_lossy()).collect();
-        Some(Self { root: root.to_owned(), prefix: parts.join("/") })
+        let folder_names: Vec<_> =
+            relative_path.iter().map(|part| part.to_string_lossy()).collect();
+        Some(Self { root: root.to_owned(), prefix: folder_names.join("/") })
     }
 
     /// The id of the commit that `revision` names.
@@ -133,8 +138,8 @@ impl GitRepository {
                 "name one as `git log` takes it, such as `main` or `HEAD~1`",
             ));
         }
-        let commit_expression = format!("{revision}^{{commit}}");
-        let arguments = ["rev-parse", "--verify", "--end-of-options", &commit_expression];
+        let expression = format!("{revision}^{{commit}}");
+        let arguments = ["rev-parse", "--verify", "--end-of-options", &expression];
         let output = self.run_git(arguments)?;
         if String::from_utf8_lossy(&output.stderr).contains("is ambiguous") {
             return Err(git_failure(
@@ -236,7 +241,7 @@ impl GitRepository {
         Ok(())
     }
 
-    /// The entries of a list from git.
+    /// The entries of the list that git prints for `arguments`.
     fn list_entries<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>> {
         let output = self.run_git(arguments)?;
         if !output.status.success() {
@@ -246,7 +251,7 @@ impl GitRepository {
         Ok(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
     }
 
-    /// The regular files in a list from git whose path `accepts` allows.
+    /// The regular files in the list that git prints for `arguments`, if `accepts` is true for their path.
     fn list_blobs(&self, arguments: &[&str], accepts: impl Fn(&Path) -> bool) -> Result<Vec<Blob>> {
         let entries = self.list_entries(arguments)?;
         let blobs = entries.iter().filter_map(|entry| {
@@ -318,7 +323,7 @@ impl GitRepository {
 }
 
 /// True if an outer repository tracks `path`, a symbolic link or a repository. A branch of the outer
-/// one could then choose its target.
+/// repository could then change what `path` refers to.
 fn is_tracked(path: &Path) -> Result<bool> {
     let Some(outer_repository) = path.parent().and_then(GitRepository::find_containing) else {
         return Ok(false);

@@ -17,7 +17,8 @@ use crate::{
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FilePaths, Severity},
     manifest::{
-        self, Config, IncludeRules, LoadEnvironment, LoadOptions, LoadedManifests, folder_of,
+        self, Config, IncludeRules, LoadEnvironment, LoadOptions, LoadedManifests,
+        containing_folder,
     },
     text::escape,
 };
@@ -35,7 +36,7 @@ pub(in crate::cli) struct BaseArgs {
 /// The value of `--base` for no base.
 const NO_BASE: &str = "none";
 /// The variable with the base of the diff, in pipelines of a merge request.
-const MERGE_REQUEST_BASE_VARIABLE: &str = "CI_MERGE_REQUEST_DIFF_BASE_SHA";
+const DIFF_BASE_VARIABLE: &str = "CI_MERGE_REQUEST_DIFF_BASE_SHA";
 /// The variable with the commit of the branch before the push that started the pipeline; zeros if
 /// there is none. It is used only on the default branch: elsewhere it is merely the previous push.
 const PUSH_BASE_VARIABLE: &str = "CI_COMMIT_BEFORE_SHA";
@@ -63,21 +64,18 @@ impl BaseArgs {
         let branch = env.get("CI_COMMIT_BRANCH");
         let is_default_branch = branch.is_some() && branch == env.get("CI_DEFAULT_BRANCH");
         let push_variable = Some(PUSH_BASE_VARIABLE).filter(|_| is_default_branch);
-        [Some(MERGE_REQUEST_BASE_VARIABLE), push_variable].into_iter().flatten().find_map(
-            |variable| {
-                let revision =
-                    env.get(variable).filter(|id| id.bytes().any(|byte| byte != b'0'))?;
-                Some(BaseRequest { revision: revision.to_owned(), variable: Some(variable) })
-            },
-        )
+        [Some(DIFF_BASE_VARIABLE), push_variable].into_iter().flatten().find_map(|variable| {
+            let revision = env.get(variable).filter(|id| id.bytes().any(|byte| byte != b'0'))?;
+            Some(BaseRequest { revision: revision.to_owned(), variable: Some(variable) })
+        })
     }
 }
 
 /// A base and its manifests.
 pub(in crate::cli) struct ResolvedBase {
-    /// The revision as named.
+    /// The revision, as the user or the job named it.
     pub(in crate::cli) revision: String,
-    /// The manifests there; `None` if they cannot be used, which was reported.
+    /// The manifests there; `None` if they cannot be used. The reason was already reported.
     pub(in crate::cli) content: Option<BaseContent>,
 }
 
@@ -90,18 +88,17 @@ pub(in crate::cli) struct BaseContent {
     pub(in crate::cli) includes: Option<IncludeRules>,
     /// Their `undrift.yaml`.
     pub(in crate::cli) config: Config,
-    /// Their faults: warnings.
+    /// The warnings about them.
     pub(in crate::cli) diagnostics: Diagnostics,
     /// The paths of their files.
     pub(in crate::cli) paths: FilePaths,
-    /// Their files, kept until they are no longer needed.
+    /// The folder of their files, which is removed when dropped.
     _files: Option<TempDir>,
 }
 
 impl BaseRequest {
-    /// Reads the folder or file `manifests` as it is at this base. If a variable names the base and it
-    /// cannot be used, only warns. Also only warns if its manifests have faults, unless
-    /// `must_be_usable`.
+    /// Reads the folder or file `manifests` at this base. Only warns if a variable names a base that
+    /// cannot be used, or if the manifests there have faults; with `must_be_usable`, faults are errors.
     ///
     /// # Errors
     /// If the command line names a base that cannot be used; with `must_be_usable`, also if its
@@ -139,17 +136,17 @@ impl BaseRequest {
         load_environment: &LoadEnvironment,
         cx: &RunContext,
     ) -> Result<Result<BaseContent>> {
-        let repository = GitRepository::find(folder_of(manifests))?;
+        let repository = GitRepository::find(containing_folder(manifests))?;
         let commit = repository.resolve_commit(&self.revision)?;
         let root = find_root(&repository, &commit, manifests)?;
         repository.check_all_manifests(&commit, &root)?;
         let folder = private_folder().map_err(|error| {
             let message = format!("cannot make a temporary folder: {error}");
-            git_failure(message, "make sure that there is room in it")
+            git_failure(message, "make sure that the disk has free space")
         })?;
         if repository.export_manifests(&commit, &root, folder.path())? == 0 {
             cx.output.eprint(&format!(
-                "note: `{}` has no manifests in `{}`, so all of them count as changes of this branch\n",
+                "note: `{}` has no manifests in `{}`, so all declarations are treated as changes of this branch\n",
                 escape(&self.revision),
                 if root.is_empty() { "." } else { root.as_str() },
             ));
@@ -170,9 +167,9 @@ fn into_content(loaded: LoadedManifests, folder: TempDir) -> Result<BaseContent>
     let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
-        let first = faults.into_iter().find(|fault| fault.severity == Severity::Error);
-        let text = first.map(fault_sentence).unwrap_or_default();
-        let message = format!("its manifests have faults; the first is {text}");
+        let first_error = faults.into_iter().find(|fault| fault.severity == Severity::Error);
+        let fault_text = first_error.map(fault_sentence).unwrap_or_default();
+        let message = format!("its manifests have faults; the first is {fault_text}");
         let help = "name a base whose manifests pass `undrift check`, or pass `--base none`";
         return Err(git_failure(message, help));
     };
@@ -184,7 +181,7 @@ fn into_content(loaded: LoadedManifests, folder: TempDir) -> Result<BaseContent>
 fn fault_sentence(fault: &Diagnostic) -> String {
     let message = escape(&fault.message);
     match &fault.location {
-        Some(place) => format!("in `{}`: {message}", escape(&place.file)),
+        Some(location) => format!("in `{}`: {message}", escape(&location.file)),
         None => message.into_owned(),
     }
 }
@@ -198,10 +195,9 @@ fn find_root(repository: &GitRepository, commit: &str, manifests: &Path) -> Resu
         folders.push(last.rsplit_once('/').map_or("", |(parent, _)| parent));
     }
     let configs: Vec<_> =
-        folders.iter().map(|folder| join_path(folder, manifest::config::FILE)).collect();
-    let existing_configs = repository.list_files(commit, &configs)?;
-    if let Some((root, _)) =
-        folders.iter().zip(&configs).find(|(_, file)| existing_configs.contains(file))
+        folders.iter().map(|folder| join_path(folder, manifest::config::CONFIG_FILE)).collect();
+    let existing = repository.list_files(commit, &configs)?;
+    if let Some((root, _)) = folders.iter().zip(&configs).find(|(_, file)| existing.contains(file))
     {
         return Ok((*root).to_owned());
     }
@@ -210,12 +206,12 @@ fn find_root(repository: &GitRepository, commit: &str, manifests: &Path) -> Resu
     Ok(file.map_or_else(|| folder.to_owned(), |name| join_path(folder, name)))
 }
 
-/// The path of `name` in a folder of the repository, which is empty for its root.
+/// The path of `name` in `folder`, a path in the repository. For the root, `folder` is empty.
 fn join_path(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// A temporary folder that only this user can read, like a repository. It is removed when dropped.
+/// A temporary folder that only this user can read. It is removed when dropped.
 fn private_folder() -> std::io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("undrift-base-");

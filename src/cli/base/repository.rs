@@ -23,7 +23,7 @@ pub(super) struct ResolvedFolder {
 }
 
 impl ResolvedFolder {
-    /// Resolves a path relative to the working directory as the shell names it.
+    /// Resolves a path relative to the [`working_directory`].
     ///
     /// # Errors
     /// An error of the file system, for example if the folder does not exist.
@@ -63,7 +63,8 @@ impl ResolvedFolder {
     }
 }
 
-/// The components of a path; an absolute one starts with the root, which replaces the path so far.
+/// The components of a path. An absolute path starts with the root, which replaces the path resolved so
+/// far.
 fn components(path: &Path) -> VecDeque<PathBuf> {
     path.components().map(|part| PathBuf::from(part.as_os_str())).collect()
 }

@@ -114,7 +114,7 @@ fn find_missing(
         .collect();
     if given_names.contains("per_page") && !given_names.contains("page") {
         faults.push(
-            CommandError::usage("`per_page` goes with `page`")
+            CommandError::usage("`per_page` needs `page`")
                 .help("leave both out to read the whole list"),
         );
     }
@@ -150,11 +150,11 @@ fn parse_argument(
     parameters: &[&'static Parameter],
     (argument, all_arguments): (&str, &[String]),
 ) -> Result<Arg> {
-    let Some((written, text)) = argument.split_once('=') else {
+    let Some((argument_name, text)) = argument.split_once('=') else {
         let failure = CommandError::usage(format!("`{argument}` is not `name=value`"));
         return Err(failure.help(suggest_equals_sign(parameters, argument, all_arguments)));
     };
-    let (name, key) = split_name(written);
+    let (name, key) = split_name(argument_name);
     let Some(parameter) = parameters.iter().copied().find(|parameter| parameter.name == name)
     else {
         let fault = CommandError::usage(format!("`{}` has no parameter `{name}`", row.id));
@@ -172,7 +172,7 @@ fn parse_argument(
         (_, Some(_)) => return Err(CommandError::usage(format!("`{name}` has no keys"))),
         (_, None) => (parameter, None),
     };
-    Ok(Arg { parameter, key, value: parse_value(value_parameter, written, text)? })
+    Ok(Arg { parameter, key, value: parse_value(value_parameter, argument_name, text)? })
 }
 
 /// Splits `name[key]` or `name.key`.
@@ -196,7 +196,7 @@ fn find_key(
     })
 }
 
-/// Parses the value `text` of a parameter; `written` is the name in the argument, with its key.
+/// Parses the value `text` of a parameter; `argument_name` is its name in the argument, with the key.
 fn parse_value(parameter: &Parameter, argument_name: &str, text: &str) -> Result<Value> {
     let reference = match text.strip_prefix('@') {
         None => None,
@@ -324,12 +324,13 @@ fn parse_objects(keys: &[Parameter], text: &str) -> Result<Json> {
     }
 }
 
-fn parse_word(words: &[&str], text: &str) -> Result<Json> {
-    if words.contains(&text) {
+fn parse_word(allowed_words: &[&str], text: &str) -> Result<Json> {
+    if allowed_words.contains(&text) {
         return Ok(text.into());
     }
-    let fault = CommandError::usage(format!("must be {}, not `{text}`", alternatives(words)));
-    Err(CommandError { help: did_you_mean(text, words.iter().copied()), ..fault })
+    let fault =
+        CommandError::usage(format!("must be {}, not `{text}`", alternatives(allowed_words)));
+    Err(CommandError { help: did_you_mean(text, allowed_words.iter().copied()), ..fault })
 }
 
 /// The number of a level, which may be written as a word (reference 1, 2.1).
@@ -340,9 +341,12 @@ fn parse_level(text: &str) -> Result<Json> {
     }
     let level_value = text.parse::<u8>().map_or_else(|_| Json::from(text), Json::from);
     AccessLevel::parse(&level_value).map(|level| level.number.into()).ok_or_else(|| {
-        let words: Vec<_> =
+        let level_words: Vec<_> =
             std::iter::once(NO_ACCESS).chain(LEVELS.iter().map(|level| level.word)).collect();
-        CommandError::usage(format!("must be a level ({}), not `{text}`", alternatives(&words)))
+        CommandError::usage(format!(
+            "must be a level ({}), not `{text}`",
+            alternatives(&level_words)
+        ))
     })
 }
 
@@ -375,7 +379,7 @@ fn build_request<E: Copy>(operation: Op<E>, parsed_args: Vec<Arg>) -> Request<E>
 
 /// The value as text for a path or a query; the items of a list are separated by commas.
 fn url_text(value: &Value) -> String {
-    match value.plain() {
+    match value.plain_json() {
         Some(Json::Array(items)) => items.iter().map(unquoted_text).collect::<Vec<_>>().join(","),
         Some(json) => unquoted_text(json),
         None => String::new(),

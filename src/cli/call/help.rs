@@ -5,7 +5,7 @@ use crate::{
     operation::{AnyOp, Parameter, Type},
 };
 
-/// The subjects of operations, by the section of the reference that describes them.
+/// The section of the reference that describes operations, and the subject of these operations.
 const SUBJECTS: [(&str, &str); 10] = [
     ("1, 4.1", "Variables"),
     ("1, 4.2", "Imports"),
@@ -19,7 +19,7 @@ const SUBJECTS: [(&str, &str); 10] = [
     ("supporting", "Supporting"),
 ];
 
-/// Every operation with its effect and purpose, by subject.
+/// The list of all operations, by subject, each with its effect and purpose.
 pub(super) fn list_text() -> String {
     let width = operations::all_operations()
         .map(|operation| operation.row().id.len())
@@ -52,8 +52,8 @@ pub(super) fn operation_text(operation: AnyOp) -> String {
     if !parameters(row).is_empty() {
         text += "\nParameters (* required):\n";
     }
-    for (name, value, about) in parameters(row).into_iter().flat_map(parameter_lines) {
-        text += &format!("  {name}: {value}\n     ");
+    for (name, type_text, about) in parameters(row).into_iter().flat_map(parameter_lines) {
+        text += &format!("  {name}: {type_text}\n     ");
         for word in about.split(' ') {
             if text.lines().next_back().map_or(0, str::len) + word.len() >= 100 {
                 text += "\n     ";
@@ -65,7 +65,7 @@ pub(super) fn operation_text(operation: AnyOp) -> String {
     text
 }
 
-/// A parameter's name, value and meaning; an object has a line for each key.
+/// The name, the type and the description of a parameter; for an object, also of each key.
 fn parameter_lines(parameter: &Parameter) -> Vec<(String, String, String)> {
     let name = parameter.name;
     let item_suffix = if matches!(parameter.value_type, Type::Objects(_)) { "[]" } else { "" };

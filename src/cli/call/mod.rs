@@ -174,8 +174,8 @@ fn parse_request<E: Copy>(operation: Op<E>, args: &Args, cx: &RunContext) -> Res
     })
 }
 
-/// Parses the arguments, finds the service and the secrets, and replaces names of external hosts by
-/// the service's own.
+/// Parses the arguments, finds the service and the secrets, and replaces the names of external hosts as
+/// configured in `service.import_hosts`.
 ///
 /// # Errors
 /// If any of these is wrong or missing. Nothing is sent in this case.
@@ -201,14 +201,14 @@ async fn open_connection<E: Copy>(
 
 /// The failure if a secret or a file of the request cannot be used. Nothing is sent in this case.
 fn find_unusable_secret<E>(request: &Request<E>, secrets: &Secrets) -> Option<CommandError> {
-    let missing = secrets.missing().next().map(|(_, reason)| reason.clone());
-    let missing = missing.or_else(|| {
+    let unresolved_reason = secrets.unresolved().next().map(|(_, reason)| reason.clone());
+    let missing_reason = unresolved_reason.or_else(|| {
         request.body_fields()?.values().find_map(|value| match value {
             Value::File(path) => secrets.read_file(path).err(),
             Value::Plain(_) | Value::Secret(_) => None,
         })
     });
-    missing.map(CommandError::usage)
+    missing_reason.map(CommandError::usage)
 }
 
 async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> CommandResult {
@@ -251,7 +251,7 @@ async fn send_write(operation: Op<Write>, args: &Args, cx: &RunContext) -> Comma
 /// reason than a missing permission.
 fn call_failure(error: ApiError, refusal_exit: Exit) -> CommandError {
     let is_in_doubt = error.in_doubt_since().is_some();
-    let exit = Exit::from_request(&error, refusal_exit);
+    let exit = Exit::from_api_error(&error, refusal_exit);
     let failure = CommandError { exit, ..CommandError::from(error) };
     if is_in_doubt {
         failure.help("look whether it was carried out before you send it again")

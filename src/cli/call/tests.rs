@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{arguments::request_for, *};
 use crate::{
     api::{
-        ClientSettings, RequestPhase, SendError, ServiceAddress, Transport, TransportError as Why,
+        ClientSettings, RequestPhase, SendError, SendErrorKind as Why, ServiceAddress, Transport,
         WireRequest, WireResponse,
     },
     operation::{
@@ -20,7 +20,7 @@ use crate::{
 
 #[test]
 fn an_unknown_operation_is_compared_by_its_words() {
-    for (written, near) in [
+    for (written_id, similar_id) in [
         ("project-update", Some("project-edit")),
         ("group-update", Some("group-edit")),
         ("projects-list", Some("project-list")),
@@ -34,7 +34,7 @@ fn an_unknown_operation_is_compared_by_its_words() {
         ("projct-get", Some("project-get")),
         ("frobnicate", None),
     ] {
-        assert_eq!(nearest_id(written), near, "{written}");
+        assert_eq!(nearest_id(written_id), similar_id, "{written_id}");
     }
 }
 
@@ -61,7 +61,9 @@ fn build_request<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json
         None => Json::Null,
         Some(fields) => fields
             .iter()
-            .map(|(name, value)| (name.clone(), value.plain().cloned().unwrap_or(json!(value))))
+            .map(|(name, value)| {
+                (name.clone(), value.plain_json().cloned().unwrap_or(json!(value)))
+            })
             .collect::<Object>()
             .into(),
     };
@@ -327,7 +329,7 @@ fn faults_of_arguments_are_reported_with_hints() {
             build_request(PROJECT_UPLOAD, &["id=7", "file="]),
             "`file` takes a file; write `file=@file:PATH`",
         ),
-        (list("per_page=5"), "`per_page` goes with `page`; leave both out to read the whole list"),
+        (list("per_page=5"), "`per_page` needs `page`; leave both out to read the whole list"),
         (
             list("last_activity_after=2024-01-31"),
             "`last_activity_after` must be a time such as `2099-01-31T12:00:00Z`, not `2024-01-31`",

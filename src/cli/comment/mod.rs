@@ -1,4 +1,4 @@
-//! `undrift comment`: writes a report as the one comment of a merge request.
+//! `undrift comment`: writes a report as a comment of a merge request, or updates that comment.
 //!
 //! Variables of the job only name the merge request, and are checked before anything is sent.
 //! Anybody may have written the report file, so its content is checked too.
@@ -21,8 +21,8 @@ use crate::{
     text::{count, escape},
 };
 
-/// The variables with the project of the merge request, in order; `--project` comes before them. The
-/// merge-request job of a fork runs in another project.
+/// The variables with the project of the merge request, in order of precedence; `--project` takes
+/// precedence over them. A fork may run the job of the merge request in its own project.
 const PROJECT_VARIABLES: [&str; 2] = ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"];
 /// The variable with the number of the merge request; `--merge-request` takes precedence over it.
 const NUMBER_NAME: &str = "CI_MERGE_REQUEST_IID";
@@ -103,21 +103,18 @@ fn job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>> {
     let is_number = value.chars().all(|c| c.is_ascii_digit());
     let number = value.parse().ok().filter(|number| is_number && *number > 0);
     number.map(Some).ok_or_else(|| {
-        let shortened_value: String = value.chars().take(40).collect();
-        CommandError::usage(format!(
-            "{name} must be a number from 1, not `{}`",
-            escape(&shortened_value)
-        ))
-        .help("pass `--project` and `--merge-request` instead")
+        let shortened: String = value.chars().take(40).collect();
+        CommandError::usage(format!("{name} must be a number from 1, not `{}`", escape(&shortened)))
+            .help("pass `--project` and `--merge-request` instead")
     })
 }
 
-/// The marker of the reports in `paths`, and the text of each: together they are the comment.
+/// The marker of the reports in `paths`, and the text of each. The joined texts are the comment.
 fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>)> {
-    let [first, other_paths @ ..] = paths else {
+    let [first_path, other_paths @ ..] = paths else {
         return Err(CommandError::usage("no report given"));
     };
-    let (marker, text) = read_report(first)?;
+    let (marker, text) = read_report(first_path)?;
     let mut texts = vec![text];
     for path in other_paths {
         let (other_marker, text) = read_report(path)?;
@@ -130,15 +127,15 @@ fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>)> {
         texts.push(format!("\n{text}"));
     }
     if texts.iter().map(|text| text.chars().count()).sum::<usize>() > MAX_BODY_CHARS {
-        return Err(too_long("the reports together"));
+        return Err(too_long_failure("the reports together"));
     }
     Ok((marker, texts))
 }
 
 /// The failure if the text described by `what` is too long for a comment.
-fn too_long(what: &str) -> CommandError {
+fn too_long_failure(subject: &str) -> CommandError {
     CommandError::usage(format!(
-        "{what}: more than {MAX_BODY_CHARS} characters, the maximum of a comment"
+        "{subject}: more than {MAX_BODY_CHARS} characters, the maximum of a comment"
     ))
 }
 
@@ -148,12 +145,12 @@ fn read_report(path: &Path) -> Result<(Marker, String)> {
     let bytes = input::read_bytes(path, MAX_REPORT_BYTES)
         .map_err(|error| input::cannot_read(path, &error))?;
     if bytes.len() as u64 > MAX_REPORT_BYTES {
-        return Err(too_long(&format!("`{shown_path}`")));
+        return Err(too_long_failure(&format!("`{shown_path}`")));
     }
     let body = String::from_utf8(bytes)
         .map_err(|_| CommandError::usage(format!("`{shown_path}` is not UTF-8 text")))?;
     if body.chars().count() > MAX_BODY_CHARS {
-        return Err(too_long(&format!("`{shown_path}`")));
+        return Err(too_long_failure(&format!("`{shown_path}`")));
     }
     let Some(marker) = Marker::from_text(&body) else {
         let failure = CommandError::usage(format!(
@@ -176,7 +173,7 @@ fn is_quick_action(line: &str) -> bool {
     line.strip_prefix('/').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// Refuses a report that contains the token, and the token of a job, which cannot comment.
+/// Refuses a report that contains the token. Also refuses the token of a job: it cannot write comments.
 fn refuse_token_misuse(
     paths: &[PathBuf],
     texts: &[String],
@@ -196,7 +193,7 @@ fn refuse_token_misuse(
     Ok(())
 }
 
-/// The failure if a comment could not be made.
+/// The failure if the comment could not be written.
 fn comment_failure(error: CommentError, target: &MergeRequestRef) -> CommandError {
     let api_error = error.error();
     let is_in_doubt = api_error.in_doubt_since().is_some();
@@ -205,9 +202,9 @@ fn comment_failure(error: CommentError, target: &MergeRequestRef) -> CommandErro
         CommentError::Write { .. } => Exit::Unfinished,
         _ => Exit::Incomplete,
     };
-    let exit = Exit::from_request(api_error, refusal_exit);
+    let exit = Exit::from_api_error(api_error, refusal_exit);
     let help = match &error {
-        _ if is_in_doubt => Some("it may have been written; run it again, which looks first".to_owned()),
+        _ if is_in_doubt => Some("the comment may have been written; run the command again: it looks for the comment first".to_owned()),
         CommentError::MergeRequest(error) if error.is_not_found() => {
             Some("check the project and the number; the service answers 404 if the token may not see the merge request".to_owned())
         }

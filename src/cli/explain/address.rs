@@ -136,14 +136,14 @@ fn find_entry<'d, 'w>(
     let address = container.address().section(section.section);
     let prefix_length = format!("{address}/").len();
     // The user may write the plain key, or the escaped form that a plan shows.
-    let find = |text: &str| {
+    let find_by_text = |text: &str| {
         entries.iter().find(|entry| {
             entry.key == text || address.entry(&*entry.key).to_string()[prefix_length..] == *text
         })
     };
-    let entry_and_field = find(entry_address).map(|entry| (entry, None)).or_else(|| {
+    let entry_and_field = find_by_text(entry_address).map(|entry| (entry, None)).or_else(|| {
         let (text, field) = entry_address.rsplit_once('/')?;
-        Some((find(text)?, Some(field)))
+        Some((find_by_text(text)?, Some(field)))
     });
     entry_and_field.map(|(entry, field)| (entry.key.as_str(), &entry.fields, field)).ok_or_else(
         || {
@@ -166,7 +166,7 @@ fn find_field(section: Section, fields: &DeclaredFields, field_path: &str) -> Re
         Some(rest) if rest.starts_with('.') => {
             let pointer = rest.replace('.', "/");
             fields.get(name).is_some_and(|field| {
-                field.value.plain().is_some_and(|json| json.pointer(&pointer).is_some())
+                field.value.plain_json().is_some_and(|json| json.pointer(&pointer).is_some())
             })
         }
         _ => false,
@@ -194,7 +194,7 @@ fn undeclared_failure(path: &str, desired: &Desired) -> CommandError {
     }
 }
 
-/// Adds help: the most similar one of `names`, or the first of them if none is similar.
+/// Adds help: the most similar name, or the first few `names` if none is similar.
 fn suggest_similar<'n>(
     failure: CommandError,
     wrong_name: &str,

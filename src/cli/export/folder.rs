@@ -15,7 +15,7 @@ use crate::{
 /// The path of the schema for editors, from a folder of the repository.
 const SCHEMA_PATH: &str = "schemas/manifest.schema.json";
 
-/// Refuses the folder `root` if it is not empty. Hidden files, such as `.git`, do not count.
+/// Refuses the folder `root` if it is not empty. Ignores hidden files, such as `.git`.
 ///
 /// # Errors
 /// If it is not empty, or cannot be read.
@@ -66,8 +66,8 @@ pub(super) fn write_export(root: &Path, export: &Export, secrets: Option<&Path>)
     result.map(|()| manifest_count)
 }
 
-/// The first line of a new manifest at `path`, which names its schema for editors. Empty if neither its
-/// folder nor a parent folder in its repository has the schema.
+/// The first line of a new manifest at `path`, which names the schema for editors. Empty if no folder from
+/// there up to the root of the repository has the schema.
 pub(super) fn modeline(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut folders = path.ancestors().skip(1);

@@ -4,9 +4,9 @@
 //! only after it has read everything and checked the manifests with a plan. [`crate::export`] decides
 //! the content of the files; `folder` writes all of them, or none.
 
-mod back;
 mod folder;
 mod update;
+mod verify;
 
 use std::{
     cell::RefCell,
@@ -30,7 +30,7 @@ use crate::{
     live::LiveContainer,
     manifest::{
         Config, LoadEnvironment, ManagedPaths,
-        config::{self, FILE},
+        config::{self, CONFIG_FILE},
     },
     observe::{ExistingContainers, Observer},
     selection::Selection,
@@ -172,8 +172,8 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
 /// The live state of each group and project, by path.
 type LiveStates = BTreeMap<Arc<str>, LiveContainer>;
 
-/// Reads all groups and projects, and builds and checks their manifests. Everything that is missing in
-/// the result was reported.
+/// Reads all groups and projects, and builds and checks their manifests. Reports every part that the
+/// result lacks.
 async fn read_export(
     args: &Args,
     endpoint: &Endpoint,
@@ -214,7 +214,7 @@ async fn read_export(
     for note in &export.notes {
         cx.output.eprint(&format!("note: {}\n", escape(note)));
     }
-    let faults = back::verify_export(&export, live_states, &observer, config, cx).await?;
+    let faults = verify::verify_export(&export, live_states, &observer, config, cx).await?;
     for fault in &faults {
         cx.output.eprint(&format!("warning: {}\n", escape(fault)));
     }
@@ -228,7 +228,7 @@ async fn read_export(
 /// with `--partial`, omitted sections do not count.
 ///
 /// # Errors
-/// If something was not read, without `--partial`.
+/// If something could not be read and `--partial` is not given.
 fn report_unread(builder: &mut ExportBuilder, args: &Args, cx: &RunContext) -> Result<bool> {
     eprint_missing("could not read", builder.missing_reads(), cx);
     eprint_missing("left out", builder.omitted_reads(), cx);
@@ -242,12 +242,18 @@ fn report_unread(builder: &mut ExportBuilder, args: &Args, cx: &RunContext) -> R
     Ok(missing_count == 0 && (args.partial || builder.omitted_reads().is_empty()))
 }
 
-fn eprint_missing(words: &str, reads: &[export::IncompleteRead], cx: &RunContext) {
-    let line = |read: &export::IncompleteRead| {
-        format!("warning: {words} {}: {}", read.subject, read.cause)
+fn eprint_missing(introduction: &str, reads: &[export::IncompleteRead], cx: &RunContext) {
+    let warning_line = |read: &export::IncompleteRead| {
+        format!("warning: {introduction} {}: {}", read.subject, read.cause)
     };
-    let key = |read: &export::IncompleteRead| read.cause.message.replace(&read.cause.request, "");
-    cx.output.eprint_lines(reads, "object", key, [&line, &|read| read.subject.clone()]);
+    let cause_key =
+        |read: &export::IncompleteRead| read.cause.message.replace(&read.cause.request, "");
+    cx.output.eprint_lines(
+        reads,
+        "object",
+        cause_key,
+        [&warning_line, &|read| read.subject.clone()],
+    );
 }
 
 fn nothing_written(reason: &str) -> CommandError {
@@ -311,20 +317,21 @@ fn remove_unmanaged(
         unmanaged_containers.into_values().map(|(_, path)| path).collect();
     existing.pending_deletion.retain(|path| manages.allows_path(path));
     if existing.containers.is_empty() && !unmanaged_paths.is_empty() {
-        let failure =
-            CommandError::usage(format!("everything there is outside of `manages` in {FILE}"));
+        let failure = CommandError::usage(format!(
+            "everything there is outside of `manages` in {CONFIG_FILE}"
+        ));
         return Err(failure.help("name another path or another folder, or extend `manages`"));
     }
     let paths = existing.containers.values().map(|(_, path)| path.clone());
     let partial_paths: Vec<_> = paths.filter(|path| !manages.allows_all_sections(path)).collect();
-    for (what, paths) in [
+    for (description, paths) in [
         ("skipped, because they are outside of", unmanaged_paths),
         ("exported only with the sections of", partial_paths),
     ] {
         if !paths.is_empty() {
             let paths: Vec<_> = paths.iter().map(|path| &**path).collect();
             let paths = list_first(&paths);
-            cx.output.eprint(&format!("note: {what} `manages` in {FILE}: {paths}\n"));
+            cx.output.eprint(&format!("note: {description} `manages` in {CONFIG_FILE}: {paths}\n"));
         }
     }
     Ok(())

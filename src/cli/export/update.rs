@@ -47,13 +47,13 @@ struct Differences {
 impl ManifestEditor<'_> {
     /// The declarations of all manifests.
     fn desired(&self) -> Result<Desired> {
-        self.reload(&FileTexts::new()).map_err(|why| self.report_invalid(&why))
+        self.reload(&FileTexts::new()).map_err(|message| self.report_invalid(&message))
     }
 
     fn report_invalid(&self, message: &str) -> CommandError {
         self.cx.output.eprint(message);
         let failure = nothing_written("the extended manifests would have errors");
-        failure.help("leave out what is named with `--exclude`, or declare it by hand")
+        failure.help("leave out the named objects with `--exclude`, or declare them by hand")
     }
 
     /// Starts a document for the container at `path`, in the file that an export would use.
@@ -110,9 +110,9 @@ impl ManifestEditor<'_> {
 
     /// The old and new text of each file.
     fn old_and_new_texts(&self) -> BTreeMap<FileName, (String, String)> {
-        let files = self.new_texts.iter().map(|(name, new)| {
-            let old = self.old_texts[name].clone().unwrap_or_default();
-            (name.clone(), (old, new.clone()))
+        let files = self.new_texts.iter().map(|(name, new_text)| {
+            let old_text = self.old_texts[name].clone().unwrap_or_default();
+            (name.clone(), (old_text, new_text.clone()))
         });
         files.collect()
     }
@@ -206,10 +206,12 @@ async fn find_renamed(
                 return Ok(());
             }
             Presence::Redirected { new_path: Some(to) } => {
-                let new = escape(&to);
-                let why =
-                    format!("it is `{path}`, renamed by hand: write `{new}` instead in {origin}");
-                let refusal = AbsorbRefusal::new(&Address::container(to.as_str().into()), why);
+                let new_path = escape(&to);
+                let refusal_reason = format!(
+                    "it is `{path}`, renamed by hand: write `{new_path}` instead in {origin}"
+                );
+                let refusal =
+                    AbsorbRefusal::new(&Address::container(to.as_str().into()), refusal_reason);
                 collected.borrow_mut().0.insert(to.to_lowercase(), refusal);
                 return Ok(());
             }
@@ -220,8 +222,9 @@ async fn find_renamed(
             Presence::PartlyMoved { at, .. } => format!("something exists at `{}`", escape(&at)),
             Presence::Unreadable(cause) => cause.to_string(),
         };
-        let why = format!("{reason}; each new group or project may be this one, so none is added");
-        collected.borrow_mut().1.push(AbsorbRefusal::new(&container.address(), why));
+        let refusal_reason =
+            format!("{reason}; each new group or project may be this one, so none is added");
+        collected.borrow_mut().1.push(AbsorbRefusal::new(&container.address(), refusal_reason));
         Ok(())
     };
     session.observer.read_all(&bare_containers, session.concurrency, classify_container).await?;
@@ -251,12 +254,13 @@ async fn find_differences(
             goals.partition(|goal| goal.is_addition(container));
         builder.add(container.scope, &container.path, live, names);
         let is_new = new_paths.contains(container.path.to_lowercase().as_str());
-        let mut missing = absorb::find_missing(comparison, is_new);
-        missing.extend(additions);
+        let mut all_additions = absorb::find_missing(comparison, is_new);
+        all_additions.extend(additions);
         // A text that is not secret in this container may be a secret in another one.
-        let excerpt = comparison.excerpt.filter(|_| !missing.is_empty() || !changes.is_empty());
+        let excerpt =
+            comparison.excerpt.filter(|_| !all_additions.is_empty() || !changes.is_empty());
         differences.public_texts.extend(excerpt.into_iter().flat_map(Excerpt::texts));
-        differences.additions.extend(missing);
+        differences.additions.extend(all_additions);
         differences.changes.extend(changes);
         // Unread sections are skipped here: `report_unread` reports them.
         let refused = refusals.into_iter().filter(|refusal| refusal.kind != RefusalKind::Unread);

@@ -43,8 +43,8 @@ use sample::{SamplePhase, TestSetup};
 const NAME_PREFIX: &str = "undrift-selftest-";
 /// The maximum number of containers that are changed at the same time.
 const MAX_CONCURRENT: usize = 4;
-/// How often to check whether the group is deleted. Each pause is [`PAUSE_STEP`] longer than the one
-/// before: 30 seconds in total.
+/// How many times to check whether the group is deleted. Each pause is [`PAUSE_STEP`] longer than the
+/// previous one: 30 seconds in total.
 const MAX_CHECKS: u32 = 15;
 const PAUSE_STEP: Duration = Duration::from_millis(250);
 
@@ -92,7 +92,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let client = Arc::clone(&tester.client);
     let interrupt =
         move || client.lock().iter().flat_map(|client| &**client).for_each(ReadClient::interrupt);
-    let first_signal = signal::watch(cx.output.clone(), interrupt, |_| {})?;
+    let first_signal = signal::watch_signals(cx.output.clone(), interrupt, |_| {})?;
     tester.first_signal = Arc::clone(&first_signal);
     let deviations = tester.run_phases(&setup, cx).await;
     let is_clean = tester.clean_up(&setup, cx).await;
@@ -166,22 +166,17 @@ async fn find_content(
     let groups = groups.query("all_available", true);
     let projects = operation::GROUP_PROJECTS.request().arg("id", id);
     let projects = projects.query("include_subgroups", true);
-    let earlier_selftest_prefix = format!("{path}/{NAME_PREFIX}");
+    let prefix = format!("{path}/{NAME_PREFIX}");
     let mut deleted_prefixes: Vec<String> = Vec::new();
     for (request, path_field) in [(groups, "full_path"), (projects, "path_with_namespace")] {
-        let rows = client.list_rows(request, EntryKeys::with_id(&[])).await?;
+        let rows = client.list_with_keys(request, EntryKeys::with_id(&[])).await?;
         let paths: Vec<_> = rows
             .iter()
             .map(|row| row.get(path_field).and_then(Json::as_str).unwrap_or("something"))
             .collect();
-        for (row, path) in
-            rows.iter().zip(&paths).filter(|(_, path)| path.starts_with(&earlier_selftest_prefix))
-        {
-            let deletion_mark_fields = ["marked_for_deletion_on", "marked_for_deletion_at"];
-            if deletion_mark_fields
-                .iter()
-                .any(|mark| row.get(*mark).is_some_and(|day| !day.is_null()))
-            {
+        for (row, path) in rows.iter().zip(&paths).filter(|(_, path)| path.starts_with(&prefix)) {
+            let mark_fields = ["marked_for_deletion_on", "marked_for_deletion_at"];
+            if mark_fields.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null())) {
                 deleted_prefixes.push(format!("{path}/"));
             }
         }
@@ -224,8 +219,8 @@ async fn run_sandbox(setup: &TestSetup, cx: &RunContext) -> Result<Option<Deviat
         ..Default::default()
     };
     let running_sandbox = embedded::launch(config, &cx.output).await?;
-    let found = Some(embedded::endpoint_of(&running_sandbox, cx.env.clone())?);
-    let tester = Tester::new(ConnectArgs { found, ..ConnectArgs::default() })?;
+    let known_endpoint = Some(embedded::sandbox_endpoint(&running_sandbox, cx.env.clone())?);
+    let tester = Tester::new(ConnectArgs { found: known_endpoint, ..ConnectArgs::default() })?;
     let deviations = tester.run_phases(setup, cx).await;
     running_sandbox.stop().await;
     deviations.map(Some)
@@ -233,7 +228,7 @@ async fn run_sandbox(setup: &TestSetup, cx: &RunContext) -> Result<Option<Deviat
 
 /// Returns `None`, because this build contains no sandbox.
 #[cfg(not(feature = "sandbox"))]
-#[expect(clippy::unused_async, reason = "the other one asks it")]
+#[expect(clippy::unused_async, reason = "the variant with a sandbox is async")]
 async fn run_sandbox(_: &TestSetup, _: &RunContext) -> Result<Option<Deviations>> {
     Ok(None)
 }
@@ -277,7 +272,7 @@ impl Tester {
             if self.first_signal.get().is_some() {
                 break;
             }
-            // Open a new session, because the first one still has the lists that its plan read.
+            // Plan again in a new session: the first one would use the lists that it has already read.
             let session = self.open_session(phase, setup, cx).await?;
             deviations.add_next_plan(phase, &session.plan(cx).await?);
         }
@@ -341,10 +336,9 @@ async fn apply_phase(
     session: &Session,
     deviations: &mut Deviations,
 ) -> Result<()> {
-    let acknowledgement_results =
+    let parsed =
         plan.refusals.iter().map(|refusal| Acknowledgement::parse(&refusal.acknowledgement));
-    let acknowledgements: Vec<_> =
-        acknowledgement_results.collect::<Result<_, _>>().map_err(CommandError::usage)?;
+    let acknowledgements: Vec<_> = parsed.collect::<Result<_, _>>().map_err(CommandError::usage)?;
     plan.acknowledge(&acknowledgements, &Moves::default(), LoadEnvironment::for_process().today);
     deviations.add_plan_findings(phase, &plan);
     let Ok((approved, _)) = plan.approve(ApprovalPolicy::default()) else { return Ok(()) };
@@ -372,8 +366,8 @@ async fn remove_group(observer: &Observer, path: &str) -> Result<Option<bool>, A
         let Some(group) = find_group(client, &id, path).await? else { return Ok(None) };
         if group.is_marked {
             // Delete it immediately instead of after some days, if the service supports that.
-            let permanent_request = delete_request.clone().query("permanently_remove", true);
-            if writer.send(permanent_request.query("full_path", group.path)).await.is_err() {
+            let request = delete_request.clone().query("permanently_remove", true);
+            if writer.send(request.query("full_path", group.path)).await.is_err() {
                 return Ok(Some(true));
             }
         }

@@ -35,24 +35,24 @@ pub(super) struct Deviation {
     fields: Vec<&'static str>,
 }
 
-/// What happened.
+/// How a result deviates from the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DeviationKind {
     /// The plan has a problem with this code.
     Problem(&'static str),
-    /// It could not be read.
+    /// The object could not be read.
     Unreadable,
-    /// It was refused, or a request failed.
+    /// The step was refused, or one of its requests failed.
     Failed,
-    /// It was accepted and not saved.
+    /// The change was accepted but not saved.
     NotSaved,
-    /// Somebody else changed it during the run.
+    /// Somebody else changed the object during the run.
     ChangedMeanwhile,
-    /// The run did not send all of it.
+    /// The run did not send the whole change.
     NotSent,
-    /// A later step of the run changed it again.
+    /// A later step of the run changed the object again.
     Undone,
-    /// The next plan would change it again.
+    /// The next plan would change the object again.
     PlannedAgain,
 }
 
@@ -75,8 +75,8 @@ impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scope, section) = self.object;
         let scope = scope.map_or("", Scope::noun);
-        let place = format!("{scope} {}", section.unwrap_or("itself"));
-        write!(f, "{}  {:<28} {}", self.phase, place.trim(), self.kind)?;
+        let object = format!("{scope} {}", section.unwrap_or("itself"));
+        write!(f, "{}  {:<28} {}", self.phase, object.trim(), self.kind)?;
         match self.response {
             (Some(operation), Some(status)) => write!(f, ": {operation} answered {status}")?,
             (Some(operation), None) => write!(f, ": {operation}")?,
@@ -188,7 +188,7 @@ impl Deviations {
         self.findings.insert(Deviation { phase, object, kind, response, fields });
     }
 
-    /// True if the findings are the same, whatever the number of steps and the refused sections.
+    /// True if the findings are equal. The numbers of steps and the refused sections are not compared.
     pub(super) fn has_same_findings(&self, other: &Self) -> bool {
         self.findings == other.findings
     }
@@ -208,7 +208,7 @@ pub(super) struct SelftestReport<'a> {
 
 const REFUSED_TEXT: &str = "the service refuses it";
 /// The maximum number of findings on a screen, for each of the three groups.
-const MAX_FINDINGS_ON_SCREEN: usize = 6;
+const MAX_SHOWN_FINDINGS: usize = 6;
 
 impl<'a> SelftestReport<'a> {
     pub(super) fn new(
@@ -216,15 +216,15 @@ impl<'a> SelftestReport<'a> {
         deviations: &'a Deviations,
         expected: Option<&'a Deviations>,
     ) -> Self {
-        let (tried, untested) = setup.split_trials();
-        let field_count = tried.iter().filter(|trial| trial.field.is_some()).count();
+        let (trials, untested) = setup.split_trials();
+        let field_count = trials.iter().filter(|trial| trial.field.is_some()).count();
         let (untested_fields, untested_kinds) =
             untested.into_iter().partition(|(trial, _)| trial.field.is_some());
         Self {
             setup,
             deviations,
             expected,
-            tried_counts: [tried.len() - field_count, field_count],
+            tried_counts: [trials.len() - field_count, field_count],
             untested: [untested_kinds, untested_fields],
         }
     }
@@ -233,13 +233,13 @@ impl<'a> SelftestReport<'a> {
     pub(super) fn full_text(&self) -> String {
         let mut text = self.header_text();
         let [kinds, fields] = &self.untested;
-        let left_out_line =
+        let skipped_line =
             |(trial, reason): &(Trial, String)| format!("left out: {trial}: {reason}\n");
-        text.extend(kinds.iter().map(left_out_line));
+        text.extend(kinds.iter().map(skipped_line));
         for (scope, section) in &self.deviations.refused_sections {
             let _ = writeln!(text, "left out: {} {section}: {REFUSED_TEXT}", scope.noun());
         }
-        text.extend(fields.iter().map(left_out_line));
+        text.extend(fields.iter().map(skipped_line));
         self.write_findings(&mut text, usize::MAX);
         text + self.verdict_text()
     }
@@ -260,7 +260,7 @@ impl<'a> SelftestReport<'a> {
             let fields = count(fields.len(), "field");
             let _ = writeln!(text, "left out: {fields} that cannot be changed alone");
         }
-        let is_folded = self.write_findings(&mut text, MAX_FINDINGS_ON_SCREEN);
+        let is_folded = self.write_findings(&mut text, MAX_SHOWN_FINDINGS);
         match file {
             Some(file) => {
                 let file = text::escape(&file.display().to_string()).into_owned();
@@ -362,8 +362,9 @@ mod tests {
     #[test]
     fn a_withheld_section_takes_no_other_finding_along() {
         let mut found = Deviations::default();
-        let section_at = |place: &str| Address::container(place.into()).section("audit_streams");
-        let failed = |status| {
+        let section_address =
+            |place: &str| Address::container(place.into()).section("audit_streams");
+        let failed_outcome = |status| {
             let mut cause = Cause::new("refused");
             cause.status = Some(status);
             cause
@@ -375,13 +376,13 @@ mod tests {
             (Scope::Group, DeviationKind::NotSaved, 404),
             (Scope::Project, DeviationKind::Failed, 404),
         ] {
-            let object = (Some(scope), &section_at("acme/group"));
-            found.add(SamplePhase::Create, object, kind, Some(&failed(status)), &[]);
+            let object = (Some(scope), &section_address("acme/group"));
+            found.add(SamplePhase::Create, object, kind, Some(&failed_outcome(status)), &[]);
         }
         let mut plan = Plan::default();
-        let reason = failed(404).mark_withheld(Withheld::Refused);
+        let reason = failed_outcome(404).mark_withheld(Withheld::Refused);
         plan.findings.incomplete.push(Incomplete {
-            address: section_at("acme/group"),
+            address: section_address("acme/group"),
             reason,
             origin: None,
         });

@@ -50,7 +50,7 @@ pub(super) struct TestSetup {
     pub(super) user: Option<String>,
     /// The tier of the service.
     pub(super) tier: Tier,
-    /// Its release.
+    /// The release of the service.
     pub(super) release: DetectedRelease,
     /// True if every field is tested separately, in addition to one field for each kind.
     pub(super) tests_all_fields: bool,
@@ -119,8 +119,8 @@ impl TestSetup {
         self.path_in_root(&format!("{ATTRIBUTE_GROUP}/{}", trial.to_string().replace(' ', "-")))
     }
 
-    /// The reason why a field cannot be tested on its own; `None` if it can.
-    fn unchangeable_reason(&self, section: Section, spec: &Spec) -> Option<String> {
+    /// The reason why a field is not tested on its own; `None` if it is.
+    fn skip_reason(&self, section: Section, spec: &Spec) -> Option<String> {
         if section.identity.contains(&spec.name) {
             return Some("identifies the entry".to_owned());
         }
@@ -195,19 +195,19 @@ impl TestSetup {
 
     /// Returns the trials to run, and the skipped ones with the reason: first kinds, then fields.
     pub(super) fn split_trials(&self) -> (Vec<Trial>, Vec<(Trial, String)>) {
-        let (mut trials, mut untested) = (Vec::new(), Vec::new());
+        let (mut trials, mut skipped) = (Vec::new(), Vec::new());
         let kinds = tested_sections().map(|section| Trial { section, field: None });
         for trial in kinds.chain(all_field_trials().filter(|_| self.tests_all_fields)) {
             let reason = match trial.field {
                 None => self.section_value(trial.section, SamplePhase::Create).err(),
-                Some(spec) => self.unchangeable_reason(trial.section, spec),
+                Some(spec) => self.skip_reason(trial.section, spec),
             };
             match reason {
                 None => trials.push(trial),
-                Some(reason) => untested.push((trial, reason)),
+                Some(reason) => skipped.push((trial, reason)),
             }
         }
-        (trials, untested)
+        (trials, skipped)
     }
 
     /// The content of `section` in a document, with one field to change.
@@ -342,10 +342,10 @@ impl TestSetup {
     /// True if the field can be changed alone and the change can be read back.
     fn is_changeable(&self, spec: &Spec) -> bool {
         let field = &spec.field;
-        let is_two_valued = is_boolean(spec)
+        let has_two_values = is_boolean(spec)
             || field.is_level()
-            || spec.schema["enum"].as_array().is_some_and(|words| words.len() > 1);
-        is_two_valued
+            || spec.schema["enum"].as_array().is_some_and(|values| values.len() > 1);
+        has_two_values
             && field.accepted.includes(WriteRequest::Create)
             && field.read != Readback::IfPresent
             && self.untestable_reason(spec).is_none()
@@ -413,33 +413,36 @@ fn find_two_values(spec: &Spec) -> Option<[Json; 2]> {
         return Some(["developer".into(), "reporter".into()]);
     }
     let schema = &spec.schema;
-    if let Some(words) = schema["enum"].as_array() {
-        let mut words = words.iter().filter(|word| !word.is_null()).cloned();
-        return Some([words.next()?, words.next()?]);
+    if let Some(enum_values) = schema["enum"].as_array() {
+        let mut values = enum_values.iter().filter(|word| !word.is_null()).cloned();
+        return Some([values.next()?, values.next()?]);
     }
     let has_type = |name: &str| match &schema["type"] {
-        Json::Array(types) => types.iter().any(|kind| kind == name),
-        kind => kind == name,
+        Json::Array(types) => types.iter().any(|json_type| json_type == name),
+        json_type => json_type == name,
     };
     let example = &schema["examples"][0];
     if has_type("integer") {
-        let first = example.as_i64().or_else(|| schema["minimum"].as_i64())?;
+        let number = example.as_i64().or_else(|| schema["minimum"].as_i64())?;
         let maximum = schema["maximum"].as_i64().unwrap_or(i64::MAX);
-        return Some([first.into(), if first < maximum { first + 1 } else { first - 1 }.into()]);
+        return Some([
+            number.into(),
+            if number < maximum { number + 1 } else { number - 1 }.into(),
+        ]);
     }
     if spec.has_named_rows() {
         return Some([example.clone(), Json::Array(Vec::new())]);
     }
     if has_type("string") && spec.field.nullable {
-        let first = if example.is_null() { "selftest".into() } else { example.clone() };
-        return Some([first, Json::Null]);
+        let text = if example.is_null() { "selftest".into() } else { example.clone() };
+        return Some([text, Json::Null]);
     }
     None
 }
 
 /// The type of a public key, and the first two of its 32 bytes.
 const KEY_START: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAB";
-/// The group that others are shared with. It also contains the sections that are tested separately.
+/// The group with which others are shared. It also contains the groups and projects that test switches.
 const PEER_GROUP: &str = "peer";
 /// The group below which each field is tested in its own group or project.
 const ATTRIBUTE_GROUP: &str = "attributes";
@@ -501,29 +504,29 @@ mod tests {
 
     #[test]
     fn every_kind_is_tried_where_the_service_has_it() {
-        let (all, untested) = setup(Some("alice"), Tier::Ultimate).split_trials();
+        let (trials, untested) = setup(Some("alice"), Tier::Ultimate).split_trials();
         let kinds: BTreeSet<_> =
             tested_sections().map(|kind| (kind.scoped_kind.scope, kind.section)).collect();
         let untested: BTreeSet<_> =
-            untested.into_iter().map(|(left, _)| left.scope_and_section()).collect();
+            untested.into_iter().map(|(trial, _)| trial.scope_and_section()).collect();
         let is_untestable =
-            |section: &Section| section.is_only_edited() || section.names_any(NamedObject::Runner);
+            |section: &Section| section.is_only_edited() || section.refers_to(NamedObject::Runner);
         let untestable = tested_sections()
             .filter(is_untestable)
             .map(|kind| (kind.scoped_kind.scope, kind.section));
         assert_eq!(untested, untestable.collect());
-        let all: BTreeSet<_> = all.into_iter().map(Trial::scope_and_section).collect();
+        let all: BTreeSet<_> = trials.into_iter().map(Trial::scope_and_section).collect();
         assert_eq!(all, &kinds - &untested);
     }
 
     #[test]
     fn untested_kinds_are_named() {
         for (user, tier) in [(None, Tier::Free), (None, Tier::Ultimate), (Some("a"), Tier::Free)] {
-            let (all, untested) = setup(user, tier).split_trials();
-            assert_eq!(all.len() + untested.len(), tested_sections().count());
+            let (trials, untested) = setup(user, tier).split_trials();
+            assert_eq!(trials.len() + untested.len(), tested_sections().count());
             let reasons: BTreeSet<_> = untested.into_iter().map(|(_, reason)| reason).collect();
             let tier_reasons = ["needs the tier premium", "needs the tier ultimate"];
-            let of_tiers = tier_reasons.into_iter().filter(|_| tier == Tier::Free);
+            let tier_reason = tier_reasons.into_iter().filter(|_| tier == Tier::Free);
             let user_reason = user.is_none().then_some("needs `--user`");
             let edit_only_reason = tested_sections()
                 .any(Section::is_only_edited)
@@ -532,7 +535,7 @@ mod tests {
                 .into_iter()
                 .chain(["needs a runner"])
                 .chain(edit_only_reason)
-                .chain(of_tiers);
+                .chain(tier_reason);
             assert_eq!(reasons, expected.map(str::to_owned).collect());
         }
     }
@@ -559,9 +562,10 @@ mod tests {
         let others = unchanged.len() - top_level_count - integrations - edit_only_count - imports;
         assert!(2 * changed.len() > 3 * others, "{others}");
         for trial in changed {
-            let value = |phase| setup.entry_value(trial.section, trial.field, phase);
-            let [first, other, back] = SamplePhase::ALL.map(|phase| value(phase).expect("a value"));
-            assert!(first != other && first == back, "{trial}");
+            let entry_value = |phase| setup.entry_value(trial.section, trial.field, phase);
+            let [first_value, other_value, restored_value] =
+                SamplePhase::ALL.map(|phase| entry_value(phase).expect("a value"));
+            assert!(first_value != other_value && first_value == restored_value, "{trial}");
             let (scope, section) = trial.scope_and_section();
             let trial_identity = (scope, section, trial.field.unwrap().name);
             assert_eq!(parse_trial_path(&setup.trial_path(trial)), Some(trial_identity));
@@ -584,21 +588,23 @@ mod tests {
     #[test]
     fn a_change_changes_something_of_most_kinds() {
         let setup = setup(Some("alice"), Tier::Ultimate);
-        let value = |section, phase| setup.section_value(section, phase).expect("a value");
-        let tried = || {
-            tested_sections()
-                .filter(|of| !of.names_any(NamedObject::Runner) && !of.is_only_edited())
+        let section_value = |section, phase| setup.section_value(section, phase).expect("a value");
+        let tried_sections = || {
+            tested_sections().filter(|candidate| {
+                !candidate.refers_to(NamedObject::Runner) && !candidate.is_only_edited()
+            })
         };
-        let changed = tried()
+        let changed = tried_sections()
             .filter(|section| {
-                value(*section, SamplePhase::Create) != value(*section, SamplePhase::Change)
+                section_value(*section, SamplePhase::Create)
+                    != section_value(*section, SamplePhase::Change)
             })
             .count();
-        assert!(2 * changed > tried().count(), "{changed}");
-        for section in tried().filter(|section| section.shape != Shape::List) {
+        assert!(2 * changed > tried_sections().count(), "{changed}");
+        for section in tried_sections().filter(|section| section.shape != Shape::List) {
             assert_ne!(
-                value(section, SamplePhase::Create),
-                value(section, SamplePhase::Change),
+                section_value(section, SamplePhase::Create),
+                section_value(section, SamplePhase::Change),
                 "{section:?}"
             );
         }

@@ -142,8 +142,8 @@ pub(super) struct SelectArgs {
 
 impl SelectArgs {
     /// True if the selection may contain a group or project that no document in `desired` declares.
-    /// `desired` does not yet contain those that rules include; the undeclared projects of a selected
-    /// group also depend on rules.
+    /// `desired` does not yet contain the groups and projects that rules include. Rules may also affect the
+    /// undeclared projects of a selected group.
     pub(super) fn may_include_undeclared(&self, desired: &Desired) -> bool {
         if let Some(saved) = &self.saved {
             let declared_paths: BTreeSet<_> =
@@ -169,7 +169,7 @@ impl SelectArgs {
     /// The selected members of `roster`; `moves` has their former paths.
     pub(super) fn select_roster(&self, mut roster: Roster, moves: &Moves) -> Roster {
         let selection = self.selection();
-        roster.members.retain(|member| selection.selects_path(&member.path, moves));
+        roster.containers.retain(|member| selection.selects_path(&member.path, moves));
         roster
     }
 
@@ -261,7 +261,7 @@ impl ChangeArgs {
     /// The options of a run that applies `saved`.
     ///
     /// # Errors
-    /// As for [`SessionArgs::for_saved_plan`].
+    /// Those of [`SessionArgs::for_saved_plan`].
     pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self> {
         if !self.resend.is_empty() || self.limit.is_some() {
             return Err(saved_plan_conflict("`--limit` and `--resend`"));
@@ -313,9 +313,10 @@ fn split_words(list: &str) -> impl Iterator<Item = &str> {
 pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> Result<()> {
     let declared_addresses = || desired.containers.iter().flat_map(Container::addresses);
     let matches = |address: &Address| selector.matches(address);
-    if declared_addresses()
-        .any(|at| matches(&at) || desired.moves.any_former_matches(&at, matches).unwrap_or(false))
-    {
+    if declared_addresses().any(|declared_address| {
+        matches(&declared_address)
+            || desired.moves.any_former_matches(&declared_address, matches).unwrap_or(false)
+    }) {
         return Ok(());
     }
     let failure =

@@ -32,7 +32,7 @@ use crate::{
     manifest::{Config, IncludeRules, LoadedManifests},
     observe::Observer,
     plan::{self, Approved, Extent, Plan},
-    report::Run,
+    report::ReportedRun,
     secret::Secrets,
     snapshot::SnapshotRecorder,
     value::Value,
@@ -43,9 +43,9 @@ use with_base::SessionBase;
 pub(super) struct Session {
     /// The selected declarations.
     pub(super) desired: Desired,
-    /// Containers that rules match but that are not planned.
+    /// The undeclared groups and projects that exist and that rules match.
     roster: Roster,
-    /// Containers that rules include but that are not in the saved plan; only guards use them.
+    /// Containers that rules include but that are not in the saved plan. They are not planned, only counted by guards.
     unplanned: Vec<Container>,
     /// True if a plan keeps the plan of each container, to compare it with a saved plan.
     keeps_container_plans: bool,
@@ -64,7 +64,7 @@ pub(super) struct Session {
     /// The maximum number of projects that are read at the same time.
     pub(super) concurrency: usize,
     /// The description of the run for reports.
-    pub(super) run: Run,
+    pub(super) run: ReportedRun,
     /// The snapshot that is being taken.
     pub(super) recorder: Option<Arc<SnapshotRecorder>>,
     session_base: Option<SessionBase>,
@@ -120,13 +120,13 @@ impl Session {
         };
         self.observer.read_all(containers, self.concurrency, plan_container).await?;
         let mut plan = plan.into_inner();
-        self.session_base.iter().for_each(|compared| compared.finish(&mut plan));
-        let mut plan = plan.into_sorted(&self.extent);
+        self.session_base.iter().for_each(|session_base| session_base.finish(&mut plan));
+        let mut plan = plan.finish(&self.extent);
         let mut warnings: Diagnostics = plan
             .acknowledge(&self.acknowledgements, &self.settings.moves, self.today)
             .into_iter()
             .collect();
-        // A hold for another part of the organisation is not a typing error.
+        // If only a part is selected, a hold that matches nothing may be for another part.
         if self.selects_all {
             warnings.extend(self.settings.holds.unmatched_warnings(&plan, &self.settings.moves));
         }
@@ -134,13 +134,13 @@ impl Session {
         if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
             cx.output.eprint(&preflight::token_scope_note(&self.run.caller));
         }
-        self.session_base
-            .iter()
-            .for_each(|compared| compared.mark_new(&mut plan, &self.acknowledgements));
+        self.session_base.iter().for_each(|session_base| {
+            session_base.mark_branch_only(&mut plan, &self.acknowledgements);
+        });
         Ok(plan.with_estimate(client.requests_per_minute()))
     }
 
-    /// Reads and plans the one selected group or project, and returns both.
+    /// Reads and plans the one selected group or project. Returns its plan and its live state.
     ///
     /// # Errors
     /// If all further requests would fail too.
@@ -152,7 +152,7 @@ impl Session {
                     .await?;
             let mut plan = Plan::default();
             plan.add(container, container_plan, live.clone());
-            plan_and_live.set(Some((plan.into_sorted(&self.extent), live)));
+            plan_and_live.set(Some((plan.finish(&self.extent), live)));
             Ok(())
         };
         self.observer.read_all(&self.desired.containers, 1, inspect_container).await?;

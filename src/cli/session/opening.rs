@@ -16,7 +16,7 @@ use crate::{
     manifest::{self, Config, IncludeRules, config::ChangeLimit},
     observe::Observer,
     plan::{self, DriftPolicy, Extent, Holds, Limits, Outline},
-    report::Run,
+    report::ReportedRun,
 };
 
 /// The properties of the session to open.
@@ -44,7 +44,7 @@ impl<'a> SessionBuilder<'a> {
             (&self.args.dir, cx.load_environment(&self.args.access.allow_env)?);
         let mut loaded = manifest::load(dir, &load_environment);
         self.args.select.drop_other_warnings(&mut loaded);
-        let base = match self.base.take().filter(|_| loaded.desired.is_some()) {
+        let base_and_use = match self.base.take().filter(|_| loaded.desired.is_some()) {
             Some((base, base_use)) => Some((
                 base.resolve(
                     dir,
@@ -56,19 +56,21 @@ impl<'a> SessionBuilder<'a> {
             )),
             None => None,
         };
-        if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
+        if let Some(content) =
+            base_and_use.as_ref().and_then(|(resolved, _)| resolved.content.as_ref())
+        {
             loaded.apply_base_lints(&content.config.lints);
             let paths = loaded.paths_below_root();
             loaded.diagnostics.replace_old_warnings(&paths, &content.diagnostics, &content.paths);
         }
         let manifests = into_manifests(loaded, cx)?;
         let mut outline = Outline::default();
-        if base.is_some() {
+        if base_and_use.is_some() {
             outline.add(&manifests.desired.containers);
         }
         let selection = self.args.select.selection();
         let session = self.open_manifests(manifests, load_environment.today, cx).await?;
-        Ok(match base {
+        Ok(match base_and_use {
             Some((resolved_base, base_use)) => {
                 session.with_base(resolved_base, base_use, (selection, outline), cx)
             }
@@ -113,12 +115,12 @@ impl<'a> SessionBuilder<'a> {
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             (desired, roster) = self.include_by_rules(includes, desired, &observer, cx).await?;
-            opened_source.declare(&desired);
+            opened_source.use_declarations(&desired);
         }
         let mut unplanned = select.take_unplanned(&mut desired);
         unplanned.retain(|container| container.including_glob.is_some());
         acknowledgements.extend(desired.acknowledgements.iter().cloned());
-        let OpenedSource { target, live, secrets, recorder, .. } = opened_source;
+        let OpenedSource { target, snapshot_source: live, secrets, recorder, .. } = opened_source;
         let settings = plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired);
         let (_, reach) = guard_limits(&config);
         Ok(Session {
@@ -133,7 +135,7 @@ impl<'a> SessionBuilder<'a> {
             observer,
             extent: Extent { limit: self.changes.limit, reach, ignores_drift: false },
             concurrency: self.args.access.connect.in_flight(&config).max(),
-            run: Run { target, caller, sandbox, rehearsed, live, token },
+            run: ReportedRun { target, caller, sandbox, rehearsed, snapshot: live, token },
             recorder,
             session_base: None,
         })
@@ -143,8 +145,8 @@ impl<'a> SessionBuilder<'a> {
         self.args.select.select(desired.without_idle_acknowledgements(), &self.changes.resend)
     }
 
-    /// Adds the containers that rules include; only the service has their list. The roster contains
-    /// those that rules match but that are not planned.
+    /// Adds the containers that rules include; only the service has their list. The roster contains the
+    /// containers that rules match but that are not planned.
     async fn include_by_rules(
         &self,
         includes: IncludeRules,

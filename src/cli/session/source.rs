@@ -22,12 +22,12 @@ use crate::{
     text,
 };
 
-/// The target of the embedded service, which has no public address.
+/// The target of the sandbox, which has no public address.
 const SANDBOX_TARGET: &str = "sandbox";
-/// The variable with the key for digests of secrets in a snapshot.
-const KEY_NAME: &str = "UNDRIFT_SNAPSHOT_KEY";
-/// The age from which a snapshot is reported as old.
-const MIN_OLD_AGE: SignedDuration = SignedDuration::from_hours(24);
+/// The environment variable with the key for digests of secrets in a snapshot.
+const KEY_VARIABLE: &str = "UNDRIFT_SNAPSHOT_KEY";
+/// The age after which a snapshot is reported as old.
+const OLD_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// The option to plan from a snapshot.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -40,7 +40,7 @@ pub(in crate::cli) struct LiveArgs {
 }
 
 impl LiveArgs {
-    /// The source that it names.
+    /// The source that the option selects.
     pub(in crate::cli) fn session_source(&self) -> SessionSource<'_> {
         self.live.as_deref().map_or(SessionSource::Service, SessionSource::Snapshot)
     }
@@ -57,13 +57,13 @@ pub(in crate::cli) enum SessionSource<'w> {
     TakeSnapshot,
 }
 
-/// A source that can be read.
+/// An opened source, from which the live state can be read.
 pub(super) struct OpenedSource {
     /// The address of the service.
     pub(super) target: String,
     /// The description of the snapshot for reports, if one is used.
-    pub(super) live: Option<SnapshotSource>,
-    /// True if a user provided a token; false for a snapshot and the embedded service.
+    pub(super) snapshot_source: Option<SnapshotSource>,
+    /// True if the user provided a token; false for a snapshot and the sandbox.
     pub(super) has_token: bool,
     /// The client for reading.
     pub(super) client: ReadClient,
@@ -77,7 +77,7 @@ pub(super) struct OpenedSource {
 
 impl OpenedSource {
     /// Passes the declarations to the snapshot that is read or taken.
-    pub(super) fn declare(&self, desired: &Desired) {
+    pub(super) fn use_declarations(&self, desired: &Desired) {
         self.offline.iter().for_each(|offline| offline.use_declarations(desired, &self.secrets));
         self.recorder.iter().for_each(|recorder| recorder.use_declarations(desired));
     }
@@ -87,8 +87,8 @@ impl SessionSource<'_> {
     /// Finds the service, or reads the snapshot, for `manifests`.
     ///
     /// # Errors
-    /// If there is no service, the snapshot is of another one, or the token, the certificates or
-    /// the proxy are not valid.
+    /// If there is no service, the snapshot belongs to another service, or the token, a certificate or the
+    /// proxy is not valid.
     pub(super) async fn open(
         self,
         args: &SessionArgs,
@@ -106,7 +106,7 @@ impl SessionSource<'_> {
                 open_service(args, takes_snapshot, manifests, collect_secrets, cx).await?
             }
         };
-        opened_source.declare(&manifests.desired);
+        opened_source.use_declarations(&manifests.desired);
         Ok(opened_source)
     }
 }
@@ -121,12 +121,13 @@ fn open_snapshot(
     let snapshot = load_snapshot(path)?;
     let SnapshotHeader { service_address: target, taken_at, .. } = &snapshot.header;
     let (target, taken_at) = (target.clone(), *taken_at);
-    let key = cx.env.digest_key(KEY_NAME)?;
+    let key = cx.env.digest_key(KEY_VARIABLE)?;
     check_key(&snapshot.header, key.as_ref())?;
     let service = args.access.connect.snapshot_service(&target, config, &cx.env)?;
     warn_if_old(&snapshot.header, cx);
     let time_text = format!("{}, {}", snapshot::format_minute(taken_at), age_text(taken_at));
-    let live = Some(SnapshotSource { taken_at: taken_at.to_string(), shown: time_text });
+    let snapshot_source =
+        Some(SnapshotSource { taken_at: taken_at.to_string(), display_text: time_text });
     let secrets = collect_secrets(Secrets::new(root, cx.env.clone()));
     cx.output.redactor.set_secrets(Arc::clone(&secrets));
     let offline = Arc::new(OfflineTransport::new(snapshot, key));
@@ -134,7 +135,15 @@ fn open_snapshot(
     let client =
         ReadClient::new(service, transport, Arc::clone(&secrets), ClientSettings::default());
     let (offline, recorder) = (Some(offline), None);
-    Ok(OpenedSource { target, live, has_token: false, client, secrets, offline, recorder })
+    Ok(OpenedSource {
+        target,
+        snapshot_source,
+        has_token: false,
+        client,
+        secrets,
+        offline,
+        recorder,
+    })
 }
 
 async fn open_service(
@@ -159,7 +168,7 @@ async fn open_service(
             taken_at: current_time(),
             key_id: None,
         };
-        let key = cx.env.digest_key(KEY_NAME)?;
+        let key = cx.env.digest_key(KEY_VARIABLE)?;
         let new_recorder =
             Arc::new(SnapshotRecorder::new(client, header, Arc::clone(&secrets), key));
         let in_flight = args.access.connect.in_flight(config);
@@ -167,8 +176,8 @@ async fn open_service(
         client = ReadClient::new(service, new_recorder.clone(), Arc::clone(&secrets), settings);
         recorder = Some(new_recorder);
     }
-    let (live, has_token, offline) = (None, !is_sandbox, None);
-    Ok(OpenedSource { target, live, has_token, client, secrets, offline, recorder })
+    let (snapshot_source, has_token, offline) = (None, !is_sandbox, None);
+    Ok(OpenedSource { target, snapshot_source, has_token, client, secrets, offline, recorder })
 }
 
 fn load_snapshot(path: &Path) -> Result<Snapshot> {
@@ -185,11 +194,11 @@ fn load_snapshot(path: &Path) -> Result<Snapshot> {
         .map_err(|error| CommandError::usage(format!("cannot use `{path}`: {error}")))
 }
 
-/// Refuses a key other than the one of the snapshot, because all secrets would seem to differ.
+/// Refuses a key that differs from the snapshot's key: all secrets would appear to have changed.
 fn check_key(header: &SnapshotHeader, key: Option<&DigestKey>) -> Result<()> {
     match (&header.key_id, key) {
         (Some(snapshot_key_id), Some(key)) if *snapshot_key_id != key.id() => {
-            let message = format!("the snapshot was taken with another {KEY_NAME}");
+            let message = format!("the snapshot was taken with another {KEY_VARIABLE}");
             let failure = CommandError::new(Exit::Stale, anyhow::anyhow!(message));
             Err(failure.help("use the same key or none, or take the snapshot again"))
         }
@@ -215,7 +224,7 @@ fn age_text(instant: Timestamp) -> String {
 }
 
 fn warn_if_old(header: &SnapshotHeader, cx: &RunContext) {
-    if current_time().duration_since(header.taken_at) > MIN_OLD_AGE {
+    if current_time().duration_since(header.taken_at) > OLD_AFTER {
         let age = age_text(header.taken_at);
         cx.output.eprint(&format!(
             "warning: the snapshot was taken {age}; later changes are not in the plan\n"
@@ -223,7 +232,7 @@ fn warn_if_old(header: &SnapshotHeader, cx: &RunContext) {
     }
 }
 
-/// The service of a snapshot; an error if the run names another one.
+/// Finds the service of a snapshot. Fails if the run names another service.
 impl crate::cli::connect::ConnectArgs {
     fn snapshot_service(
         &self,
@@ -231,7 +240,7 @@ impl crate::cli::connect::ConnectArgs {
         config: &Config,
         env: &Environment,
     ) -> Result<ServiceAddress> {
-        // The embedded service has no public address.
+        // The sandbox has no public address.
         if target == SANDBOX_TARGET {
             return ServiceAddress::parse("http://127.0.0.1", false)
                 .map_err(|error| CommandError::new(Exit::Internal, error));

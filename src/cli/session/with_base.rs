@@ -77,8 +77,8 @@ impl Session {
                 base.changed_containers(std::mem::take(&mut self.desired.containers));
             comparison.unchanged = container_count - self.desired.containers.len();
             self.settings.created = self.desired.creatable_containers(|_| false);
-            // An acknowledgement in a document counts only for selected containers, one on the
-            // command line for the whole run.
+            // An acknowledgement in a document applies only to selected containers, one on the
+            // command line to the whole run.
             let containers = &self.desired.containers;
             self.acknowledgements.retain(|acknowledgement| {
                 acknowledgement.origin.is_none()
@@ -110,11 +110,11 @@ impl Session {
             Some(includes) => includes.include_from(content.desired, &mut { branch_only }),
             None => Ok(content.desired),
         };
-        let base = base_desired
+        let base_result = base_desired
             .map(|base| Base::from_containers(base.containers, &self.desired.containers));
-        let base = base.unwrap_or_else(|_| {
+        let base = base_result.unwrap_or_else(|_| {
             let message =
-                "no base to compare with: its rules are not valid for a project that they include";
+                "no base to compare with: the rules at the base are not valid for a project that they include";
             cx.output
                 .eprint_diagnostics(&[Diagnostic::warning("base", message)].into_iter().collect());
             Base::Unknown
@@ -166,13 +166,12 @@ impl SessionBase {
     }
 
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.
-    pub(super) fn mark_new(&self, plan: &mut Plan, acknowledgements: &[Acknowledgement]) {
-        let covered_acknowledgements = acknowledgements
+    pub(super) fn mark_branch_only(&self, plan: &mut Plan, acknowledgements: &[Acknowledgement]) {
+        let covered = acknowledgements
             .iter()
             .filter(|new| self.acknowledgements.iter().any(|old| new.is_covered_by(old)));
-        let covered_origins: BTreeSet<_> = covered_acknowledgements
-            .filter_map(|acknowledgement| acknowledgement.origin.as_ref())
-            .collect();
+        let covered_origins: BTreeSet<_> =
+            covered.filter_map(|acknowledgement| acknowledgement.origin.as_ref()).collect();
         for acknowledged in &mut plan.acknowledged {
             acknowledged.is_new =
                 acknowledged.by.as_ref().is_some_and(|by| !covered_origins.contains(by));
@@ -182,9 +181,9 @@ impl SessionBase {
 }
 
 /// The containers that only this branch declares. Rules at the base may include them.
-fn branch_only_roster(branch_desired: &Desired, base: &Desired) -> Roster {
+fn branch_only_roster(branch_desired: &Desired, base_desired: &Desired) -> Roster {
     let base_paths: BTreeSet<_> =
-        base.containers.iter().map(|container| container.path.to_lowercase()).collect();
+        base_desired.containers.iter().map(|container| container.path.to_lowercase()).collect();
     let branch_only = branch_desired
         .containers
         .iter()
@@ -194,7 +193,7 @@ fn branch_only_roster(branch_desired: &Desired, base: &Desired) -> Roster {
         path: container.path.to_string(),
         exclusion: None,
     });
-    Roster { members: members.collect(), ..Roster::default() }
+    Roster { containers: members.collect(), ..Roster::default() }
 }
 
 /// The stricter of two limits.
@@ -206,7 +205,7 @@ fn stricter_limits(first: Limits, second: Limits) -> Limits {
 /// paths and use them in the same run.
 fn find_unmanaged_problem(config: &Config, container: &Container) -> Option<Problem> {
     let (address, message) = config.find_unmanaged(container)?;
-    let file = crate::manifest::config::FILE;
+    let file = crate::manifest::config::CONFIG_FILE;
     let help = format!("merge the change of `manages` in {file} first, then declare this");
     Some(Problem::new(&address, "outside", message, help, &container.origin))
 }

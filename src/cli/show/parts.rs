@@ -15,7 +15,7 @@ use crate::{
     diagnostic::Severity,
     diff::Incomplete,
     plan::Plan,
-    report::{FORMAT_VERSION, ReportKind, Run},
+    report::{FORMAT_VERSION, ReportKind, ReportedRun},
 };
 
 /// The maximum size of a report, in bytes. Reports of the largest organisations are much smaller.
@@ -56,7 +56,7 @@ impl ReportedDiagnostic {
 #[serde(bound(deserialize = "'de: 'static"))]
 struct FinishedReport {
     #[serde(flatten)]
-    run: Run,
+    run: ReportedRun,
     #[serde(flatten)]
     plan: Plan,
 }
@@ -65,7 +65,7 @@ struct FinishedReport {
 struct JobReport {
     kind: ReportKind,
     exit: Exit,
-    run: Option<Run>,
+    run: Option<ReportedRun>,
     plan: Plan,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<ReportedExit> {
 fn find_overlap(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
     let mut service: Option<(&Path, &str)> = None;
     let mut base: Option<(&Path, &str)> = None;
-    let mut changed_by: BTreeMap<&Address, usize> = BTreeMap::new();
+    let mut report_by_address: BTreeMap<&Address, usize> = BTreeMap::new();
     for (index, (file, report)) in files.iter().zip(reports).enumerate() {
         let target = report.run.as_ref().map(|run| &*run.target);
         let revision = report.plan.base.as_ref().map(|base| &*base.revision);
@@ -96,14 +96,16 @@ fn find_overlap(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
             let Some(value) = value else { continue };
             let (first_file, first_value) = *first.get_or_insert((file, value));
             if first_value != value {
-                let (first, file) = (first_file.display(), file.display());
-                return Some(format!("`{first}` is for {first_value}, and `{file}` for {value}"));
+                let (first_name, file) = (first_file.display(), file.display());
+                return Some(format!(
+                    "`{first_name}` is for {first_value}, and `{file}` for {value}"
+                ));
             }
         }
         for step in &report.plan.findings.steps {
-            let other = *changed_by.entry(&step.address).or_insert(index);
-            if other != index {
-                let (other, file) = (files[other].display(), file.display());
+            let other_index = *report_by_address.entry(&step.address).or_insert(index);
+            if other_index != index {
+                let (other, file) = (files[other_index].display(), file.display());
                 return Some(format!("both `{other}` and `{file}` change {}", step.address));
             }
         }
@@ -215,7 +217,7 @@ mod tests {
             let step = Step::new(Scope::Project, address, action, origin, Vec::new(), Vec::new());
             let mut plan = Plan::default();
             plan.findings.steps.push(step);
-            let run = Some(Run { target: target.to_owned(), ..Run::default() });
+            let run = Some(ReportedRun { target: target.to_owned(), ..ReportedRun::default() });
             JobReport { kind: ReportKind::Plan, exit: Exit::Success, run, plan }
         };
         let based_on = |revision: &str, section: &'static str| {
@@ -227,8 +229,8 @@ mod tests {
         let revisions = [based_on("1a2b", "members"), based_on("3c4d", "settings")];
         let reason = "`a.json` is for 1a2b, and `b.json` for 3c4d";
         assert_eq!(find_overlap(&files, &revisions).as_deref(), Some(reason));
-        let first = || part("https://one", "settings");
-        for (second, reason) in [
+        let first_part = || part("https://one", "settings");
+        for (second_part, reason) in [
             (part("https://one", "members"), None),
             (
                 part("https://two", "members"),
@@ -239,7 +241,7 @@ mod tests {
                 Some("both `a.json` and `b.json` change acme/shop#settings"),
             ),
         ] {
-            assert_eq!(find_overlap(&files, &[first(), second]).as_deref(), reason);
+            assert_eq!(find_overlap(&files, &[first_part(), second_part]).as_deref(), reason);
         }
     }
 

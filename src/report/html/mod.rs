@@ -5,7 +5,7 @@
 //! and copy. Nothing is loaded from elsewhere. A content security policy with the digests of the
 //! page's own style and script allows nothing else, whatever a name contains.
 
-mod ink;
+mod escape;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -22,16 +22,16 @@ use crate::{
     secret::Secrets,
     text::{count, shell_word},
 };
-use ink::HtmlPage;
+use escape::HtmlPage;
 
 /// The style of the page.
 const STYLE: &str = include_str!("page.css");
-/// The filters. They are hidden until the script shows them, because they need it.
+/// The filters. They need the script, so they are hidden until the script shows them.
 const FILTERS: &str = include_str!("filters.html");
 /// The script of the page.
 const SCRIPT: &str = include_str!("page.js");
 
-/// The maximum number of steps that are all unfolded when the page opens.
+/// If a report has more steps than this, all steps are folded when the page opens.
 const MAX_UNFOLDED: usize = 300;
 
 /// `report` as a page, without `secrets`.
@@ -51,7 +51,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>undrift {}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
         content_security_policy(),
-        page.text(title)
+        page.escape_text(title)
     );
     write_header(&mut page, report, &steps);
     page += "<main>\n";
@@ -83,41 +83,42 @@ fn content_security_policy() -> String {
 
 fn write_header(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let mut lines = report.summary().into_iter();
-    let first = lines.next().unwrap_or_default();
-    // The heading already names the kind of report.
-    let headline = first.strip_prefix(&format!("{}: ", report.kind.word())).unwrap_or(&first);
+    let first_line = lines.next().unwrap_or_default();
+    // The line above the heading already names the kind of report.
+    let headline =
+        first_line.strip_prefix(&format!("{}: ", report.kind.word())).unwrap_or(&first_line);
     *page += "<header>\n";
     *page += &format!(
         "<p class=\"brand\">undrift <b>{}</b></p>\n<h1>{}</h1>\n",
         report.kind.word(),
-        page.text(headline)
+        page.escape_text(headline)
     );
     for line in lines.chain(report.footnotes()) {
-        *page += &format!("<p class=\"lead\">{}</p>\n", page.text(&line));
+        *page += &format!("<p class=\"lead\">{}</p>\n", page.escape_text(&line));
     }
     *page += "<p class=\"about\">";
     if let Some(run) = report.run() {
         let target = if run.sandbox { "the sandbox" } else { &run.target };
         *page += &format!(
             "for <code>{}</code> as <code>{}</code>",
-            page.text(target),
-            page.text(&run.caller)
+            page.escape_text(target),
+            page.escape_text(&run.caller)
         );
     } else {
-        *page += &format!("of <code>{}</code>", page.text(report.manifests));
+        *page += &format!("of <code>{}</code>", page.escape_text(report.manifests));
     }
     if let Some(code) = report.exit_code() {
         *page += &format!(" · exit code {code}");
     }
     *page += &format!(" · undrift {}</p>\n", env!("CARGO_PKG_VERSION"));
     if !steps.is_empty() {
-        write_tally(page, report, steps);
+        write_counts(page, report, steps);
     }
     *page += "</header>\n";
 }
 
-/// The numbers of objects to create, change and remove; after apply, those of completed steps.
-fn write_tally(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<'_>]) {
+/// Writes how many objects are to be created, changed and removed; after apply, how many were.
+fn write_counts(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let is_applied = matches!(report.content(), Some(ReportContent::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
@@ -126,33 +127,33 @@ fn write_tally(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<'
                 && if is_applied { item.is_done } else { item.part != ReportPart::Watched }
         });
         let (number, class) = (counted_items.count(), action_word(action));
-        let words = match action {
+        let action_text = match action {
             _ if !is_applied => format!("to {class}"),
             Action::Create => "created".into(),
             Action::Update => "changed".into(),
             Action::Delete => "removed".into(),
         };
-        *page += &format!("<li class=\"{class}\"><b>{number}</b> {words}</li>\n");
+        *page += &format!("<li class=\"{class}\"><b>{number}</b> {action_text}</li>\n");
     }
     *page += "</ul>\n";
 }
 
-/// The items, in a section for each group.
+/// Writes the items, in a section for each group.
 fn write_items(page: &mut HtmlPage<'_>, items: &[ReportItem<'_>]) {
     for group_items in items.chunk_by(|a, b| a.group == b.group) {
-        let Some(first) = group_items.first() else { continue };
-        let tone = match first.group {
+        let Some(first_item) = group_items.first() else { continue };
+        let tone = match first_item.group {
             ItemGroup::Acknowledged => "acknowledged",
             group if group.is_bad() => "bad",
             _ => "warning",
         };
         *page += &format!(
             "<section class=\"items {tone}\">\n<h2>{} <span class=\"count\">{}</span></h2>\n<ul>\n",
-            page.text(first.group.title()),
+            page.escape_text(first_item.group.title()),
             group_items.len()
         );
-        for (first, others) in fold_equal(group_items, false, ReportItem::fold_key) {
-            write_item(page, first, &others);
+        for (listed_item, others) in fold_equal(group_items, false, ReportItem::fold_key) {
+            write_item(page, listed_item, &others);
         }
         *page += "</ul>\n</section>\n";
     }
@@ -161,14 +162,15 @@ fn write_items(page: &mut HtmlPage<'_>, items: &[ReportItem<'_>]) {
 fn write_item(page: &mut HtmlPage<'_>, item: &ReportItem<'_>, others: &[&ReportItem<'_>]) {
     *page += "<li>";
     if let Some(address) = item.address {
-        *page += &format!("<code class=\"address\">{}</code> ", page.text(&address.to_string()));
+        *page +=
+            &format!("<code class=\"address\">{}</code> ", page.escape_text(&address.to_string()));
     }
-    *page += &format!("<span class=\"message\">{}</span>", page.prose(&item.message));
-    if let Some(place) = item.location_text() {
-        *page += &format!(" <span class=\"origin\">{}</span>", page.text(&place));
+    *page += &format!("<span class=\"message\">{}</span>", page.escape_message(&item.message));
+    if let Some(location) = item.location_text() {
+        *page += &format!(" <span class=\"origin\">{}</span>", page.escape_text(&location));
     }
     if let Some(help) = &item.help {
-        *page += &format!("<p class=\"help\">{}</p>", page.prose(help));
+        *page += &format!("<p class=\"help\">{}</p>", page.escape_message(help));
     }
     if let Some(refusal) = item.refusal {
         let others = others.iter().filter_map(|item| item.refusal);
@@ -176,7 +178,7 @@ fn write_item(page: &mut HtmlPage<'_>, item: &ReportItem<'_>, others: &[&ReportI
         *page += &format!(
             "<p class=\"help\">If intended, pass <code class=\"copied\">{}</code> \
              <button type=\"button\" class=\"copy\" hidden>Copy</button></p>",
-            page.text(&ack_option)
+            page.escape_text(&ack_option)
         );
     }
     let others: Vec<_> = others.iter().filter_map(|item| item.object_or_location()).collect();
@@ -184,7 +186,7 @@ fn write_item(page: &mut HtmlPage<'_>, item: &ReportItem<'_>, others: &[&ReportI
     *page += "</li>\n";
 }
 
-/// The notes, folded.
+/// Writes the notes, folded.
 fn write_notes(page: &mut HtmlPage<'_>, report: &Report<'_>) {
     let notes_by_kind = report.notes();
     if notes_by_kind.is_empty() {
@@ -194,14 +196,14 @@ fn write_notes(page: &mut HtmlPage<'_>, report: &Report<'_>) {
     for ((_, title), notes) in notes_by_kind {
         *page += &format!(
             "<details>\n<summary>{} <span class=\"count\">{}</span></summary>\n<ul>\n",
-            page.prose(title),
+            page.escape_message(title),
             notes.len()
         );
         for note in notes {
             *page += &format!(
                 "<li><code class=\"address\">{}</code> {}</li>\n",
-                page.text(&note.address.path),
-                page.text(&note_object(note))
+                page.escape_text(&note.address.path),
+                page.escape_text(&note_object(note))
             );
         }
         *page += "</ul>\n</details>\n";

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use similar::ChangeTag;
 
-use super::ink::HtmlPage;
+use super::escape::HtmlPage;
 use crate::{
     diff::{Action, Step},
     report::{
         compare::{self, TextComparison},
         model::{
-            FoldMode, FoldedSteps, ReportPart, StepItem, StepRow, ValueText, action_word,
-            build_rows, file_line, fold_steps, label_word, remarks, sign, step::object_name,
+            FoldMode, FoldedSteps, ReportPart, StepItem, StepRow, ValueText, action_sign,
+            action_word, build_rows, file_line, fold_steps, label_word, remarks, step::object_name,
         },
     },
     text::count,
@@ -20,16 +20,17 @@ use crate::{
 /// The maximum number of earlier steps that are named for one reason.
 const MAX_NAMED_STEPS: usize = 3;
 
-/// Numbers of the steps that links can point to, by address. Folded steps have no element of their own.
+/// The numbers of the steps that links can point to, by address. A step that is shown with an equal one
+/// has no element of its own.
 pub(super) fn number_elements(
     parts: &[(ReportPart, Vec<StepItem<'_>>)],
 ) -> BTreeMap<String, usize> {
     let groups = parts.iter().flat_map(|(_, items)| fold_steps(items, FoldMode::Steps));
-    let pieces = groups.flat_map(|folded| folded.steps);
-    pieces.map(|piece| (piece.item.step.address.to_string(), piece.item.number)).collect()
+    let excerpts = groups.flat_map(|folded| folded.steps);
+    excerpts.map(|excerpt| (excerpt.item.step.address.to_string(), excerpt.item.number)).collect()
 }
 
-/// The steps of one part.
+/// Writes the steps of one part.
 pub(super) fn write_part(
     page: &mut HtmlPage<'_>,
     items: &[StepItem<'_>],
@@ -48,41 +49,42 @@ pub(super) fn write_part(
     }
     for folded in groups {
         let FoldedSteps { steps, others, .. } = &folded;
-        let times = match others.len() {
+        let times_attribute = match others.len() {
             0 => String::new(),
             others => format!(" data-times=\"{}\"", others + 1),
         };
         *page += &format!(
-            "<article{times}>\n<h3>{} <span class=\"count\">{}</span></h3>\n",
-            page.text(&folded.first().address.path),
+            "<article{times_attribute}>\n<h3>{} <span class=\"count\">{}</span></h3>\n",
+            page.escape_text(&folded.first_step().address.path),
             steps.len()
         );
         if let Some(shared) = folded.shared_remark() {
             *page += &format!("<p class=\"remark\">{shared}</p>\n");
         }
-        let noun = format!("more {}", folded.first().scope.noun());
+        let noun = format!("more {}", folded.first_step().scope.noun());
         write_others(page, folded.alike_text(), &count(others.len(), &noun), others);
-        for piece in steps {
-            write_step(page, &piece.item, is_unfolded);
+        for excerpt in steps {
+            write_step(page, &excerpt.item, is_unfolded);
         }
         *page += "</article>\n";
     }
     *page += "</section>\n";
 }
 
-/// Other objects with the same content, folded, if there are any.
+/// Writes a folded list of `others`, the objects with the same content; nothing if there are none.
 pub(super) fn write_others(
     page: &mut HtmlPage<'_>,
-    alike: &str,
+    alike_text: &str,
     title: &str,
     others: &[impl AsRef<str>],
 ) {
     if others.is_empty() {
         return;
     }
-    *page += &format!("<details class=\"alike\"><summary>{alike} in {title}</summary>\n<ul>\n");
+    *page +=
+        &format!("<details class=\"alike\"><summary>{alike_text} in {title}</summary>\n<ul>\n");
     for other in others {
-        *page += &format!("<li><code>{}</code></li>\n", page.text(other.as_ref()));
+        *page += &format!("<li><code>{}</code></li>\n", page.escape_text(other.as_ref()));
     }
     *page += "</ul>\n</details>\n";
 }
@@ -91,31 +93,31 @@ fn write_step(page: &mut HtmlPage<'_>, item: &StepItem<'_>, is_unfolded: bool) {
     let (step, action) = (item.step, action_word(item.step.action));
     let section = step.address.section.unwrap_or(step.scope.noun());
     let label = step.label.map(label_word);
-    let mut facets = String::new();
+    let mut data_attributes = String::new();
     for (name, value) in [("whose", label), ("outcome", item.outcome)] {
         if let Some(value) = value {
-            facets += &format!(" data-{name}=\"{}\"", page.text(value));
+            data_attributes += &format!(" data-{name}=\"{}\"", page.escape_text(value));
         }
     }
-    let (_, sign) = sign(step.action);
+    let (_, sign) = action_sign(step.action);
     *page += &format!(
-        "<details class=\"step {action}\" id=\"step-{}\" data-action=\"{action}\" data-section=\"{}\"{facets}{}>\n\
+        "<details class=\"step {action}\" id=\"step-{}\" data-action=\"{action}\" data-section=\"{}\"{data_attributes}{}>\n\
          <summary><span class=\"sign\" title=\"{action}\">{sign}</span> <span class=\"object\">{}</span>",
         item.number,
-        page.text(section),
+        page.escape_text(section),
         if is_unfolded { " open" } else { "" },
-        page.text(&object_name(step.scope, &step.address)),
+        page.escape_text(&object_name(step.scope, &step.address)),
     );
     for badge in [label, item.outcome].into_iter().flatten() {
-        *page += &format!(" <span class=\"badge\">{}</span>", page.text(badge));
+        *page += &format!(" <span class=\"badge\">{}</span>", page.escape_text(badge));
     }
     *page += &format!(
         " <span class=\"origin\">{}</span> <span class=\"number\">#{}</span></summary>\n<div class=\"body\">\n",
-        page.text(&file_line(&step.origin)),
+        page.escape_text(&file_line(&step.origin)),
         item.number
     );
     for remark in remarks(step) {
-        *page += &format!("<p class=\"remark\">{}</p>\n", page.text(&remark));
+        *page += &format!("<p class=\"remark\">{}</p>\n", page.escape_text(&remark));
     }
     write_predecessors(page, step);
     let rows = build_rows(step, &step.changes, true);
@@ -138,12 +140,12 @@ fn write_step(page: &mut HtmlPage<'_>, item: &StepItem<'_>, is_unfolded: bool) {
     *page += "</div>\n</details>\n";
 }
 
-/// The steps that must run before this one, with links.
+/// Writes the steps that must run before `step`, with links.
 fn write_predecessors(page: &mut HtmlPage<'_>, step: &Step) {
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for edge in &step.after {
         let address = edge.address.to_string();
-        let text = page.text(&address);
+        let text = page.escape_text(&address);
         let link = match page.numbers.get(&address) {
             Some(number) => format!("<a href=\"#step-{number}\">#{number} {text}</a>"),
             None => format!("<code>{text}</code>"),
@@ -157,24 +159,26 @@ fn write_predecessors(page: &mut HtmlPage<'_>, step: &Step) {
         } else {
             String::new()
         };
-        let named = links[..links.len() - omitted_count].join(", ");
-        *page +=
-            &format!("<p class=\"remark\">after {named}{rest_text}: {}</p>\n", page.text(reason));
+        let named_links = links[..links.len() - omitted_count].join(", ");
+        *page += &format!(
+            "<p class=\"remark\">after {named_links}{rest_text}: {}</p>\n",
+            page.escape_text(reason)
+        );
     }
 }
 
 fn write_field(page: &mut HtmlPage<'_>, row: &StepRow<'_>) {
     let origin = row.origin.map_or_else(String::new, |origin| {
-        format!(" <span class=\"origin\">{}</span>", page.text(&file_line(origin)))
+        format!(" <span class=\"origin\">{}</span>", page.escape_text(&file_line(origin)))
     });
     let label = row.label.map(label_word).map_or_else(String::new, |label| {
-        format!(" <span class=\"badge\">{}</span>", page.text(label))
+        format!(" <span class=\"badge\">{}</span>", page.escape_text(label))
     });
-    *page += &format!("<tr><th scope=\"row\">{}{label}{origin}</th>", page.text(&row.name));
-    let span = if row.step.action == Action::Update { 2 } else { 1 };
+    *page += &format!("<tr><th scope=\"row\">{}{label}{origin}</th>", page.escape_text(&row.name));
+    let column_count = if row.step.action == Action::Update { 2 } else { 1 };
     match row.multi_line_texts() {
         Some((before, after)) => {
-            *page += &format!("<td class=\"text\" colspan=\"{span}\">");
+            *page += &format!("<td class=\"text\" colspan=\"{column_count}\">");
             write_comparison(page, before, after);
             *page += "</td>";
         }
@@ -183,27 +187,27 @@ fn write_field(page: &mut HtmlPage<'_>, row: &StepRow<'_>) {
     *page += "</tr>\n";
 }
 
-/// The values of both sides; only one for a creation or a removal.
+/// Writes the values before and after; a creation or removal has only one of them.
 fn write_values(page: &mut HtmlPage<'_>, row: &StepRow<'_>) {
     for (class, side) in ["before", "after"].into_iter().zip(row.sides()) {
         *page += &match side {
             None => continue,
-            Some(ValueText::Remark(words)) => format!(
+            Some(ValueText::Remark(remark)) => format!(
                 "<td class=\"{class}\"><span class=\"aside\">{}</span></td>",
-                page.text(&words)
+                page.escape_text(&remark)
             ),
             Some(ValueText::Value(text)) => {
-                format!("<td class=\"{class}\"><code>{}</code></td>", page.text(&text))
+                format!("<td class=\"{class}\"><code>{}</code></td>", page.escape_text(&text))
             }
         };
     }
 }
 
-/// The comparison of two texts.
+/// Writes the comparison of two texts.
 fn write_comparison(page: &mut HtmlPage<'_>, before: &str, after: &str) {
     let lines = match compare::compare_texts(before, after, |text| page.secrets.redact(text)) {
-        TextComparison::Remark(words) => {
-            *page += &format!("<span class=\"aside\">{}</span>", page.text(&words));
+        TextComparison::Remark(remark) => {
+            *page += &format!("<span class=\"aside\">{}</span>", page.escape_text(&remark));
             return;
         }
         TextComparison::Lines(lines) => lines,
@@ -216,13 +220,13 @@ fn write_comparison(page: &mut HtmlPage<'_>, before: &str, after: &str) {
             Some(ChangeTag::Delete) => "out",
             Some(ChangeTag::Insert) => "in",
         };
-        let (sign, line) = (compare::sign(tag), HtmlPage::line(&line));
+        let (sign, line) = (compare::line_sign(tag), HtmlPage::escape_line(&line));
         *page += &format!("<span class=\"{class}\">{sign} {line}\n</span>");
     }
     *page += "</pre>";
 }
 
-/// The calls to send.
+/// Writes the calls that `apply` sends for `step`.
 fn write_calls(page: &mut HtmlPage<'_>, step: &Step) {
     if step.calls.is_empty() {
         return;
@@ -231,14 +235,16 @@ fn write_calls(page: &mut HtmlPage<'_>, step: &Step) {
     for call in &step.calls {
         let condition = match call {
             _ if call.restores => ", only if the call before it failed",
-            _ if call.undoes => ", only if a limit that the call before it sets was not saved",
+            _ if call.undoes => {
+                ", only if the service did not save the limit from the previous call"
+            }
             _ => "",
         };
         *page += &format!(
             "<li><code>{} {}</code> <span class=\"aside\">{}{condition}</span></li>\n",
             call.method,
-            page.text(&call.path),
-            page.text(&call.fields.join(", "))
+            page.escape_text(&call.path),
+            page.escape_text(&call.fields.join(", "))
         );
     }
     *page += "</ul>\n";

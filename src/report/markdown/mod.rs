@@ -5,7 +5,7 @@
 //! then folded details, and elements that do not fit are counted. An element is shown as a whole or
 //! not at all.
 
-mod ink;
+mod escape;
 mod page;
 #[cfg(test)]
 mod tests;
@@ -16,13 +16,14 @@ use super::{
     compare::{self, TextComparison},
     marker::Marker,
     model::{
-        FoldMode, FoldedPiece, FoldedSteps, ItemGroup, Report, ReportItem, ReportPart, StepItem,
-        StepRow, build_rows, file_line, fold_equal, fold_objects, fold_steps, group_by_key,
-        joint_acknowledgement, label_word, note, predecessors, remarks, sign, step::object_name,
+        FoldMode, FoldedSteps, ItemGroup, Report, ReportItem, ReportPart, StepExcerpt, StepItem,
+        StepRow, action_sign, build_rows, file_line, fold_equal, fold_objects, fold_steps,
+        group_by_key, joint_acknowledgement, label_word, note, predecessors, remarks,
+        step::object_name,
     },
 };
 use crate::{diff::GuardRefusal, secret::Secrets, text::count, value::Json};
-use ink::MarkdownInk;
+use escape::MarkdownEscaper;
 use page::{MarkdownPage, Room};
 
 /// The size limit of a page. The service accepts a million characters, but shows such comments slowly,
@@ -38,7 +39,7 @@ const MAX_ITEMS_PER_CODE: usize = 10;
 
 /// `report` as a comment with `marker`, without `secrets`.
 pub fn render(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
-    render_on(MarkdownPage::new(PAGE_BUDGET, MarkdownInk { secrets }), report, marker)
+    render_on(MarkdownPage::new(PAGE_BUDGET, MarkdownEscaper { secrets }), report, marker)
 }
 
 /// Renders `report` on `page`, which must have room for the summary.
@@ -49,9 +50,9 @@ fn render_on(mut page: MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) -
     let steps = report.steps();
     let text_rows = write_changes(&mut page, report, &steps, ReportPart::Changes);
     for part in [ReportPart::Drift, ReportPart::Watched] {
-        let number = steps.iter().filter(|item| item.part == part).count();
-        if number > 0 {
-            let title = format!("{} ({})", part.title(), count(number, "object"));
+        let step_count = steps.iter().filter(|item| item.part == part).count();
+        if step_count > 0 {
+            let title = format!("{} ({})", part.title(), count(step_count, "object"));
             write_fold(&mut page, &title, |page| drop(write_changes(page, report, &steps, part)));
         }
     }
@@ -61,11 +62,12 @@ fn render_on(mut page: MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) -
     write_notes(&mut page, report);
     if page.is_cut {
         let omitted_titles = std::mem::take(&mut page.omitted_titles);
-        let without: String = omitted_titles.iter().map(|title| format!("- {title}\n")).collect();
-        if !without.is_empty() {
-            page.append_reserved(&format!("No room here for:\n\n{without}\n"));
+        let omitted_list: String =
+            omitted_titles.iter().map(|title| format!("- {title}\n")).collect();
+        if !omitted_list.is_empty() {
+            page.append_reserved(&format!("No room here for:\n\n{omitted_list}\n"));
         }
-        page.append_reserved("This is not all: the other reports of this run have the rest.\n");
+        page.append_reserved("This report is not complete: see the other reports of this run.\n");
     }
     page.finish()
 }
@@ -74,8 +76,8 @@ fn write_head(page: &mut MarkdownPage<'_>, report: &Report<'_>, marker: &Marker)
     let ink = page.ink;
     let summary = report.summary();
     let mut lines = summary.iter().map(String::as_str);
-    let first = lines.next().unwrap_or_default();
-    page.try_add(&format!("{marker}\n### undrift {first}\n\n"));
+    let first_line = lines.next().unwrap_or_default();
+    page.try_add(&format!("{marker}\n### undrift {first_line}\n\n"));
     for line in lines {
         page.try_add(&format!("**{line}**\n\n"));
     }
@@ -95,32 +97,36 @@ fn write_items(
     is_wanted: impl Fn(ItemGroup) -> bool,
 ) {
     for group_items in items.chunk_by(|a, b| a.group == b.group) {
-        let Some(first) = group_items.first().filter(|item| is_wanted(item.group)) else {
+        let Some(first_item) = group_items.first().filter(|item| is_wanted(item.group)) else {
             continue;
         };
-        let head = format!("**{}**\n\n", first.group.title());
+        let head = format!("**{}**\n\n", first_item.group.title());
         let mut code_counts: BTreeMap<_, usize> = BTreeMap::new();
         let mut groups = fold_equal(group_items, false, ReportItem::fold_key);
         let omitted_groups = groups.extract_if(.., |(item, _)| {
-            let seen = code_counts.entry(item.code.clone()).or_default();
-            *seen += 1;
-            *seen > MAX_ITEMS_PER_CODE && item.refusal.is_none()
+            let seen_count = code_counts.entry(item.code.clone()).or_default();
+            *seen_count += 1;
+            *seen_count > MAX_ITEMS_PER_CODE && item.refusal.is_none()
         });
         let omitted_items: Vec<_> = omitted_groups.collect();
         // Neighbours with the same help show it once.
-        let (ink, mut last_help) = (page.ink, None);
+        let (escaper, mut last_help) = (page.ink, None);
         let groups = groups.into_iter().map(|(item, others)| {
             let is_new = last_help.replace(&item.help) != Some(&item.help);
-            item_text(item, &others, item.help.as_deref().filter(|_| is_new), ink)
+            item_text(item, &others, item.help.as_deref().filter(|_| is_new), escaper)
         });
         let group_count = groups.len();
-        let omitted = page.add_list(&head, groups);
-        if omitted == group_count {
+        let omitted_count = page.add_list(&head, groups);
+        if omitted_count == group_count {
             // The heading of the group did not fit either.
-            page.omitted_titles.push(format!("{} ({})", first.group.title(), group_items.len()));
+            page.omitted_titles.push(format!(
+                "{} ({})",
+                first_item.group.title(),
+                group_items.len()
+            ));
             continue;
         }
-        write_omitted(page, omitted, "entry");
+        write_omitted(page, omitted_count, "entry");
         for same_code in group_by_key(&omitted_items, |(item, _)| item.code.clone()) {
             let number: usize = same_code.iter().map(|(_, others)| 1 + others.len()).sum();
             page.append_reserved(&format!(
@@ -131,30 +137,30 @@ fn write_items(
     }
 }
 
-/// An item of a list, with `help`.
+/// The list item for `item` and for the equal items `others`, with `help`.
 fn item_text(
     item: &ReportItem<'_>,
     others: &[&ReportItem<'_>],
     help: Option<&str>,
-    ink: MarkdownInk<'_>,
+    escaper: MarkdownEscaper<'_>,
 ) -> String {
     let mut text = String::from("- ");
     if let Some(address) = item.address {
-        text += &format!("{} ", ink.code(&address.to_string()));
+        text += &format!("{} ", escaper.code(&address.to_string()));
     }
-    text += &ink.code(&item.message);
-    if let Some(place) = item.location_text() {
-        text += &format!(" at {}", ink.code(&place));
+    text += &escaper.code(&item.message);
+    if let Some(location) = item.location_text() {
+        text += &format!(" at {}", escaper.code(&location));
     }
     let other_names: Vec<_> = others.iter().filter_map(|item| item.object_or_location()).collect();
-    text += &others_text("the same", &other_names, ink);
+    text += &others_text("the same", &other_names, escaper);
     if let Some(help) = help {
-        text += &format!("\\\n  {}", ink.code(help));
+        text += &format!("\\\n  {}", escaper.code(help));
     }
     if let Some(refusal) = item.refusal {
         let others: Vec<_> = others.iter().filter_map(|item| item.refusal).collect();
         let document = acknowledge_document(refusal, &others);
-        text += &format!("\\\n  if intended, add {} to the manifests", ink.code(&document));
+        text += &format!("\\\n  if intended, add {} to the manifests", escaper.code(&document));
     }
     text + "\n"
 }
@@ -162,10 +168,10 @@ fn item_text(
 /// The document that acknowledges `refusal` and the similar ones in `others`, for readers of a comment
 /// who have no command line.
 fn acknowledge_document(refusal: &GuardRefusal, others: &[&GuardRefusal]) -> String {
-    let groups = joint_acknowledgement(refusal, others.iter().copied());
-    let at = groups.split_once(':').map_or("", |(_, at)| at);
+    let acknowledgement = joint_acknowledgement(refusal, others.iter().copied());
+    let address = acknowledgement.split_once(':').map_or("", |(_, at)| at);
     let objects = refusal.objects + others.iter().map(|other| other.objects).sum::<usize>();
-    let (guard, at) = (refusal.guard, Json::from(at));
+    let (guard, at) = (refusal.guard, Json::from(address));
     format!("{{kind: Acknowledge, guard: {guard}, at: {at}, at_most: {objects}}}")
 }
 
@@ -177,51 +183,54 @@ fn write_changes<'a>(
     steps: &[StepItem<'a>],
     part: ReportPart,
 ) -> Vec<StepRow<'a>> {
-    let ink = page.ink;
+    let escaper = page.ink;
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked_paths = report.blocked_paths();
     let mut groups = fold_steps(&steps, FoldMode::Fields);
     // The most important groups come first, because the last ones may not fit.
     groups.sort_by_cached_key(|folded| {
         let mut steps = folded.steps.iter();
-        let has_container_step = steps.any(|piece| piece.item.step.address.section.is_none());
-        let mut paths = folded.others.iter().copied().chain([&*folded.first().address.path]);
+        let has_container_step = steps.any(|excerpt| excerpt.item.step.address.section.is_none());
+        let mut paths = folded.others.iter().copied().chain([&*folded.first_step().address.path]);
         let is_blocked = paths.any(|path| blocked_paths.contains(path));
         (!has_container_step, !is_blocked, folded.others.is_empty())
     });
-    let (mut omitted, mut multi_line_rows) = (0, Vec::new());
+    let (mut omitted_count, mut multi_line_rows) = (0, Vec::new());
     for folded in groups {
         let shared = folded.shared_remark().map(|more| format!(" ({more})")).unwrap_or_default();
         let columns = Columns::for_steps(&folded.steps);
-        let path = ink.code(&folded.first().address.path);
-        let alike = others_text(folded.alike_text(), &folded.others, ink);
+        let path = escaper.code(&folded.first_step().address.path);
+        let alike = others_text(folded.alike_text(), &folded.others, escaper);
         let head = format!("{path}{shared}{alike}\n\n{}", columns.head());
         let steps = folded.steps.into_iter();
-        let rows: Vec<_> =
-            steps.flat_map(|piece| columns.rows(piece, ink, &mut multi_line_rows)).collect();
-        omitted += page.add_list(&head, rows.into_iter());
+        let rows: Vec<_> = steps
+            .flat_map(|excerpt| columns.rows(excerpt, escaper, &mut multi_line_rows))
+            .collect();
+        omitted_count += page.add_list(&head, rows.into_iter());
     }
-    write_omitted(page, omitted, "line");
+    write_omitted(page, omitted_count, "line");
     multi_line_rows
 }
 
-/// Other objects with the same content.
-fn others_text(alike: &str, others: &[impl AsRef<str>], ink: MarkdownInk<'_>) -> String {
+/// Names the other objects with the same content.
+fn others_text(alike: &str, others: &[impl AsRef<str>], escaper: MarkdownEscaper<'_>) -> String {
     if others.is_empty() {
         return String::new();
     }
-    format!(", and {alike} in {}: {}", count(others.len(), "other"), name_first(others, ink))
+    format!(", and {alike} in {}: {}", count(others.len(), "other"), shorten_names(others, escaper))
 }
 
 /// The first of `names`, and the number of the others.
-fn name_first(names: &[impl AsRef<str>], ink: MarkdownInk<'_>) -> String {
-    let named: Vec<_> = names.iter().take(MAX_NAMED).map(|name| ink.code(name.as_ref())).collect();
-    let rest = names.len() - named.len();
-    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    named.join(", ") + &rest
+fn shorten_names(names: &[impl AsRef<str>], escaper: MarkdownEscaper<'_>) -> String {
+    let named: Vec<_> =
+        names.iter().take(MAX_NAMED).map(|name| escaper.code(name.as_ref())).collect();
+    let omitted_count = names.len() - named.len();
+    let rest_text =
+        if omitted_count > 0 { format!(" and {omitted_count} more") } else { String::new() };
+    named.join(", ") + &rest_text
 }
 
-/// The columns of a table.
+/// The optional columns of a table of steps.
 #[derive(Clone, Copy)]
 struct Columns {
     has_labels: bool,
@@ -229,10 +238,10 @@ struct Columns {
 }
 
 impl Columns {
-    fn for_steps(steps: &[FoldedPiece<'_>]) -> Self {
+    fn for_steps(steps: &[StepExcerpt<'_>]) -> Self {
         Self {
-            has_labels: steps.iter().any(|piece| piece.item.step.label.is_some()),
-            has_outcomes: steps.iter().any(|piece| piece.item.outcome.is_some()),
+            has_labels: steps.iter().any(|excerpt| excerpt.item.step.label.is_some()),
+            has_outcomes: steps.iter().any(|excerpt| excerpt.item.outcome.is_some()),
         }
     }
 
@@ -255,29 +264,30 @@ impl Columns {
         self.row("Object", names, "Whose", "Outcome") + &self.row("---", ["---"; 4], "---", "---")
     }
 
-    /// The rows of a step. Rows with texts of several lines are also added to `texts`.
+    /// The rows of a step. Rows with texts of several lines are also added to `multi_line_rows`.
     fn rows<'a>(
         self,
-        FoldedPiece { item, changes }: FoldedPiece<'a>,
-        ink: MarkdownInk<'_>,
+        StepExcerpt { item, changes }: StepExcerpt<'a>,
+        escaper: MarkdownEscaper<'_>,
         multi_line_rows: &mut Vec<StepRow<'a>>,
     ) -> Vec<String> {
         let step = item.step;
-        let sign = ink.cell(&sign(step.action).1.to_string());
-        let object = format!("{sign} {}", ink.cell(&object_name(step.scope, &step.address)));
+        let sign = escaper.cell(&action_sign(step.action).1.to_string());
+        let object = format!("{sign} {}", escaper.cell(&object_name(step.scope, &step.address)));
         let outcome = item.outcome.unwrap_or_default();
         let mut rows = Vec::new();
         let remark = remarks(step).join("; ");
         let fields = build_rows(step, changes, false);
         if !remark.is_empty() || fields.is_empty() {
-            let cells = [&*remark, "", "", &ink.cell(&file_line(&step.origin))];
+            let cells = [&*remark, "", "", &escaper.cell(&file_line(&step.origin))];
             rows.push(self.row(&object, cells, step.label.map_or("", label_word), outcome));
         }
         for row in fields {
-            let place = ink.cell(&file_line(row.origin.unwrap_or(&step.origin)));
-            let [before, after] =
-                row.sides().map(|side| side.map_or_else(String::new, |side| ink.side_cell(&side)));
-            let cells = [&*ink.cell(&row.name), &before, &after, &place];
+            let origin = escaper.cell(&file_line(row.origin.unwrap_or(&step.origin)));
+            let [before, after] = row
+                .sides()
+                .map(|side| side.map_or_else(String::new, |side| escaper.side_cell(&side)));
+            let cells = [&*escaper.cell(&row.name), &before, &after, &origin];
             // The object and the outcome are shown once.
             let (object, outcome) = if rows.is_empty() { (&*object, outcome) } else { ("", "") };
             rows.push(self.row(
@@ -294,7 +304,7 @@ impl Columns {
     }
 }
 
-/// The texts of several lines, folded.
+/// Writes the comparisons of texts with several lines, folded.
 fn write_comparisons(page: &mut MarkdownPage<'_>, text_rows: &[StepRow<'_>]) {
     let ink = page.ink;
     let blocks = text_rows.iter().filter_map(|row| {
@@ -303,14 +313,14 @@ fn write_comparisons(page: &mut MarkdownPage<'_>, text_rows: &[StepRow<'_>]) {
         let head = format!("{address} {}\n\n", ink.code(&row.name));
         let comparison =
             match compare::compare_texts(before, after, |text| ink.secrets.redact(text)) {
-                TextComparison::Remark(words) => format!("{words}\n"),
+                TextComparison::Remark(remark) => format!("{remark}\n"),
                 TextComparison::Lines(lines) => {
                     let shown_lines = &lines[..lines.len().min(MAX_TEXT_LINES)];
-                    let more = match lines.len() - shown_lines.len() {
+                    let omitted_text = match lines.len() - shown_lines.len() {
                         0 => String::new(),
                         more => format!("\n… {}\n", count(more, "more line")),
                     };
-                    ink.diff_block(shown_lines) + &more
+                    ink.diff_block(shown_lines) + &omitted_text
                 }
             };
         Some(format!("{head}{comparison}\n"))
@@ -319,25 +329,26 @@ fn write_comparisons(page: &mut MarkdownPage<'_>, text_rows: &[StepRow<'_>]) {
     write_details(page, "Texts, line by line", blocks.len(), blocks, "text");
 }
 
-/// The order of steps with reasons, folded.
+/// Writes which steps come after others and the reasons, folded.
 fn write_order(page: &mut MarkdownPage<'_>, steps: &[StepItem<'_>]) {
     let ink = page.ink;
     let mut lines = Vec::new();
     for FoldedSteps { steps, others, .. } in fold_steps(steps, FoldMode::Steps) {
         let others = others_text("the same", &others, ink);
-        for step in steps.iter().map(|piece| piece.item.step) {
+        for step in steps.iter().map(|excerpt| excerpt.item.step) {
             let address = ink.code(&step.address.to_string());
-            for (reason, firsts) in predecessors(step) {
-                let firsts: Vec<_> = firsts.iter().take(3).map(|first| ink.code(first)).collect();
-                let firsts = firsts.join(", ");
-                lines.push(format!("- {address} after {firsts}: {reason}{others}\n"));
+            for (reason, earlier_steps) in predecessors(step) {
+                let shown_steps: Vec<_> =
+                    earlier_steps.iter().take(3).map(|first| ink.code(first)).collect();
+                let earlier_text = shown_steps.join(", ");
+                lines.push(format!("- {address} after {earlier_text}: {reason}{others}\n"));
             }
         }
     }
     write_details(page, "Order: what comes first, and why", lines.len(), lines, "line");
 }
 
-/// The notes, folded.
+/// Writes the notes, folded.
 fn write_notes(page: &mut MarkdownPage<'_>, report: &Report<'_>) {
     let ink = page.ink;
     for ((_, title), notes) in report.notes() {
@@ -347,10 +358,10 @@ fn write_notes(page: &mut MarkdownPage<'_>, report: &Report<'_>) {
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();
             if objects.is_empty() {
                 let paths: Vec<_> = [group.path].into_iter().chain(group.others).collect();
-                return format!("- {}\n", name_first(&paths, ink));
+                return format!("- {}\n", shorten_names(&paths, ink));
             }
-            let more = group.title().replacen(group.path, "", 1);
-            format!("- {}{more} {}\n", ink.code(group.path), name_first(&objects, ink))
+            let title_suffix = group.title().replacen(group.path, "", 1);
+            format!("- {}{title_suffix} {}\n", ink.code(group.path), shorten_names(&objects, ink))
         });
         // The title is HTML, where backticks have no meaning.
         write_details(page, &title.replace('`', ""), notes.len(), lines.collect(), "line");

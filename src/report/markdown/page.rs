@@ -1,6 +1,6 @@
 //! A page of limited size, made of whole elements; counts those that do not fit.
 
-use super::ink::MarkdownInk;
+use super::escape::MarkdownEscaper;
 
 /// The room reserved for the sentences about omitted elements.
 const RESERVED: Room = Room { bytes: 5_000, lines: 30 };
@@ -27,7 +27,7 @@ impl Room {
 /// A page that is being written.
 pub(super) struct MarkdownPage<'s> {
     /// Escapes text from manifests and the service.
-    pub(super) ink: MarkdownInk<'s>,
+    pub(super) ink: MarkdownEscaper<'s>,
     text: String,
     /// The room left for elements.
     room: Room,
@@ -41,7 +41,7 @@ pub(super) struct MarkdownPage<'s> {
 
 impl<'s> MarkdownPage<'s> {
     /// An empty page with this limit.
-    pub(super) const fn new(limit: Room, ink: MarkdownInk<'s>) -> Self {
+    pub(super) const fn new(limit: Room, ink: MarkdownEscaper<'s>) -> Self {
         let bytes = limit.bytes.saturating_sub(RESERVED.bytes);
         let lines = limit.lines.saturating_sub(RESERVED.lines);
         let room = Room { bytes, lines };

@@ -47,11 +47,11 @@ fn a_refusal_is_acknowledged_by_a_document() {
 #[test]
 fn many_items_with_one_code_are_counted() {
     let mut world = ReportFixture::new();
-    let missing = |at: usize| {
+    let missing_note = |at: usize| {
         let name = char::from_u32(0x4e00 + at as u32).unwrap();
         Diagnostic::error("missing-secret", format!("no value for `TOKEN_{name}`"))
     };
-    world.diagnostics.extend((0..MAX_ITEMS_PER_CODE + 30).map(missing));
+    world.diagnostics.extend((0..MAX_ITEMS_PER_CODE + 30).map(missing_note));
     let text = world.render_named("plan", render_report);
     assert_eq!(text.matches("no value for").count(), MAX_ITEMS_PER_CODE, "{text}");
     assert!(text.contains("… and 30 more with the code `missing-secret`"), "{text}");
@@ -92,7 +92,7 @@ fn a_fold_without_room_is_named_at_the_end() {
     let nothing = Secrets::default();
     let render_at = |lines| {
         let room = Room { bytes: 60_000, lines };
-        let page = MarkdownPage::new(room, MarkdownInk { secrets: &nothing });
+        let page = MarkdownPage::new(room, MarkdownEscaper { secrets: &nothing });
         render_on(page, &report, &marker())
     };
     let title = "archived, as declared; skipped (2)";
@@ -118,7 +118,7 @@ fn new_and_blocked_projects_come_before_changed_settings() {
     let blocked = plan.steps[57].address.path.clone();
     plan.findings.problems =
         vec![Problem { address: Address::container(blocked.clone()), ..problem }];
-    let new = plan.steps[58].address.path.clone();
+    let new_path = plan.steps[58].address.path.clone();
     plan.steps[58].address.section = None;
     let planned = Planned::new(&run, &plan);
     let state = State::finished(0, ReportContent::Planned(&planned));
@@ -128,7 +128,7 @@ fn new_and_blocked_projects_come_before_changed_settings() {
     let position_of = |path: &str| text.find(&format!("\n`{path}`\n"));
     let first = position_of(&plan.steps[0].address.path);
     assert!(
-        position_of(&new) < position_of(&blocked)
+        position_of(&new_path) < position_of(&blocked)
             && position_of(&blocked) < first
             && first.is_some(),
         "{text}"
@@ -302,7 +302,7 @@ proptest! {
     #[test]
     fn a_cell_keeps_its_text(text in evil()) {
         let nothing = Secrets::default();
-        let ink = MarkdownInk { secrets: &nothing };
+        let ink = MarkdownEscaper { secrets: &nothing };
         let page = format!("| a | b |\n| --- | --- |\n| {} | {} |\n", ink.cell(&text), ink.cell("b"));
         let seen = seen(&page);
         prop_assert_eq!(&seen.rows, &[2, 2], "{}", page);
@@ -319,7 +319,7 @@ proptest! {
         let diagnostics = &world.diagnostics;
         let report = Report { kind: ReportKind::Plan, manifests: ".", diagnostics, state };
         let nothing = Secrets::default();
-        let page = MarkdownPage::new(budget, MarkdownInk { secrets: &nothing });
+        let page = MarkdownPage::new(budget, MarkdownEscaper { secrets: &nothing });
         let text = render_on(page, &report, &marker());
         prop_assert!(text.len() <= bytes && text.lines().count() <= lines, "{} of {budget:?}", text.len());
         assert_harmless(&text);

@@ -12,7 +12,7 @@ use super::{
     step::{local_name, predecessors, remarks},
 };
 use crate::{
-    address::group_of,
+    address::parent_group_path,
     diff::{Action, FieldChange, Shown, Step},
     text::count,
 };
@@ -33,29 +33,30 @@ pub enum FoldMode {
 
 /// A step, or some of its fields.
 #[derive(Debug)]
-pub struct FoldedPiece<'s> {
+pub struct StepExcerpt<'s> {
     /// The step, with its outcome if there is one.
     pub item: StepItem<'s>,
     /// The fields shown here.
     pub changes: Vec<&'s FieldChange>,
 }
 
-/// Steps of one group or project, and the paths of others with equal ones.
+/// Steps of one group or project, and the paths of the others that have equal steps.
 #[derive(Debug)]
 pub struct FoldedSteps<'s> {
-    /// The steps of the first one.
-    pub steps: Vec<FoldedPiece<'s>>,
+    /// The steps of the first group or project.
+    pub steps: Vec<StepExcerpt<'s>>,
     /// The paths of the other objects with the same steps.
     pub others: Vec<&'s str>,
     /// True if the values differ between the objects. They come from the same declaration.
     pub has_other_values: bool,
-    /// The number of other steps and fields of the first one that are shown together with equal ones.
+    /// The number of further changes of this group or project that are shown elsewhere, because others
+    /// have equal changes.
     pub shared_count: usize,
 }
 
 impl FoldedSteps<'_> {
     /// The first step.
-    pub fn first(&self) -> &Step {
+    pub fn first_step(&self) -> &Step {
         self.steps[0].item.step
     }
 
@@ -64,7 +65,7 @@ impl FoldedSteps<'_> {
         if self.has_other_values { "the same, with other values," } else { "the same" }
     }
 
-    /// A remark that more changes of the first one are shown together with equal ones of others.
+    /// A remark about the further changes that are shown elsewhere, if there are any.
     pub fn shared_remark(&self) -> Option<String> {
         let changes = (self.shared_count > 0).then(|| count(self.shared_count, "more change"));
         changes.map(|changes| format!("and {changes}, shared with others"))
@@ -104,23 +105,23 @@ pub fn fold_equal<T, K: Ord>(
     folded_items.into_iter().map(|(_, item, others)| (item, others)).collect()
 }
 
-/// Identifies equal pieces.
-type PieceKey = [u64; 2];
+/// Identifies equal excerpts.
+type ExcerptKey = [u64; 2];
 
-/// Nobody can choose values of equal keys: this is seeded anew in each run.
+/// Seeded anew in each run, so that nobody can choose different values with equal keys.
 static HASHERS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
 
-/// Groups `steps`, which have the order of a plan, by group or project. If many groups and projects have
-/// equal steps, these are shown once, at the first of them and before its other steps.
+/// Groups `steps`, which have the order of a plan, by group or project. Steps that are equal in many groups
+/// and projects are returned once, with the first group or project and before its other steps.
 pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps<'s>> {
     let containers = steps.chunk_by(|a, b| a.step.address.path == b.step.address.path);
     let mut containers: Vec<Vec<_>> = containers
         .map(|items| items.iter().flat_map(|item| split_step(*item, mode)).collect())
         .collect();
     let equal_holders = holders_by_key(&containers);
-    for (key, piece) in &mut containers.iter_mut().flatten() {
+    for (key, excerpt) in &mut containers.iter_mut().flatten() {
         if equal_holders[key].len() < MIN_FOLDED {
-            *key = declaration_key(piece).unwrap_or(*key);
+            *key = declaration_key(excerpt).unwrap_or(*key);
         }
     }
     let holders = holders_by_key(&containers);
@@ -130,18 +131,18 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps
     for (index, pieces) in containers.iter().enumerate() {
         let pieces = pieces
             .iter()
-            .map(|(key, piece)| (piece, &*holders[key], !equal_holders.contains_key(key)));
+            .map(|(key, excerpt)| (excerpt, &*holders[key], !equal_holders.contains_key(key)));
         let (shared, unshared): (Vec<_>, Vec<_>) = pieces
             .partition(|(_, holders, _)| mode != FoldMode::Nothing && holders.len() >= MIN_FOLDED);
         let shared_count = shared.len();
         let shown_here: Vec<_> =
             shared.into_iter().filter(|(_, holders, _)| holders[0] == index).collect();
-        // Pieces with the same holders are shown together.
+        // Excerpts with the same holders are shown together.
         for same_holders in group_by_key(&shown_here, |(_, holders, differs)| (*holders, *differs))
         {
             let (_, holders, has_other_values) = same_holders[0];
             let others = holders[1..].iter().map(|other| paths[*other]).collect();
-            let steps = join_pieces(same_holders.into_iter().map(|(piece, ..)| *piece));
+            let steps = join_excerpts(same_holders.into_iter().map(|(piece, ..)| *piece));
             folded_steps.push(FoldedSteps {
                 steps,
                 others,
@@ -150,7 +151,7 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps
             });
         }
         if !unshared.is_empty() {
-            let steps = join_pieces(unshared.into_iter().map(|(piece, ..)| piece));
+            let steps = join_excerpts(unshared.into_iter().map(|(piece, ..)| piece));
             folded_steps.push(FoldedSteps {
                 steps,
                 others: Vec::new(),
@@ -166,22 +167,22 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps
 fn split_step(
     item: StepItem<'_>,
     mode: FoldMode,
-) -> impl Iterator<Item = (PieceKey, FoldedPiece<'_>)> {
+) -> impl Iterator<Item = (ExcerptKey, StepExcerpt<'_>)> {
     let fields = item.step.changes.iter();
     let is_split =
         mode == FoldMode::Fields && item.step.action == Action::Update && fields.len() > 1;
-    let parts: Vec<Vec<_>> =
+    let change_lists: Vec<Vec<_>> =
         if is_split { fields.map(|field| vec![field]).collect() } else { vec![fields.collect()] };
-    parts.into_iter().map(move |changes| {
-        let piece = FoldedPiece { item, changes };
-        (equality_key(&piece), piece)
+    change_lists.into_iter().map(move |changes| {
+        let excerpt = StepExcerpt { item, changes };
+        (equality_key(&excerpt), excerpt)
     })
 }
 
-/// The holders of each key: the indices of the groups and projects that have such a piece.
+/// The holders of each key: the indices of the groups and projects that have such an excerpt.
 fn holders_by_key(
-    containers: &[Vec<(PieceKey, FoldedPiece<'_>)>],
-) -> BTreeMap<PieceKey, Vec<usize>> {
+    containers: &[Vec<(ExcerptKey, StepExcerpt<'_>)>],
+) -> BTreeMap<ExcerptKey, Vec<usize>> {
     let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (index, pieces) in containers.iter().enumerate() {
         pieces.iter().for_each(|(key, _)| holders.entry(*key).or_default().push(index));
@@ -189,35 +190,35 @@ fn holders_by_key(
     holders
 }
 
-/// `pieces`, after joining those of the same step.
-fn join_pieces<'a, 's: 'a>(
-    pieces: impl Iterator<Item = &'a FoldedPiece<'s>>,
-) -> Vec<FoldedPiece<'s>> {
-    let mut joined: Vec<FoldedPiece<'s>> = Vec::new();
-    for FoldedPiece { item, changes } in pieces {
+/// Joins those of `pieces` that belong to the same step.
+fn join_excerpts<'a, 's: 'a>(
+    pieces: impl Iterator<Item = &'a StepExcerpt<'s>>,
+) -> Vec<StepExcerpt<'s>> {
+    let mut joined: Vec<StepExcerpt<'s>> = Vec::new();
+    for StepExcerpt { item, changes } in pieces {
         match joined.last_mut() {
             Some(last) if std::ptr::eq(last.item.step, item.step) => last.changes.extend(changes),
-            _ => joined.push(FoldedPiece { item: *item, changes: changes.clone() }),
+            _ => joined.push(StepExcerpt { item: *item, changes: changes.clone() }),
         }
     }
     joined
 }
 
-/// The key of everything that a piece shows, except the path of its group or project and its origin. It
-/// includes secrets, because pieces with different secrets must not be equal.
-fn equality_key(piece: &FoldedPiece<'_>) -> PieceKey {
-    piece_key(piece, |FieldChange { field, before, after, label, .. }| {
+/// The key of everything that an excerpt shows, except the path of its group or project and its origin. It
+/// includes secrets, because excerpts with different secrets must not be equal.
+fn equality_key(excerpt: &StepExcerpt<'_>) -> ExcerptKey {
+    excerpt_key(excerpt, |FieldChange { field, before, after, label, .. }| {
         (field, before, after, *label)
     })
 }
 
 /// A key with the origins of the changes instead of their values. One declaration may have other values
 /// in each group or project, for example with `{name}`. `None` for removals, whose values must be shown.
-fn declaration_key(piece: &FoldedPiece<'_>) -> Option<PieceKey> {
-    let step = piece.item.step;
-    let is_declared = step.action != Action::Delete && !piece.changes.is_empty();
+fn declaration_key(excerpt: &StepExcerpt<'_>) -> Option<ExcerptKey> {
+    let step = excerpt.item.step;
+    let is_declared = step.action != Action::Delete && !excerpt.changes.is_empty();
     is_declared.then(|| {
-        piece_key(piece, |FieldChange { field, before, after, label, origin }| {
+        excerpt_key(excerpt, |FieldChange { field, before, after, label, origin }| {
             let origin = origin.as_ref().unwrap_or(&step.origin);
             let sides = [before, after].map(|side| {
                 let is_blank =
@@ -229,17 +230,17 @@ fn declaration_key(piece: &FoldedPiece<'_>) -> Option<PieceKey> {
     })
 }
 
-/// A key of what all pieces show, and of the `content` of each change.
-fn piece_key<'s, C: Hash>(
-    FoldedPiece { item, changes }: &FoldedPiece<'s>,
+/// A key of what all excerpts show, and of the `content` of each change.
+fn excerpt_key<'s, C: Hash>(
+    StepExcerpt { item, changes }: &StepExcerpt<'s>,
     content: impl Fn(&'s FieldChange) -> C,
-) -> PieceKey {
+) -> ExcerptKey {
     let fields: Vec<_> = changes.iter().map(|change| content(change)).collect();
     let step = item.step;
     let shown_facts =
         (step.scope, local_name(&step.address), step.action, step.label, item.outcome);
-    // Remove the path of the object's group from predecessors, because it differs between equal pieces.
-    let parent = group_of(&step.address.path).unwrap_or_default();
+    // Remove the path of the object's group from predecessors: it differs between equal excerpts.
+    let parent = parent_group_path(&step.address.path).unwrap_or_default();
     let mut predecessor_groups = predecessors(step);
     for name in predecessor_groups.iter_mut().flat_map(|(_, names)| names) {
         if let Some(suffix) = name.strip_prefix(parent)

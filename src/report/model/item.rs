@@ -74,9 +74,9 @@ impl ItemGroup {
 /// A problem, failure or acknowledgement that a reader must see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportItem<'a> {
-    /// Its group.
+    /// The group of the item.
     pub group: ItemGroup,
-    /// Its code, for programs: the code of a diagnostic, or a similar word.
+    /// The code for programs: the code of a diagnostic, or a similar word.
     pub code: Cow<'static, str>,
     /// The object.
     pub address: Option<&'a Address>,
@@ -131,7 +131,7 @@ impl<'a> ReportItem<'a> {
         parent_groups.fold(text.replace(&**path, ""), |text, group| text.replace(&group, "``"))
     }
 
-    /// Its object, or else its location.
+    /// The object as text, or else the location.
     pub fn object_or_location(&self) -> Option<String> {
         self.address.map(ToString::to_string).or_else(|| self.location_text())
     }
@@ -172,7 +172,7 @@ pub(super) fn collect_items<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
             ReportItem::new(
                 ItemGroup::Run,
                 "unfinished",
-                "the run is under way, or was ended from outside",
+                "the run is still running, or was killed",
             )
             .with_help(Some("check the log of the job")),
         ),
@@ -203,7 +203,7 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
             (None, Some(_)) => "acknowledged in a manifest, without a reason".into(),
             (None, None) => "acknowledged on the command line".into(),
         };
-        let branch_note = if *is_new { "; only this branch does" } else { "" };
+        let branch_note = if *is_new { "; only on this branch" } else { "" };
         let item = item.with_help(Some(acknowledgement + branch_note));
         ReportItem { refusal: None, ..item.with_origin(by.as_ref().or(Some(&refusal.origin))) }
     });
@@ -215,11 +215,11 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
             .map(|refusal| ReportItem { refusal: None, ..refusal_item(ItemGroup::Drift, refusal) });
         refusals.chain(base.problems.iter().map(|problem| problem_item(ItemGroup::Drift, problem)))
     });
-    let incomplete = plan.incomplete.iter().map(|scope| {
-        ReportItem::new(ItemGroup::Incomplete, "not-read", with_request_id(&scope.reason))
-            .with_address(&scope.address)
-            .with_help(scope.reason.help.as_deref())
-            .with_common_message(common_cause(&scope.reason, &scope.address))
+    let incomplete = plan.incomplete.iter().map(|part| {
+        ReportItem::new(ItemGroup::Incomplete, "not-read", with_request_id(&part.reason))
+            .with_address(&part.address)
+            .with_help(part.reason.help.as_deref())
+            .with_common_message(common_cause(&part.reason, &part.address))
     });
     acknowledged.chain(refusals).chain(problems).chain(incomplete).chain(drift_items).collect()
 }
@@ -235,15 +235,15 @@ pub fn acknowledgement_key(
 
 /// The acknowledgement, as for `--ack`, that covers `first` and `others` of the same guard and section.
 pub fn joint_acknowledgement<'r>(
-    first: &GuardRefusal,
+    first_refusal: &GuardRefusal,
     others: impl Iterator<Item = &'r GuardRefusal>,
 ) -> String {
     let others: Vec<_> = others.map(|refusal| &*refusal.address.path).collect();
     if others.is_empty() {
-        return first.acknowledgement.clone();
+        return first_refusal.acknowledgement.clone();
     }
     // The narrowest glob that matches all of them and ends at a slash.
-    let path = &first.address.path;
+    let path = &first_refusal.address.path;
     let mut prefixes = path.match_indices('/').map(|(index, _)| &path[..=index]);
     let common_prefix = prefixes.rfind(|prefix| others.iter().all(|path| path.starts_with(prefix)));
     let glob = if others.iter().all(|other| *other == &**path) {
@@ -251,8 +251,8 @@ pub fn joint_acknowledgement<'r>(
     } else {
         format!("{}**", common_prefix.unwrap_or_default())
     };
-    let section = first.address.section.map_or_else(String::new, |name| format!("#{name}"));
-    format!("{}:{glob}{section}", first.guard)
+    let section = first_refusal.address.section.map_or_else(String::new, |name| format!("#{name}"));
+    format!("{}:{glob}{section}", first_refusal.guard)
 }
 
 fn problem_item(group: ItemGroup, problem: &Problem) -> ReportItem<'_> {
@@ -324,12 +324,13 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
     ended_by.chain(failed_items).chain(mismatches).chain(skipped).collect()
 }
 
-/// The origin of a step: that of its changes if all are on one line, such as the line of a rule.
+/// The origin of a step, or the line that declares all its changes, such as the line of a rule.
 pub fn declaration_origin(step: &Step) -> &Origin {
     let mut origins = step.changes.iter().filter_map(|change| change.origin.as_ref());
-    let first = origins.next().unwrap_or(&step.origin);
-    let is_shared = origins.all(|origin| (&origin.file, origin.line) == (&first.file, first.line));
-    if is_shared { first } else { &step.origin }
+    let first_origin = origins.next().unwrap_or(&step.origin);
+    let is_shared = origins
+        .all(|origin| (&origin.file, origin.line) == (&first_origin.file, first_origin.line));
+    if is_shared { first_origin } else { &step.origin }
 }
 
 fn diagnostic_item(diagnostic: &Diagnostic) -> ReportItem<'_> {
@@ -345,8 +346,9 @@ fn diagnostic_item(diagnostic: &Diagnostic) -> ReportItem<'_> {
     };
     ReportItem {
         message,
-        location: location
-            .map(|place: &SourceLocation| (&*place.file, place.line().zip(place.column()))),
+        location: location.map(|source_location: &SourceLocation| {
+            (&*source_location.file, source_location.line().zip(source_location.column()))
+        }),
         ..item
     }
     .with_help(diagnostic.help.as_deref())

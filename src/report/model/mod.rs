@@ -14,7 +14,7 @@ pub mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use fold::{FoldMode, FoldedPiece, FoldedSteps, fold_equal, fold_steps, group_by_key};
+pub use fold::{FoldMode, FoldedSteps, StepExcerpt, fold_equal, fold_steps, group_by_key};
 pub use item::{
     ItemGroup, ReportItem, acknowledgement_key, declaration_origin, joint_acknowledgement,
 };
@@ -25,12 +25,12 @@ pub use outcome::{
 };
 use serde::Serialize;
 pub use step::{
-    StepRow, build_rows, file_line, full_name, local_name, predecessors, remarks, sign,
+    StepRow, action_sign, build_rows, file_line, full_name, local_name, predecessors, remarks,
 };
 pub use value::{ValueText, value_text};
 
 use super::{
-    Line, ReportKind, Run,
+    Line, ReportKind, ReportedRun,
     json::{self, Checked, Outcomes, Planned},
 };
 use crate::{
@@ -156,7 +156,7 @@ impl<'a> Report<'a> {
     }
 
     /// The run and its plan, if a plan was made.
-    const fn run_and_plan(&self) -> Option<(&'a Run, &'a Plan)> {
+    const fn run_and_plan(&self) -> Option<(&'a ReportedRun, &'a Plan)> {
         match self.content() {
             Some(ReportContent::Planned(planned)) => Some((planned.run, planned.plan)),
             Some(ReportContent::Outcomes(outcomes)) => Some((outcomes.run, outcomes.plan)),
@@ -170,7 +170,7 @@ impl<'a> Report<'a> {
     }
 
     /// The run, if a plan was made.
-    pub fn run(&self) -> Option<&'a Run> {
+    pub fn run(&self) -> Option<&'a ReportedRun> {
         self.run_and_plan().map(|(run, _)| run)
     }
 
@@ -195,11 +195,8 @@ impl<'a> Report<'a> {
                 line_texts(outcome::summary_lines(outcomes.applied))
             }
             ReportContent::Checked(checked) => {
-                let diagnostics_summary = checked.diagnostics.summary();
-                vec![format!(
-                    "{title}: {}",
-                    diagnostics_summary.as_deref().unwrap_or("no problems found")
-                )]
+                let summary_text = checked.diagnostics.summary();
+                vec![format!("{title}: {}", summary_text.as_deref().unwrap_or("no problems found"))]
             }
         }
     }
@@ -207,11 +204,11 @@ impl<'a> Report<'a> {
     /// Sentences about the snapshot, the rehearsal and containers outside the plan. They contain no
     /// names from manifests or the service.
     pub fn footnotes(&self) -> Vec<String> {
-        let live_snapshot = self.run().and_then(|run| run.live.as_ref());
+        let live_snapshot = self.run().and_then(|run| run.snapshot.as_ref());
         let snapshot_sentence = live_snapshot.map(|snapshot| {
             format!("From the snapshot of {}: later changes are not in it.", snapshot.taken_at)
         });
-        let rehearsal_notes = self.run().into_iter().flat_map(Run::rehearsal_sentences);
+        let rehearsal_notes = self.run().into_iter().flat_map(ReportedRun::rehearsal_sentences);
         let rehearsed = rehearsal_notes.map(|sentence| format!("{sentence}."));
         let sentences = snapshot_sentence.into_iter().chain(rehearsed);
         let Some(plan) = self.plan() else { return sentences.collect() };

@@ -8,7 +8,7 @@ use crate::{
     diff::{Note, Reason},
 };
 
-/// The kind of a note: its place in display order, and the title for all notes of this kind.
+/// The kind of a note: its position in display order, and the title for all notes of this kind.
 pub(in crate::report) type NoteKind = (u8, &'static str);
 
 /// The kind of a note with this reason.
@@ -86,17 +86,17 @@ impl NoteGroup<'_> {
     }
 }
 
-/// Groups and projects with their objects. If there are many, those with the same objects are shown
-/// together at the first one, unless `is_full`.
+/// Groups `objects` by the path of their group or project. If there are many paths, those with the same
+/// objects share one [`NoteGroup`], unless `is_full`.
 pub fn fold_objects<'p>(
     objects: impl IntoIterator<Item = (&'p str, String)>,
     is_full: bool,
 ) -> Vec<NoteGroup<'p>> {
-    let mut objects_by_path: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let mut by_path: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (path, object) in objects {
-        objects_by_path.entry(path).or_default().push(object);
+        by_path.entry(path).or_default().push(object);
     }
-    let containers: Vec<_> = objects_by_path.into_iter().collect();
+    let containers: Vec<_> = by_path.into_iter().collect();
     let is_full = is_full || containers.len() <= MAX_NAMED_CONTAINERS;
     let folded = fold_equal(&containers, is_full, |(_, objects)| strip_ids(objects));
     let groups = folded.into_iter().map(|((path, objects), others)| NoteGroup {
@@ -155,15 +155,19 @@ mod tests {
     #[test]
     fn entries_that_differ_only_by_id_are_put_together() {
         let paths: Vec<_> = (0..20).map(|n| format!("acme/p{n:02}")).collect();
-        let all = |object: &dyn Fn(usize) -> String| {
+        let pair_with_paths = |object: &dyn Fn(usize) -> String| {
             let each = paths.iter().enumerate();
             each.map(|(n, path)| (path.as_str(), object(n))).collect::<Vec<_>>()
         };
-        let alike = fold_objects(all(&|n| format!("pipeline_schedules/fails@{n}")), false);
+        let alike =
+            fold_objects(pair_with_paths(&|n| format!("pipeline_schedules/fails@{n}")), false);
         assert_eq!(alike[0].title(), "acme/p00 and 19 more");
         assert_eq!(alike[0].objects, ["pipeline_schedules/fails"]);
         // Here the part after the `@` is the environment.
-        assert_eq!(fold_objects(all(&|n| format!("variables/A@{n}")), false).len(), 20);
-        assert_eq!(fold_objects(all(&|n| format!("pipeline_schedules/fails@{n}")), true).len(), 20);
+        assert_eq!(fold_objects(pair_with_paths(&|n| format!("variables/A@{n}")), false).len(), 20);
+        assert_eq!(
+            fold_objects(pair_with_paths(&|n| format!("pipeline_schedules/fails@{n}")), true).len(),
+            20
+        );
     }
 }

@@ -68,7 +68,7 @@ pub fn summary_lines(applied: &ApplyResult) -> Vec<Line> {
     let unread_count = applied.mismatches.iter().filter_map(unread_cause).count();
     let mismatch_count = applied.mismatches.len() - unread_count;
     let mismatches = [(mismatch_count, "not matching"), (unread_count, "not verified")];
-    let parts = nonzero_counts(counts.into_iter().chain(mismatches));
+    let count_texts = nonzero_counts(counts.into_iter().chain(mismatches));
     let (paint, word) = match (applied.is_complete(), applied.interrupted) {
         (true, _) => (Paint::Add, "applied: "),
         (false, true) => (Paint::Error, "interrupted: "),
@@ -78,8 +78,8 @@ pub fn summary_lines(applied: &ApplyResult) -> Vec<Line> {
         (false, false) => (Paint::Error, "partly applied: "),
     };
     let next_step = applied.is_worth_repeating().then_some("run apply again to finish");
-    let first = Line::with_text(paint, word).text(parts.join(", "));
-    [Some(first), next_step.map(|words| Line::default().text(words))]
+    let result_line = Line::with_text(paint, word).text(count_texts.join(", "));
+    [Some(result_line), next_step.map(|text| Line::default().text(text))]
         .into_iter()
         .flatten()
         .collect()

@@ -23,7 +23,7 @@ pub fn remarks(step: &Step) -> Vec<String> {
 }
 
 /// The colour and the sign for an action.
-pub const fn sign(action: Action) -> (Paint, char) {
+pub const fn action_sign(action: Action) -> (Paint, char) {
     match action {
         Action::Create => (Paint::Add, '+'),
         Action::Update => (Paint::Change, '~'),
@@ -78,8 +78,8 @@ fn identity_fields(step: &Step) -> Vec<&str> {
     identity_changes.map(|change| &*change.field).collect()
 }
 
-/// The steps that must come before `step`, by reason. Steps of the same section and of the container
-/// itself are omitted, because readers expect them. A step of the same container has no path.
+/// The names of the steps that must come before `step`, by reason. Steps of the same section and of the
+/// container itself are omitted, because readers expect them. Names in the same container have no path.
 pub fn predecessors(step: &Step) -> Vec<(&'static str, Vec<String>)> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for edge in &step.after {
@@ -169,21 +169,21 @@ fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
         .as_ref()
         .filter(|origin| (&origin.file, origin.line) != (&step.origin.file, step.origin.line));
     let (before, after) = (&*change.before, &*change.after);
-    let whole_row = || {
+    let new_whole_row = || {
         let (before, after) = (before.clone(), after.clone());
         vec![StepRow { step, name: change.field.to_string(), before, after, label, origin }]
     };
-    let Shown::Value(Json::Object(after)) = after else { return whole_row() };
+    let Shown::Value(Json::Object(object_after)) = after else { return new_whole_row() };
     let section = step.address.section.and_then(|name| catalogue::section(step.scope, name));
     let spec = section.and_then(|section| section.table().get(&change.field));
     let mut rows = Vec::new();
-    for (key, value) in after {
+    for (key, value) in object_after {
         let (live_value, declared_value) =
             (live_value_at(before, key), Shown::Value(value.clone()));
         let switch = spec.and_then(|spec| spec.key_field(key)?.relations.limits);
         let is_limit = switch.is_some_and(|switch| {
-            let new = after.get(switch).filter(|new| is_on(new));
-            new.is_some_and(|new| live_value_at(before, switch) != Shown::Value(new.clone()))
+            let new_value = object_after.get(switch).filter(|new| is_on(new));
+            new_value.is_some_and(|new| live_value_at(before, switch) != Shown::Value(new.clone()))
         });
         if live_value != declared_value || is_limit {
             let name = format!("{}.{key}", change.field);
@@ -197,7 +197,7 @@ fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
             });
         }
     }
-    if rows.is_empty() { whole_row() } else { rows }
+    if rows.is_empty() { new_whole_row() } else { rows }
 }
 
 /// The live value at a key of a mapping.

@@ -14,12 +14,12 @@ const MAX_NAMED: usize = 3;
 
 /// The last lines of a plan: its size, and its blockers.
 pub fn summary_lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
-    let first = if plan.steps.is_empty() {
+    let first_line = if plan.steps.is_empty() {
         summary_without_steps(plan, kind)
     } else {
         summary_with_steps(plan, kind)
     };
-    let mut lines = vec![first];
+    let mut lines = vec![first_line];
     lines.extend(unverified_line(plan, kind));
     lines.extend(advice_line(plan).filter(|_| kind == ReportKind::Drift));
     lines.extend(blocker_lines(plan));
@@ -42,10 +42,9 @@ fn advice_line(plan: &Plan) -> Option<Line> {
 /// The lines about findings that block the plan or a part of it.
 pub fn blocker_lines(plan: &Plan) -> Vec<Line> {
     let mut lines = Vec::new();
-    let blocker_counts = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
-    let nonzero_blockers = blocker_counts.into_iter().filter(|(number, _)| *number > 0);
-    let blocker_texts: Vec<_> =
-        nonzero_blockers.map(|(number, noun)| count(number, noun)).collect();
+    let counts = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
+    let nonzero = counts.into_iter().filter(|(number, _)| *number > 0);
+    let blocker_texts: Vec<_> = nonzero.map(|(number, noun)| count(number, noun)).collect();
     if !blocker_texts.is_empty() {
         let effect = if plan.is_refused() {
             "a guard refuses the whole run"
@@ -59,7 +58,7 @@ pub fn blocker_lines(plan: &Plan) -> Vec<Line> {
         let text = format!("{}; {effect}", blocker_texts.join(" and "));
         lines.push(Line::with_text(Paint::Error, "blocked: ").text(text));
     }
-    let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
+    let paths: BTreeSet<_> = plan.incomplete.iter().map(|part| &part.address.path).collect();
     if !paths.is_empty() {
         let unread = plan.unread_containers();
         let skipped_steps = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
@@ -76,26 +75,26 @@ pub fn blocker_lines(plan: &Plan) -> Vec<Line> {
 
 /// The summary of a plan without steps.
 fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
-    let (matches, unchanged) = (describe_matching(plan), plan.unapplied_paths().len());
+    let (match_text, unchanged_count) = (describe_matching(plan), plan.unapplied_paths().len());
     let is_complete = plan.incomplete.is_empty() && plan.problems.is_empty();
     let unread_count = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (kind, is_complete) {
         (_, true) if unread_count > 0 && plan.projects + plan.groups == 0 => {
             let has_removed = plan.base.as_ref().is_some_and(|base| !base.removed.is_empty());
-            let subject = if has_removed { "what is declared here" } else { "everything" };
-            format!("no changes: {subject} is declared as at the base")
+            let subject = if has_removed { "each remaining declaration" } else { "everything" };
+            format!("no changes: {subject} is the same as at the base")
         }
-        (_, true) if unchanged > 0 => {
-            let differ = if unchanged == 1 { "differs" } else { "differ" };
+        (_, true) if unchanged_count > 0 => {
+            let differ = if unchanged_count == 1 { "differs" } else { "differ" };
             let total = describe_total(plan);
             format!(
-                "nothing to apply: {unchanged} of {total} {differ} in what `apply` does not write"
+                "nothing to apply: {unchanged_count} of {total} {differ} in objects that `apply` does not write"
             )
         }
-        (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => matches,
-        // Not if there are unlisted objects: `--strict` counts them as differences.
-        (ReportKind::Drift, true) => format!("in sync: {matches}"),
-        (_, true) => format!("no changes: {matches}"),
+        (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => match_text,
+        // A plan with unlisted objects is not "in sync": `--strict` counts them as differences.
+        (ReportKind::Drift, true) => format!("in sync: {match_text}"),
+        (_, true) => format!("no changes: {match_text}"),
         (_, false) if !plan.problems.is_empty() => {
             format!("no steps until the problems are fixed; {}", describe_uncompared(plan))
         }
@@ -104,11 +103,11 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
         }
     };
     let object_count = count_notes(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
-    let secrets = text_if_any(object_count, |objects| {
+    let secret_text = text_if_any(object_count, |objects| {
         format!("; secrets of {} not set", count(objects, "object"))
     });
-    let paint = if is_complete && unchanged == 0 { Paint::Add } else { Paint::Change };
-    Line::with_text(paint, text + &secrets + &base_counts(plan) + &unmanaged_counts(plan))
+    let paint = if is_complete && unchanged_count == 0 { Paint::Add } else { Paint::Change };
+    Line::with_text(paint, text + &secret_text + &base_counts(plan) + &unmanaged_counts(plan))
 }
 
 /// The sentence about groups and projects that match their manifests. Archived projects are not compared,
@@ -134,14 +133,14 @@ fn count_notes(plan: &Plan, matches_reason: impl Fn(&Reason) -> bool) -> usize {
     plan.notes.iter().filter(|note| matches_reason(&note.reason)).count()
 }
 
-/// The `text` for a number; empty if it is zero.
+/// The text that `text` returns for `number`; empty if the number is zero.
 fn text_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
     if number == 0 { String::new() } else { text(number) }
 }
 
 /// The sentence about groups and projects that were not compared, or not completely.
 fn describe_uncompared(plan: &Plan) -> String {
-    let unread = plan.incomplete.iter().map(|scope| &*scope.address.path);
+    let unread = plan.incomplete.iter().map(|part| &*part.address.path);
     let paths = unread.chain(plan.problems.iter().map(|problem| &*problem.address.path));
     let paths: Vec<&str> = paths.collect::<BTreeSet<_>>().into_iter().collect();
     let (named, others) = paths.split_at(paths.len().min(MAX_NAMED));
@@ -188,7 +187,7 @@ fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
     Line::with_text(Paint::Bold, format!("{}: ", kind.plan_word())).text(text)
 }
 
-/// The numbers of containers that match a rule but are not planned: one line for each reason.
+/// One line for each reason why containers match a rule but are not planned, with their number.
 pub fn exception_notes(plan: &Plan) -> Vec<Line> {
     let exceptions = plan.exceptions.iter().map(|(exception, number)| {
         Line::note(format!("skipped by rules: {number} {}", exception.description()))
@@ -199,36 +198,36 @@ pub fn exception_notes(plan: &Plan) -> Vec<Line> {
 /// The number of containers that `--limit` left out.
 pub fn limit_note(plan: &Plan) -> Option<Line> {
     let AppliedLimit { to, left_out } = plan.limited.filter(|limited| limited.left_out > 0)?;
-    let (things, have) = match left_out {
+    let (subject, have) = match left_out {
         1 => ("1 more group or project".to_owned(), "has"),
         more => (format!("{more} more groups and projects"), "have"),
     };
-    Some(Line::note(format!("{things} {have} changes; --limit {to} left them out")))
+    Some(Line::note(format!("{subject} {have} changes; --limit {to} left them out")))
 }
 
 /// The number of steps by action: `1 to create, 2 to change`.
 pub fn describe_counts(counts: &Counts) -> String {
-    let parts =
+    let count_parts =
         [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
-    nonzero_counts(parts).join(", ")
+    nonzero_counts(count_parts).join(", ")
 }
 
-/// The `parts` with a number that is not zero.
+/// The texts of the `parts` whose number is not zero.
 pub fn nonzero_counts<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> Vec<String> {
-    let parts = parts.into_iter().filter(|(number, _)| *number > 0);
-    parts.map(|(number, subject)| format!("{number} {subject}")).collect()
+    let nonzero_parts = parts.into_iter().filter(|(number, _)| *number > 0);
+    nonzero_parts.map(|(number, subject)| format!("{number} {subject}")).collect()
 }
 
-/// Additions to the last line: the numbers of steps that are drift, of unknown origin, or excluded.
+/// Additions to the summary line: the numbers of steps that are drift, of unknown origin, or excluded.
 fn base_counts(plan: &Plan) -> String {
     let Some(base) = &plan.base else { return String::new() };
     let mut labels = plan.label_counts();
-    let parts = [
+    let label_parts = [
         (labels.remove(&Label::Drift).unwrap_or(0), "differed before this branch"),
         (labels.remove(&Label::Unknown).unwrap_or(0), "of unknown origin"),
-        (base.left.len(), "left out"),
+        (base.excluded_steps.len(), "left out"),
     ];
-    nonzero_counts(parts).into_iter().map(|part| format!("; {part}")).collect()
+    nonzero_counts(label_parts).into_iter().map(|part| format!("; {part}")).collect()
 }
 
 /// The number of groups and of projects.
@@ -250,16 +249,19 @@ fn describe_total(plan: &Plan) -> String {
     }
 }
 
-/// Additions to the last line: the numbers of unlisted objects, and of watched and held differences.
+/// Additions to the summary line: the numbers of unlisted objects, and of watched and held differences.
 fn unmanaged_counts(plan: &Plan) -> String {
     let (watched, held) = plan.watched_and_held();
-    let unlisted = text_if_any(plan.unlisted_count(), |number| {
+    let unlisted_text = text_if_any(plan.unlisted_count(), |number| {
         format!("; {} not in any manifest", count(number, "object"))
     });
-    let watched =
+    let watched_text =
         text_if_any(watched.len(), |number| format!("; {}", count(number, "watched difference")));
-    let differences =
+    let difference_text =
         text_if_any(held.len(), |number| format!(", with {}", count(number, "difference")));
-    let held = text_if_any(plan.held.len(), |number| format!("; {} held", count(number, "object")));
-    unlisted + &watched + &if held.is_empty() { held } else { held + &differences }
+    let held_text =
+        text_if_any(plan.held.len(), |number| format!("; {} held", count(number, "object")));
+    unlisted_text
+        + &watched_text
+        + &if held_text.is_empty() { held_text } else { held_text + &difference_text }
 }

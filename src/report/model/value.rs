@@ -59,7 +59,7 @@ fn json_text(value: &Json) -> String {
 /// True if a text needs no quotes.
 fn is_bare(text: &str) -> bool {
     let is_plain = text.chars().all(|c| c.is_alphanumeric() || "_-./:@*+%~^$=?&()|\\".contains(c));
-    // Only undrift itself writes `(hidden)` and the like.
+    // Without quotes, a text such as `(hidden)` would look like a remark of undrift.
     let is_ambiguous = text.starts_with('(') || serde_json::from_str::<Json>(text).is_ok();
     !text.is_empty() && is_plain && !is_ambiguous
 }

@@ -6,11 +6,11 @@ use super::{draw_heading, fold::draw_others};
 use crate::{
     apply::{ApplyResult, Mismatch, StepResult},
     report::{
-        Canvas, Line, Paint, Run,
+        Canvas, Line, Paint, ReportedRun,
         model::{
-            common_cause, common_mismatch_reason, fold_equal, local_name, mismatch_reason,
+            action_sign, common_cause, common_mismatch_reason, fold_equal, local_name,
+            mismatch_reason,
             outcome::{self, outcome_words},
-            sign,
             step::object_name,
             unread_cause, with_request_id,
         },
@@ -22,7 +22,7 @@ use crate::{
 const MAX_LISTED: usize = 12;
 
 /// Renders the report of an apply on an empty `canvas`.
-pub fn render_applied(mut canvas: Canvas<'_>, applied: &ApplyResult, run: &Run) -> String {
+pub fn render_applied(mut canvas: Canvas<'_>, applied: &ApplyResult, run: &ReportedRun) -> String {
     draw_heading(&mut canvas, "apply", run);
     draw_steps(&mut canvas, &applied.steps);
     draw_mismatches(&mut canvas, &applied.mismatches);
@@ -49,7 +49,7 @@ fn draw_steps(canvas: &mut Canvas, steps: &[StepResult]) {
             last_path = &step.address.path;
             canvas.add_paragraph([Line::with_text(Paint::Bold, last_path)]);
         }
-        let (paint, sign) = sign(step.action);
+        let (paint, sign) = action_sign(step.action);
         let line = Line::indented(2)
             .put(paint, format!("{sign} {}", object_name(step.scope, &step.address)))
             .text("  ");
@@ -100,7 +100,7 @@ fn draw_mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
     }
 }
 
-/// The hints for failures, each once.
+/// Draws the hints for failures, each once.
 fn draw_helps(canvas: &mut Canvas, applied: &ApplyResult) {
     let step_causes = applied.steps.iter().filter_map(|step| step.outcome.cause());
     let unread_causes = applied.mismatches.iter().filter_map(unread_cause);

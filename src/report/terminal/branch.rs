@@ -7,7 +7,7 @@ use crate::{
     report::{
         Canvas, Line, Paint, ReportKind,
         model::{
-            local_name, sign,
+            action_sign, local_name,
             step::{object_name, object_prefix},
         },
     },
@@ -23,8 +23,8 @@ pub(super) fn draw_acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledge
     let title = "this branch acknowledges what a guard would refuse:";
     canvas.add_paragraph([Line::with_text(Paint::Change, title)]);
     for Acknowledged { refusal, reason, by, .. } in new_acknowledgements {
-        let why = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-        let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
+        let reason_text = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        let text = format!("{}: {}{reason_text}", refusal.acknowledgement, refusal.reason);
         canvas.add_line_with_origin(Line::indented(2).text(text), by.as_ref());
     }
 }
@@ -41,24 +41,29 @@ pub(super) fn draw_branch_steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKi
     }
 }
 
-/// Draws the results of the comparison with the base that are not steps of the plan.
+/// Draws the other results of the comparison with the base: those that are not steps of the plan.
 pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) {
     let title = "excluded: drift that this branch did not ask for; `--heal` writes it too";
-    draw_step_names(canvas, title, &comparison.left.iter().collect::<Vec<_>>());
+    draw_step_names(canvas, title, &comparison.excluded_steps.iter().collect::<Vec<_>>());
     let refusals = comparison.refusals.iter().map(|refusal| (&refusal.address, &refusal.reason));
     let problems = comparison.problems.iter().map(|problem| (&problem.address, &problem.message));
     let drift_problems = refusals.chain(problems);
     let problem_lines =
-        drift_problems.map(|(address, why)| (&*address.path, object_prefix(address) + why));
+        drift_problems.map(|(address, message)| (&*address.path, object_prefix(address) + message));
     draw_paragraph(canvas, "problems of drift; they do not block this branch", problem_lines);
-    let already_live = comparison.already.iter().map(|step| {
+    let already_live = comparison.adopted.iter().map(|step| {
         let fields = step.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
         (&*step.address.path, local_name(&step.address) + &fields)
     });
     draw_paragraph(canvas, "declared by this branch and already live", already_live);
-    let removed = comparison.removed.iter().map(|address| (&*address.path, local_name(address)));
-    draw_paragraph(canvas, "declared at the base and not by this branch; unchanged", removed);
+    let removed_objects =
+        comparison.removed.iter().map(|address| (&*address.path, local_name(address)));
+    draw_paragraph(
+        canvas,
+        "declared at the base and not by this branch; unchanged",
+        removed_objects,
+    );
 }
 
 /// Draws how many groups and projects were not read, because branch and base declare the same.
@@ -67,7 +72,7 @@ pub(super) fn draw_unread_count(canvas: &mut Canvas, plan: &Plan) {
     if unchanged > 0 {
         let total = unchanged + plan.groups + plan.projects;
         let text = format!(
-            "{unchanged} of {total} groups and projects are declared as at the base; not read"
+            "{unchanged} of {total} groups and projects have the same declarations as at the base; not read"
         );
         canvas.add_paragraph([Line::note(text)]);
     }
@@ -105,7 +110,7 @@ fn draw_step_names(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
         let fields: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let shows_fields = step.action == Action::Update && !fields.is_empty();
         let fields = if shows_fields { format!(" ({})", fields.join(", ")) } else { String::new() };
-        let (_, sign) = sign(step.action);
+        let (_, sign) = action_sign(step.action);
         (&*step.address.path, format!("{sign} {}{fields}", object_name(step.scope, &step.address)))
     });
     draw_paragraph(canvas, title, step_names);

@@ -10,7 +10,7 @@ use crate::{
         Canvas, Line, Paint,
         compare::{self, TextComparison},
         model::{
-            StepRow, ValueText, build_rows, predecessors, remarks, sign, step::object_name,
+            StepRow, ValueText, action_sign, build_rows, predecessors, remarks, step::object_name,
             value_text,
         },
     },
@@ -30,12 +30,13 @@ pub(super) fn draw_step<'s>(
 ) {
     let rows = build_rows(step, changes, canvas.style().full);
     // The origin of the object is useless if all its fields are declared in other files.
-    let shows_place = rows.is_empty() || !rows.iter().all(is_in_other_file);
-    let (paint, sign) = sign(step.action);
+    let shows_object_origin = rows.is_empty() || !rows.iter().all(is_in_other_file);
+    let (paint, sign) = action_sign(step.action);
     let head =
         Line::indented(2).put(paint, format!("{sign} {}", object_name(step.scope, &step.address)));
     let head = head.put(Paint::Dim, branch::label_mark(step.label));
-    canvas.add_line_with_origin(head, (shows_origins && shows_place).then_some(&step.origin));
+    canvas
+        .add_line_with_origin(head, (shows_origins && shows_object_origin).then_some(&step.origin));
     for remark in remarks(step) {
         canvas.add_line(&Line::indented(6).put(Paint::Dim, remark));
     }
@@ -59,9 +60,12 @@ fn is_in_other_file(row: &StepRow<'_>) -> bool {
 }
 
 fn draw_predecessors(canvas: &mut Canvas, step: &Step) {
-    for (reason, firsts) in predecessors(step) {
-        let firsts =
-            if firsts.len() > 3 { count(firsts.len(), "other step") } else { firsts.join(", ") };
+    for (reason, earlier_steps) in predecessors(step) {
+        let firsts = if earlier_steps.len() > 3 {
+            count(earlier_steps.len(), "other step")
+        } else {
+            earlier_steps.join(", ")
+        };
         canvas.add_line(&Line::indented(6).put(Paint::Dim, format!("after {firsts}: {reason}")));
     }
 }
@@ -76,12 +80,12 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_o
     };
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::label_mark(row.label));
     let value_column = (6 + name_width + 2).max(name.len() + 2);
-    let name_cell = || name.clone().pad_to(value_column).hang_here();
+    let new_name_cell = || name.clone().pad_to(value_column).hang_here();
     let (before, after) = match row.sides().map(|side| side.map(paint_value)) {
         [Some(before), Some(after)] => (before, after),
         [before, after] => {
             let value = before.or(after).unwrap_or_default();
-            draw_line(canvas, name_cell().append(value));
+            draw_line(canvas, new_name_cell().append(value));
             if let (Action::Create, Some((_, text))) = (row.step.action, row.multi_line_texts()) {
                 draw_block(canvas, 8, text);
             }
@@ -94,10 +98,10 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_o
     }
     if row.before == row.after && !matches!(row.after, Shown::Hidden) {
         let value = after.put(Paint::Dim, ", unchanged");
-        return draw_line(canvas, name_cell().append(value));
+        return draw_line(canvas, new_name_cell().append(value));
     }
     let one_line =
-        name_cell().append(before.clone().put(Paint::Change, " → ").append(after.clone()));
+        new_name_cell().append(before.clone().put(Paint::Change, " → ").append(after.clone()));
     if canvas.style().width.is_none_or(|width| one_line.len() <= width) {
         return draw_line(canvas, one_line);
     }
@@ -112,31 +116,31 @@ const MAX_LINES: usize = 40;
 /// The minimum number of shown lines of a text or of a comparison.
 const MIN_LINES: usize = 5;
 
-/// A value.
+/// The text of a value, with its colour.
 pub(super) fn value_line(value: &Shown) -> Line {
     paint_value(value_text(value))
 }
 
-/// One side of a change.
+/// The text of one side of a change, with its colour.
 fn paint_value(side: ValueText) -> Line {
     match side {
-        ValueText::Remark(words) => Line::with_text(Paint::Dim, words),
+        ValueText::Remark(remark) => Line::with_text(Paint::Dim, remark),
         ValueText::Value(text) => Line::default().text(text),
     }
 }
 
-/// A new text of several lines.
+/// Draws a new text of several lines.
 fn draw_block(canvas: &mut Canvas, indent: usize, text: &str) {
     let lines =
         canvas.redact(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
     draw_lines(canvas, indent, lines);
 }
 
-/// The comparison of two texts.
+/// Draws the comparison of two texts.
 fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
     match compare::compare_texts(before, after, |text| canvas.redact(text)) {
-        TextComparison::Remark(words) => {
-            canvas.add_line(&Line::indented(indent).put(Paint::Change, words));
+        TextComparison::Remark(remark) => {
+            canvas.add_line(&Line::indented(indent).put(Paint::Change, remark));
         }
         TextComparison::Lines(lines) => {
             let painted = lines.into_iter().map(|(tag, line)| {
@@ -146,7 +150,7 @@ fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str
                     Some(ChangeTag::Delete) => Paint::Remove,
                     Some(ChangeTag::Insert) => Paint::Add,
                 };
-                (paint, compare::sign(tag), line)
+                (paint, compare::line_sign(tag), line)
             });
             draw_lines(canvas, indent, painted.collect());
         }

@@ -27,8 +27,8 @@ type LineChange<'f> = Change<&'f str>;
 struct LineReplacement<'f> {
     file: &'f FileName,
     /// The lines of the file in parts: changed and unchanged parts alternate.
-    parts: &'f [Vec<LineChange<'f>>],
-    /// The index of its part.
+    runs: &'f [Vec<LineChange<'f>>],
+    /// The index of the replaced part.
     index: usize,
 }
 
@@ -43,8 +43,8 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
     let runs_by_file: Vec<_> =
         compared.iter().map(|(name, diff)| (*name, line_runs(diff))).collect();
     let replacements = runs_by_file.iter().flat_map(|(file, parts)| {
-        let changed = (0..parts.len()).filter(|index| is_edit(&parts[*index][0]));
-        changed.map(move |index| LineReplacement { file, parts, index })
+        let changed_parts = (0..parts.len()).filter(|index| is_edit(&parts[*index][0]));
+        changed_parts.map(move |index| LineReplacement { file, runs: parts, index })
     });
     let replacements: Vec<_> = replacements.collect();
     let folds = fold_equal(&replacements, false, LineReplacement::tagged_lines);
@@ -94,8 +94,9 @@ fn file_patch((name, [old, new]): &EditedFile) -> String {
 }
 
 /// Draws a line with the number of omitted lines or edits.
-fn draw_more(canvas: &mut Canvas<'_>, what: &str) {
-    canvas.add_line(&Line::with_text(Paint::Dim, format!("… and {what} (--full shows all)")));
+fn draw_more(canvas: &mut Canvas<'_>, omitted_text: &str) {
+    canvas
+        .add_line(&Line::with_text(Paint::Dim, format!("… and {omitted_text} (--full shows all)")));
 }
 
 /// The lines of a file in parts: changed and unchanged parts alternate.
@@ -115,10 +116,10 @@ fn line_numbers(line: &LineChange<'_>) -> [Option<usize>; 2] {
 
 impl<'f> LineReplacement<'f> {
     fn changed_lines(&self) -> &'f [LineChange<'f>] {
-        &self.parts[self.index]
+        &self.runs[self.index]
     }
 
-    /// The lines before and after.
+    /// The removed and the added lines.
     fn tagged_lines(&self) -> Vec<(ChangeTag, &'f str)> {
         self.changed_lines().iter().map(|line| (line.tag(), line.value())).collect()
     }
@@ -134,15 +135,15 @@ impl<'f> LineReplacement<'f> {
     fn is_near(&self, next: &Self) -> bool {
         self.file == next.file
             && self.index + 2 == next.index
-            && self.parts[self.index + 1].len() <= 2 * CONTEXT_LINES
+            && self.runs[self.index + 1].len() <= 2 * CONTEXT_LINES
     }
 
-    /// The unchanged lines before and after it.
+    /// The unchanged lines before and after the replacement.
     fn context(&self) -> [&'f [LineChange<'f>]; 2] {
-        let part = |index: Option<usize>| {
-            index.and_then(|index| self.parts.get(index)).map_or(&[][..], |part| part)
+        let run_at = |index: Option<usize>| {
+            index.and_then(|index| self.runs.get(index)).map_or(&[][..], |part| part)
         };
-        [part(self.index.checked_sub(1)), part(Some(self.index + 1))]
+        [run_at(self.index.checked_sub(1)), run_at(Some(self.index + 1))]
     }
 }
 
@@ -151,18 +152,19 @@ fn hunk_text<'f>(edits: impl Iterator<Item = &'f LineReplacement<'f>>) -> String
     let mut lines: Vec<&LineChange<'_>> = Vec::new();
     let mut trailing_lines: &[LineChange<'_>] = &[];
     for edit in edits {
-        let [before, following] = edit.context();
-        let start = if lines.is_empty() { before.len().saturating_sub(CONTEXT_LINES) } else { 0 };
-        lines.extend(&before[start..]);
+        let [lines_before, lines_after] = edit.context();
+        let start =
+            if lines.is_empty() { lines_before.len().saturating_sub(CONTEXT_LINES) } else { 0 };
+        lines.extend(&lines_before[start..]);
         lines.extend(edit.changed_lines());
-        trailing_lines = &following[..following.len().min(CONTEXT_LINES)];
+        trailing_lines = &lines_after[..lines_after.len().min(CONTEXT_LINES)];
     }
     lines.extend(trailing_lines);
-    let [old, new] = [0, 1].map(|side| {
+    let [old_range, new_range] = [0, 1].map(|side| {
         let numbers: Vec<_> = lines.iter().filter_map(|line| line_numbers(line)[side]).collect();
         format!("{},{}", numbers.first().map_or(0, |first| first + 1), numbers.len())
     });
-    let mut text = format!("@@ -{old} +{new} @@\n");
+    let mut text = format!("@@ -{old_range} +{new_range} @@\n");
     for line in lines {
         let (tag, line) = (line.tag(), line.value());
         let ending = if line.ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
@@ -181,25 +183,25 @@ mod tests {
 
     /// A file of `projects`, each with the lines of `edited` only in the new text.
     fn file(name: &str, projects: usize, edited: impl Fn(usize) -> String) -> EditedFile {
-        let text = |edited: &dyn Fn(usize) -> String| {
-            let document = |i| {
+        let render_documents = |edited: &dyn Fn(usize) -> String| {
+            let document_text = |i| {
                 format!(
                     "---\nkind: Project\npath: acme/p{i}\nsettings:\n  a: 1\n  b: 2\n  c: 3\n  d: 4\n{}",
                     edited(i)
                 )
             };
-            (0..projects).map(document).collect::<String>()
+            (0..projects).map(document_text).collect::<String>()
         };
-        (name.into(), [text(&|_| String::new()), text(&edited)])
+        (name.into(), [render_documents(&|_| String::new()), render_documents(&edited)])
     }
 
     #[test]
     fn equal_edits_are_shown_once_also_within_a_file() {
-        let edited = |i| match i {
+        let edited_line = |i| match i {
             4 => "archived: false\n".to_owned(),
             _ => "archived: true\n".to_owned(),
         };
-        let files = [file("a.yaml", 6, edited), file("b.yaml", 4, |_| edited(0))];
+        let files = [file("a.yaml", 6, edited_line), file("b.yaml", 4, |_| edited_line(0))];
         insta::assert_snapshot!(render_edits_text(&files, SCREEN_LINES, terminal()), @r"
         --- a/a.yaml
         +++ b/a.yaml

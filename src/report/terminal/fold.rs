@@ -8,7 +8,7 @@ use crate::{
     report::{
         Canvas, Line, Paint,
         model::{
-            FoldMode, FoldedPiece, FoldedSteps, ReportPart, StepItem, fold_equal, fold_steps,
+            FoldMode, FoldedSteps, ReportPart, StepExcerpt, StepItem, fold_equal, fold_steps,
             full_name, step::object_name,
         },
     },
@@ -28,18 +28,18 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
     for folded in fold_steps(&steps.collect::<Vec<_>>(), fold) {
         if canvas.remaining_lines() == 0 {
             let steps = folded.steps.iter();
-            omitted_steps.extend(steps.map(|piece| (piece.item.step, folded.others.clone())));
+            omitted_steps.extend(steps.map(|excerpt| (excerpt.item.step, folded.others.clone())));
             continue;
         }
         let shared = folded.shared_remark().map(|more| format!("  ({more})"));
-        let head = Line::with_text(Paint::Bold, &*folded.first().address.path);
+        let head = Line::with_text(Paint::Bold, &*folded.first_step().address.path);
         canvas.add_paragraph([head.put(Paint::Dim, shared.unwrap_or_default())]);
-        let noun = format!("more {}", folded.first().scope.noun());
+        let noun = format!("more {}", folded.first_step().scope.noun());
         let FoldedSteps { steps, others, has_other_values, .. } = folded;
         // Removals are never truncated.
-        let has_removals = steps.iter().any(|piece| piece.item.step.action == Action::Delete);
+        let has_removals = steps.iter().any(|excerpt| excerpt.item.step.action == Action::Delete);
         let max_named = if has_removals { others.len() } else { MAX_NAMED };
-        for (index, FoldedPiece { item, changes }) in steps.into_iter().enumerate() {
+        for (index, StepExcerpt { item, changes }) in steps.into_iter().enumerate() {
             // The first step is always drawn, so that the heading is never alone.
             if canvas.remaining_lines() == 0 && index > 0 {
                 omitted_steps.push((item.step, others.clone()));
@@ -47,12 +47,12 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
             }
             change::draw_step(canvas, item.step, changes, true);
         }
-        let words = if has_other_values {
+        let introduction = if has_other_values {
             "the same change, with other values, in"
         } else {
             "the same change in"
         };
-        draw_others_line(canvas, words, &noun, &others, max_named);
+        draw_others_line(canvas, introduction, &noun, &others, max_named);
     }
     draw_omitted(canvas, &omitted_steps);
 }
@@ -102,12 +102,12 @@ pub(super) fn draw_others<'a>(
 
 fn draw_others_line(
     canvas: &mut Canvas,
-    words: &str,
+    introduction: &str,
     noun: &str,
     others: &[impl AsRef<str>],
     max_named: usize,
 ) {
-    if let Some(text) = others_text(words, noun, others, max_named) {
+    if let Some(text) = others_text(introduction, noun, others, max_named) {
         canvas.add_line(&Line::indented(2).put(Paint::Note, text));
     }
 }
@@ -121,10 +121,10 @@ pub fn render_lines<T, K: Ord>(
     key: impl Fn(&T) -> K,
     [line, name]: [&dyn Fn(&T) -> String; 2],
 ) -> String {
-    for (first, others) in fold_equal(items, canvas.style().full, key) {
+    for (first_item, others) in fold_equal(items, canvas.style().full, key) {
         let others: Vec<_> = others.into_iter().map(name).collect();
         let others = others_text("; the same for", &format!("more {noun}"), &others, MAX_NAMED);
-        canvas.add_line(&Line::default().text(line(first) + &others.unwrap_or_default()));
+        canvas.add_line(&Line::default().text(line(first_item) + &others.unwrap_or_default()));
     }
     canvas.finish()
 }
@@ -136,8 +136,9 @@ pub(super) fn others_text(
     items: &[impl AsRef<str>],
     max_named: usize,
 ) -> Option<String> {
-    let named: Vec<_> = items.iter().take(max_named).map(AsRef::as_ref).collect();
+    let named_items: Vec<_> = items.iter().take(max_named).map(AsRef::as_ref).collect();
     let rest_text = if items.len() > max_named { ", …; --full shows each" } else { "" };
-    let text = format!("{words} {}: {}{rest_text}", count(items.len(), noun), named.join(", "));
+    let text =
+        format!("{words} {}: {}{rest_text}", count(items.len(), noun), named_items.join(", "));
     (!items.is_empty()).then_some(text)
 }

@@ -1,8 +1,9 @@
 //! Plans and apply reports as text for people.
 //!
 //! A plan is grouped by project: `+ ~ -` for each object, then its fields with the live and the
-//! declared value, and the place of the declaration. After the steps come notes, then what blocks
-//! the plan, then a summary line. Folded or truncated text shows how to see everything.
+//! declared value, and the location of the declaration. After the steps come notes, then the
+//! problems and refusals that block the plan, then a summary line. Folded or truncated text names
+//! the option that shows everything.
 
 mod applied;
 mod branch;
@@ -22,19 +23,24 @@ pub use fold::render_lines;
 pub use notes::skipped_text;
 pub use saved::{render_saved_plan, stale_text};
 
-use super::{Canvas, Line, Paint, ReportKind, Run, model::summary};
+use super::{Canvas, Line, Paint, ReportKind, ReportedRun, model::summary};
 use crate::plan::Plan;
 
 /// The maximum number of lines of a plan without `--full`.
 const MAX_LINES: usize = 60;
-/// The maximum number of lines if the result of the run follows.
+/// The maximum number of lines if the result of apply follows the plan.
 const MAX_LINES_BEFORE_RESULT: usize = 40;
-/// The minimum number of lines for steps.
+/// The minimum number of lines that are reserved for steps.
 const MIN_STEP_LINES: usize = 12;
 
-/// Renders `plan` on an empty `canvas`. The most important parts are at the end, so they are laid out
-/// first; the steps get the remaining lines.
-pub fn render_plan(mut canvas: Canvas<'_>, plan: &Plan, run: &Run, kind: ReportKind) -> String {
+/// Renders `plan` on an empty `canvas`. The most important parts are at the end, so their lines are
+/// reserved first; the steps get the remaining lines.
+pub fn render_plan(
+    mut canvas: Canvas<'_>,
+    plan: &Plan,
+    run: &ReportedRun,
+    kind: ReportKind,
+) -> String {
     let max_lines = if kind == ReportKind::Apply { MAX_LINES_BEFORE_RESULT } else { MAX_LINES };
     draw_heading(&mut canvas, kind.plan_word(), run);
     branch::draw_acknowledged(&mut canvas, &plan.acknowledged);
@@ -82,7 +88,7 @@ const fn shown_count(total: usize, max_shown: usize, is_full: bool) -> usize {
 }
 
 /// Draws the first lines: the service, the user and the token, and the snapshot if there is one.
-fn draw_heading(canvas: &mut Canvas, word: &str, run: &Run) {
+fn draw_heading(canvas: &mut Canvas, word: &str, run: &ReportedRun) {
     let line = Line::with_text(Paint::Bold, word).text(" for ");
     let line =
         if run.sandbox { line.put(Paint::Note, "the sandbox") } else { line.text(&run.target) };
@@ -91,10 +97,10 @@ fn draw_heading(canvas: &mut Canvas, word: &str, run: &Run) {
         Some(token) => line.text(format!(" ({token})")),
         None => line,
     });
-    if let Some(live) = &run.live {
+    if let Some(snapshot) = &run.snapshot {
         canvas.add_line(&Line::with_text(
             Paint::Note,
-            format!("from the snapshot of {}", live.shown),
+            format!("from the snapshot of {}", snapshot.display_text),
         ));
     }
     run.rehearsal_sentences().for_each(|text| canvas.add_line(&Line::with_text(Paint::Note, text)));

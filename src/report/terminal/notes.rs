@@ -29,15 +29,15 @@ const MAX_NAMED_OBJECTS: usize = 8;
 /// The minimum number of archived projects that are counted instead of named.
 const MIN_COUNTED_PROJECTS: usize = 3;
 
-/// Notes: a paragraph for each kind, with a line for each project.
+/// Draws the notes: a paragraph for each kind, with a line for each project.
 pub(super) fn draw_notes(canvas: &mut Canvas, notes: &[Note]) {
     for ((_, title), kind_notes) in group_by_kind(notes) {
         let projects: BTreeSet<_> = kind_notes.iter().map(|note| &*note.address.path).collect();
         // Archived projects have no other notes.
         let is_archived = title == note_kind(&Reason::Archived).1;
         if is_archived && projects.len() >= MIN_COUNTED_PROJECTS && !canvas.style().full {
-            let first = projects.first().copied().unwrap_or_default();
-            let text = format!("{title}: {first} and {} more", projects.len() - 1);
+            let first_path = projects.first().copied().unwrap_or_default();
+            let text = format!("{title}: {first_path} and {} more", projects.len() - 1);
             canvas.add_paragraph([Line::note(text).put(Paint::Dim, " (--full lists all)")]);
         } else {
             let objects =
@@ -47,13 +47,13 @@ pub(super) fn draw_notes(canvas: &mut Canvas, notes: &[Note]) {
     }
 }
 
-/// Holds: a paragraph for each last day.
+/// Draws the held objects: a paragraph for each last day of a hold.
 pub(super) fn draw_held(canvas: &mut Canvas, held: &[HeldObject]) {
-    let mut days: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let mut objects_by_day: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for HeldObject { address, until } in held {
-        days.entry(until).or_default().push((&*address.path, local_name(address)));
+        objects_by_day.entry(until).or_default().push((&*address.path, local_name(address)));
     }
-    for (until, objects) in days {
+    for (until, objects) in objects_by_day {
         let title = format!("held until {until}, that day included; unchanged");
         draw_paragraph(canvas, &title, objects);
     }
@@ -94,27 +94,27 @@ pub(super) fn join_first_objects(objects: &[String], is_full: bool) -> String {
     }
 }
 
-/// Scopes that could not be read.
+/// Draws the scopes that could not be read.
 pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     if incomplete.is_empty() {
         return;
     }
     let title = Line::with_text(Paint::Change, "incomplete: ");
     canvas.add_paragraph([title.text("could not be read; nothing is planned there")]);
-    let groups = fold_equal(incomplete, canvas.style().full, |scope| {
-        common_cause(&scope.reason, &scope.address)
+    let groups = fold_equal(incomplete, canvas.style().full, |part| {
+        common_cause(&part.reason, &part.address)
     });
-    draw_first_items(canvas, "scope", groups, |canvas, (scope, others)| {
-        let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
-        let help = scope.reason.help.as_ref();
+    draw_first_items(canvas, "scope", groups, |canvas, (part, others)| {
+        let line = Line::indented(2).text(part.address.to_string()).text("  ").hang_here();
+        let help = part.reason.help.as_ref();
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
-        let line = line.put(Paint::Dim, with_request_id(&scope.reason) + &help);
-        canvas.add_line_with_origin(line, &scope.origin);
-        draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
+        let line = line.put(Paint::Dim, with_request_id(&part.reason) + &help);
+        canvas.add_line_with_origin(line, &part.origin);
+        draw_others(canvas, "scope", others.iter().map(|part| &part.address));
     });
 }
 
-/// Problems to repair first, in the form of compiler messages.
+/// Draws problems that must be fixed first, in the form of compiler messages.
 pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
     let diagnostics = problems.iter().map(|problem| {
         let diagnostic = Diagnostic::error(problem.code, &problem.message)
@@ -124,13 +124,13 @@ pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
     draw_diagnostics(canvas, diagnostics);
 }
 
-/// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
-/// followed by the names of its other objects.
+/// Draws refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
+/// followed by the names of the other objects.
 pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
     let groups = fold_equal(refusals, canvas.style().full, acknowledgement_key);
-    let diagnostics = groups.iter().map(|(first, others)| {
-        let GuardRefusal { guard, address, reason, origin, .. } = first;
-        let ack = shell_word(&joint_acknowledgement(first, others.iter().copied()));
+    let diagnostics = groups.iter().map(|(first_refusal, others)| {
+        let GuardRefusal { guard, address, reason, origin, .. } = first_refusal;
+        let ack = shell_word(&joint_acknowledgement(first_refusal, others.iter().copied()));
         let (message, help) = match others.len() {
             0 => (format!("{address}: {reason}"), format!("if intended, pass `--ack {ack}`")),
             more => (
@@ -141,22 +141,22 @@ pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
         Diagnostic::error("guard", message).at_location(SourceLocation::from(origin)).help(help)
     });
     draw_diagnostics(canvas, diagnostics);
-    for (first, others) in groups {
+    for (refusal, others) in groups {
         let others: Vec<_> = others.iter().map(|other| other.address.to_string()).collect();
         for chunk in others.chunks(MAX_NAMED_OBJECTS) {
-            let line = Line::indented(2).put(Paint::Note, format!("{} also in: ", first.guard));
+            let line = Line::indented(2).put(Paint::Note, format!("{} also in: ", refusal.guard));
             canvas.add_line(&line.hang_here().text(chunk.join(", ")));
         }
     }
 }
 
-/// Diagnostics have their own layout, so secrets are removed from their texts before it.
+/// Draws diagnostics. Secrets are removed from their texts first, because the layout could split them.
 fn draw_diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic>) {
     let redacted = diagnostics.map(|mut diagnostic| {
-        let Diagnostic { message, location: place, label, help, .. } = &mut diagnostic;
+        let Diagnostic { message, location, label, help, .. } = &mut diagnostic;
         let texts = [Some(message), label.as_mut(), help.as_mut()];
         texts.into_iter().flatten().for_each(|text| *text = canvas.redact(text));
-        place.iter_mut().for_each(|place| place.file = canvas.redact(&place.file).into());
+        location.iter_mut().for_each(|place| place.file = canvas.redact(&place.file).into());
         diagnostic
     });
     let redacted_diagnostics: Diagnostics = redacted.collect();
@@ -187,10 +187,10 @@ fn draw_first_items<T>(
 
 /// A line for each group or project that is not applied.
 pub fn skipped_text(canvas: Canvas<'_>, containers: &[SkippedContainer]) -> String {
-    let line = |SkippedContainer { address, steps }: &SkippedContainer| {
+    let skipped_line = |SkippedContainer { address, steps }: &SkippedContainer| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
     let texts: [&dyn Fn(&SkippedContainer) -> String; 2] =
-        [&line, &|skipped| skipped.address.to_string()];
+        [&skipped_line, &|skipped| skipped.address.to_string()];
     render_lines(canvas, containers, "group or project", |skipped| skipped.steps, texts)
 }

@@ -7,7 +7,7 @@ use crate::{
         saved::{ChangeSides, FieldDifference, PlanComparison, SealedPlan, StaleObject},
     },
     report::{
-        Canvas, Line, Paint, Run, TextStyle,
+        Canvas, Line, Paint, ReportedRun, TextStyle,
         model::{fold_equal, step::object_prefix, summary::describe_counts},
     },
     secret::Secrets,
@@ -19,11 +19,11 @@ pub fn render_saved_plan(sealed: &SealedPlan, style: TextStyle) -> String {
     let no_secrets = Secrets::default();
     let mut canvas = Canvas::new(style, &no_secrets);
     let plan = &sealed.plan;
-    let run = Run {
+    let run = ReportedRun {
         target: plan.target.clone(),
         caller: plan.caller.clone(),
         sandbox: plan.sandbox,
-        ..Run::default()
+        ..ReportedRun::default()
     };
     draw_heading(&mut canvas, "saved plan", &run);
     canvas.add_line(&Line::with_text(Paint::Dim, format!("made {}", plan.created_at)));
@@ -104,27 +104,27 @@ mod tests {
     /// A saved plan with `text` in every place for free text.
     fn sealed(text: &str) -> SealedPlan {
         let origin = json!({"file": text, "line": 1, "column": 1, "layer": "project"});
-        let side = |value: Json| json!({"is": "value", "value": value});
-        let change = |after: Json| json!({"field": text, "before": side(json!([text])), "after": after, "origin": origin});
+        let json_side = |value: Json| json!({"is": "value", "value": value});
+        let json_change = |after: Json| json!({"field": text, "before": json_side(json!([text])), "after": after, "origin": origin});
         let afters = [
-            side(json!({text: text})),
-            side(json!(format!("one\n{text}\n"))),
+            json_side(json!({text: text})),
+            json_side(json!(format!("one\n{text}\n"))),
             json!({"is": "secret", "value": text}),
             json!({"is": "file", "value": text}),
             json!({"is": "hidden"}),
         ];
-        let step = |action: &str| {
+        let json_step = |action: &str| {
             json!({
                 "scope": "project", "path": text, "section": "variables", "entry": text,
                 "action": action, "replaces": true, "possible": true, "origin": origin,
-                "changes": afters.clone().map(change),
+                "changes": afters.clone().map(json_change),
                 "calls": [{
                     "operation": "variable-create", "path": text, "restores": false, "awaits": false,
                     "body": {text: {"is": "value", "value": text}},
                 }],
             })
         };
-        let steps = ["create", "update", "delete"].map(step);
+        let steps = ["create", "update", "delete"].map(json_step);
         serde_json::from_value(json!({
             "undrift": "saved_plan", "format_version": 0, "tool_version": text, "created_at": text,
             "target": text, "caller": text, "sandbox": false, "only": [], "exclude": [], "resend": [],
@@ -144,14 +144,17 @@ mod tests {
 
     #[test]
     fn changes_are_shown_beside_the_saved_ones() {
-        let value = |json: Json| crate::diff::Shown::Value(json);
-        let sides = |before: &str, after: &str| {
-            Some(ChangeSides { before: value(json!(before)), after: value(json!(after)) })
+        let shown_value = |json: Json| crate::diff::Shown::Value(json);
+        let new_sides = |before: &str, after: &str| {
+            Some(ChangeSides {
+                before: shown_value(json!(before)),
+                after: shown_value(json!(after)),
+            })
         };
-        let difference = |saved| FieldDifference {
+        let new_difference = |saved| FieldDifference {
             field: "description".into(),
             saved,
-            now: sides("mine", "new"),
+            now: new_sides("mine", "new"),
         };
         let project = crate::address::Address::container("acme/shop".into());
         let stale =
@@ -163,7 +166,7 @@ mod tests {
             stale(
                 project.section("settings"),
                 "it changed since the plan was saved",
-                vec![difference(sides("old", "new")), difference(None)],
+                vec![new_difference(new_sides("old", "new")), new_difference(None)],
             ),
         ]);
         let none = Secrets::default();

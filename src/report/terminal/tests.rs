@@ -114,26 +114,26 @@ fn planned(desired: &Desired, live: impl Fn(&Container) -> LiveContainer) -> Pla
         let live = live(project);
         plan.add(project, plan::plan_container(project, &live, &settings), live);
     }
-    plan.into_sorted(&Extent::default())
+    plan.finish(&Extent::default())
 }
 
 /// The text of a plan without known secrets.
-fn plan(plan: &Plan, run: &Run, kind: ReportKind, style: TextStyle) -> String {
+fn plan(plan: &Plan, run: &ReportedRun, kind: ReportKind, style: TextStyle) -> String {
     super::render_plan(Canvas::new(style, &Secrets::default()), plan, run, kind)
 }
 
 /// The text of a result without known secrets.
-fn applied(applied: &ApplyResult, run: &Run, style: TextStyle) -> String {
+fn applied(applied: &ApplyResult, run: &ReportedRun, style: TextStyle) -> String {
     super::render_applied(Canvas::new(style, &Secrets::default()), applied, run)
 }
 
-pub(in crate::report) fn run() -> Run {
-    Run {
+pub(in crate::report) fn run() -> ReportedRun {
+    ReportedRun {
         target: "https://gitlab.example.org".into(),
         caller: "alice".into(),
         sandbox: false,
         rehearsed: Vec::new(),
-        live: None,
+        snapshot: None,
         token: None,
     }
 }
@@ -204,7 +204,7 @@ fn a_plan_in_colour() {
 #[test]
 fn a_new_project_on_the_sandbox() {
     let desired = desired(&SHOP.replace("settings:", "create: true\nsettings:"));
-    let run = Run { sandbox: true, ..run() };
+    let run = ReportedRun { sandbox: true, ..run() };
     insta::assert_snapshot!(plan(
         &planned(&desired, missing),
         &run,
@@ -347,7 +347,10 @@ fn nothing_to_do_because_it_is_not_written_or_not_read() {
         summary(Findings { incomplete: names.iter().map(scope).collect(), ..Findings::default() })
     };
     for (sentence, expected) in [
-        (unwritten, "nothing to apply: 2 of 9 projects differ in what `apply` does not write"),
+        (
+            unwritten,
+            "nothing to apply: 2 of 9 projects differ in objects that `apply` does not write",
+        ),
         (unread(&["a"]), "no differences in what could be read; acme/a was not fully compared"),
         (
             unread(&["a", "b", "c", "d", "e"]),
@@ -461,7 +464,7 @@ fn a_long_plan_names_each_removal_and_refusal() {
             .iter()
             .filter(|line| line.starts_with("  - ") || line.starts_with("  ~ "));
         let number: usize = lines[more].split_whitespace().nth(2).unwrap().parse().unwrap();
-        // The settings of the first project are in two pieces.
+        // The settings of the first project are in two excerpts.
         assert_eq!(number + shown.count() - 1, 2 * count, "{text}");
         for i in 0..count {
             assert!(text.contains(&format!("- variables/OLD_p{i:02}@*")), "{i} {width:?}: {text}");
@@ -752,13 +755,13 @@ fn without_colours(text: &str) -> String {
 }
 
 /// A run, a plan and its result, with `text` wherever others can place text.
-pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, ApplyResult) {
-    let run = Run {
+pub(in crate::report) fn hostile(text: &str) -> (ReportedRun, Plan, ApplyResult) {
+    let run = ReportedRun {
         target: text.to_owned(),
         caller: text.to_owned(),
         sandbox: false,
         rehearsed: Vec::new(),
-        live: None,
+        snapshot: None,
         token: None,
     };
     let mut hostile_live = shop_live();

@@ -54,7 +54,7 @@ fn headers_are_read_or_ignored() {
         let mut pager =
             Pager::new(HOOK_LIST.request().arg("id", 1), EntryKeys::with_id(&[])).unwrap();
         let (mut pages, mut received) = (0, 0);
-        while pager.next().is_some() {
+        while pager.next_request().is_some() {
             let rows: Vec<Object> = (0..chance.below(4))
                 .map(|_| {
                     let mut row = json!({"id": chance.below(9), "url": "https://a.example.org"});

@@ -3,7 +3,7 @@
 //! Each bug has a schedule that shows it, in `tests/simulator/planted/`. If that no longer shows
 //! it, or there is none, the schedules that failed once are searched, then random ones from the
 //! first seed on, and the one found replaces it. With `UNDRIFT_SEEDS` that many random ones of the
-//! same scenario are searched for each bug instead; `UNDRIFT_BUGS=TrustLists,TrustRows` selects
+//! same scenario are searched for each bug instead; `UNDRIFT_BUGS=AcceptInconsistentLists,AcceptRowsWithoutIdentity` selects
 //! bugs.
 
 use std::{
@@ -20,31 +20,31 @@ use crate::{Simulator, given, kept, oracle::Violation, schedule::Schedule, small
 
 /// Every bug.
 const BUGS: [Bug; 26] = [
-    Bug::RepeatCreates,
+    Bug::ResendLostCreates,
     Bug::ResendEarly,
-    Bug::LostIsDone,
-    Bug::TrustLists,
+    Bug::AssumeLostWriteApplied,
+    Bug::AcceptInconsistentLists,
     Bug::FirstPageOnly,
-    Bug::TrustRows,
-    Bug::UnreadIsDone,
-    Bug::ArchiveUnverified,
+    Bug::AcceptRowsWithoutIdentity,
+    Bug::AssumeUnreadProjectDone,
+    Bug::ArchiveUnfinishedProject,
     Bug::SkipReadBack,
-    Bug::KeepStaleValues,
-    Bug::RepeatNothing,
-    Bug::DropFilter,
-    Bug::ForgetToken,
+    Bug::SendStaleValues,
+    Bug::OmitRepeatedValues,
+    Bug::OmitVariableScope,
+    Bug::OmitHookSecret,
     Bug::IgnoreRetryAfter,
-    Bug::GoOnAfterSignal,
-    Bug::GoOnAfterRefusal,
-    Bug::QuoteEverything,
-    Bug::AnyNotFoundIsMissing,
+    Bug::ContinueAfterSignal,
+    Bug::ContinueAfterTokenRefusal,
+    Bug::QuoteUnredacted,
+    Bug::TreatAnyNotFoundAsMissing,
     Bug::IgnoreRename,
     Bug::RemoveUnlisted,
-    Bug::LeaveRemoved,
-    Bug::RemoveTwice,
-    Bug::TakeAnswerForList,
-    Bug::TrustBareAnswers,
-    Bug::RemovePossible,
+    Bug::SkipRestore,
+    Bug::ResendRemovals,
+    Bug::TreatResponseAsWholeList,
+    Bug::TrustIncompleteResponses,
+    Bug::RemoveUnplannedEntries,
     Bug::IgnoreOtherContainers,
 ];
 

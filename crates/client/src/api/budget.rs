@@ -7,9 +7,9 @@
 //! | of an operation | the table of operations, if the service announces a user's budget; else a 429 while requests of the user remain | limits the requests of any minute, counted from answer to sending |
 //!
 //! A service counts requests in windows of one minute, and does not announce when the window of an
-//! operation begins. A request that is sent one minute after the answer to another one is never in
-//! the same window. So no window contains too many requests, wherever it begins. Requests in flight
-//! count as used, because the service may have counted them already. If a service announces no
+//! operation begins. A request that is sent one minute after the answer to another is never in the
+//! same window. So no window contains too many requests, wherever it begins. Requests in flight are
+//! counted, because the service may have counted them already. If a service announces no
 //! budget, requests are not limited here.
 
 use std::{
@@ -34,7 +34,7 @@ const REDUCTION_FACTOR: f64 = 0.8;
 /// The time until which a request must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendAt {
-    /// Not before another answer arrives.
+    /// Until another answer arrives.
     AfterAnswer,
     /// At this time; requests of all operations wait.
     At(Duration),
@@ -51,7 +51,7 @@ pub struct Quota {
     remaining: u64,
     /// When the window ends, in seconds of the Unix epoch by the service's clock.
     reset_at: u64,
-    /// The time until then.
+    /// The time until `reset_at`.
     time_to_reset: Duration,
 }
 
@@ -84,9 +84,9 @@ impl Quota {
 pub struct Completion {
     /// When the answer arrived, or when the client gave up.
     pub ended_at: Duration,
-    /// The user's budget in its headers.
+    /// The user's budget in the headers of the answer.
     pub quota: Option<Quota>,
-    /// After a 429 for its operation alone: how long no request of this operation is sent.
+    /// How long to send no request of this operation, after a 429 that concerns only the operation.
     pub operation_closed_for: Option<Duration>,
 }
 
@@ -117,8 +117,8 @@ impl Budget {
         self.user_quota.map(|(quota, _)| quota.limit_per_minute)
     }
 
-    /// Returns when a request may be sent. If that is now, it counts as in flight until
-    /// [`finish_request`](Self::finish_request).
+    /// Counts a request as in flight until [`finish_request`](Self::finish_request), if it may be
+    /// sent at `now`.
     ///
     /// # Errors
     /// [`SendAt`] if the request must wait.
@@ -134,11 +134,11 @@ impl Budget {
                 _ => {}
             }
         }
-        let route = self.operation_budgets.entry(operation.id).or_default();
-        let documented_limit = operation.a_minute.filter(|_| is_announced);
-        let limit = route.learned_limit.or(documented_limit.map(|limit| limit as usize));
-        route.require_capacity(limit, now)?;
-        route.in_flight += 1;
+        let operation_budget = self.operation_budgets.entry(operation.id).or_default();
+        let documented = operation.requests_per_minute.filter(|_| is_announced);
+        let limit = operation_budget.learned_limit.or(documented.map(|limit| limit as usize));
+        operation_budget.require_capacity(limit, now)?;
+        operation_budget.in_flight += 1;
         self.in_flight += 1;
         Ok(())
     }
@@ -152,11 +152,12 @@ impl Budget {
         self.in_flight = self.in_flight.saturating_sub(1);
         let budget = self.operation_budgets.entry(operation.id).or_default();
         budget.in_flight = budget.in_flight.saturating_sub(1);
-        let Some(Completion { ended_at, quota, operation_closed_for: closed }) = completion else {
+        let Some(Completion { ended_at, quota, operation_closed_for: closed_for }) = completion
+        else {
             return;
         };
-        if let Some(closed) = closed {
-            budget.close_for(operation.a_minute, ended_at, closed);
+        if let Some(closed_duration) = closed_for {
+            budget.close_for(operation.requests_per_minute, ended_at, closed_duration);
         }
         if let Some(quota) = quota {
             // Answers may arrive in any order: within one window, the lowest remaining number is the
@@ -201,7 +202,7 @@ impl OperationBudget {
 
     /// Closes the operation, and learns its limit: from the first 429, the number of answers in the
     /// last minute; from a later one, 80 % of the learned limit. A 429 while the operation is closed
-    /// teaches nothing.
+    /// does not change the limit.
     fn close_for(
         &mut self,
         documented_limit: Option<u32>,
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn malformed_budget_headers_are_ignored() {
-        let read = |limit: &str, remaining: &str, reset: &str| {
+        let read_quota = |limit: &str, remaining: &str, reset: &str| {
             let mut headers = HeaderMap::new();
             for (name, value) in [("limit", limit), ("remaining", remaining), ("reset", reset)] {
                 let name = HeaderName::try_from(format!("ratelimit-{name}")).unwrap();
@@ -259,7 +260,7 @@ mod tests {
             headers.insert("date", HeaderValue::from_static("Thu, 01 Jan 1970 00:01:40 GMT"));
             Quota::read(&headers, SystemTime::UNIX_EPOCH + seconds(9_000))
         };
-        assert_eq!(read("2000", "7", "120"), quota(7, 120, 20));
+        assert_eq!(read_quota("2000", "7", "120"), quota(7, 120, 20));
         for (limit, remaining, reset) in [
             ("0", "0", "120"),
             ("2000", "7", "100"),
@@ -271,7 +272,7 @@ mod tests {
             ("many", "7", "120"),
             ("2000", "-1", "120"),
         ] {
-            assert_eq!(read(limit, remaining, reset), None, "{limit} {remaining} {reset}");
+            assert_eq!(read_quota(limit, remaining, reset), None, "{limit} {remaining} {reset}");
         }
         assert_eq!(Quota::read(&HeaderMap::new(), SystemTime::now()), None);
     }
@@ -315,7 +316,7 @@ mod tests {
     #[test]
     fn no_window_exceeds_the_limit_of_an_operation() {
         let operation = PROJECT_GET.row();
-        let limit = operation.a_minute.expect("a limit") as usize;
+        let limit = operation.requests_per_minute.expect("a limit") as usize;
         for latency in [10, 90, 900] {
             let (mut budget, mut now) = (Budget::default(), Duration::ZERO);
             let (mut arrived, mut in_flight): (Vec<Duration>, VecDeque<(Duration, Duration)>) =
@@ -375,8 +376,8 @@ mod tests {
         assert_eq!(budget.try_send(hooks, seconds(12)), Err(SendAt::OperationAt(seconds(41))));
         assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(12)), Ok(()));
         // At most eight in any minute.
-        let sent = (0..).take_while(|_| budget.try_send(hooks, seconds(70)).is_ok()).count();
-        assert_eq!(sent, 8 - 1, "the complaints of the last minute count");
+        let sent_count = (0..).take_while(|_| budget.try_send(hooks, seconds(70)).is_ok()).count();
+        assert_eq!(sent_count, 8 - 1, "the complaints of the last minute count");
         budget.finish_request(hooks, complaint(seconds(72), 1));
         assert_eq!(
             budget.operation_budgets[hooks.id].learned_limit,

@@ -24,7 +24,7 @@ use super::{
     retry::{self, MAX_WAIT, SendOutcome},
     service::ServiceAddress,
     transport::{
-        EncodedBody, READ_IDLE_TIMEOUT, READ_TIMEOUT, RequestPhase, Transport, TransportError,
+        EncodedBody, READ_IDLE_TIMEOUT, READ_TIMEOUT, RequestPhase, SendErrorKind, Transport,
         WRITE_TIMEOUT, WireRequest,
     },
 };
@@ -72,10 +72,10 @@ pub(super) struct SendInputs {
 /// The age of the live values that a request was built from.
 #[derive(Clone, Copy, Debug)]
 pub struct Freshness {
-    /// The end of that time, on the client's clock. A request that must wait for a limit of the
-    /// service is stale at once.
+    /// When the values become too old, on the client's clock. A request that must wait for a limit
+    /// of the service is stale at once.
     pub ends_at: Duration,
-    /// The number of this sending of the call, from 1.
+    /// The number of this attempt to send the call, from 1.
     pub attempt: u32,
     /// When the live values were read, on the client's clock.
     pub read_at: Duration,
@@ -100,20 +100,20 @@ impl ClientCore {
     pub(super) async fn call<E>(
         &self,
         request: &Request<E>,
-        delivery: SendInputs,
+        inputs: SendInputs,
     ) -> Result<ApiResponse> {
-        let SendInputs { body, redactor: unquotable, freshness, read_at } = delivery;
+        let SendInputs { body, redactor: quote_redactor, freshness, read_at } = inputs;
         let wire = self.encode_request(request, body, read_at);
         let mut in_doubt = None;
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
             let admission = self.wait_for_admission(request.operation, attempt, freshness).await;
-            let (permit, mut slot) =
-                admission.map_err(|why| self.error(request, why).with_times(in_doubt, None))?;
+            let (permit, mut slot) = admission
+                .map_err(|error_kind| self.error(request, error_kind).with_times(in_doubt, None))?;
             let sent_at = self.now();
             let SendVerdict { outcome, retry_after, quota, result } =
-                self.send_once(request, wire.clone(), &unquotable).await;
-            if request.operation.again != RetrySafety::Reads && outcome.is_ambiguous() {
+                self.send_once(request, wire.clone(), &quote_redactor).await;
+            if request.operation.retry_safety != RetrySafety::Reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
             }
             let jitter = self.settings.random.fraction();
@@ -128,7 +128,7 @@ impl ClientCore {
                 quota,
                 operation_closed_for: closed_for,
             });
-            // A limit of one operation is no sign of load: neither slow down nor pause the others.
+            // A limit of one operation does not mean that the service is busy: do not slow down the others.
             if !is_operation_limit {
                 let response_time = answered_at.saturating_sub(sent_at);
                 if let Some(reply) = pace_reply(request.operation, outcome, response_time) {
@@ -136,14 +136,14 @@ impl ClientCore {
                 }
                 self.pause_gate(wait.filter(|_| outcome == SendOutcome::Throttled).or(retry_after));
             }
-            // Hold the permit until this answer has ended the run, if it does.
+            // Hold the permit until it is clear whether this answer ends the run.
             let result =
                 result.map_err(|kind| self.error(request, kind).with_times(in_doubt, None));
             let Some(wait) = wait else {
                 self.end_if_refused(request, result.as_ref().err());
                 return result;
             };
-            // The live state may change during the wait.
+            // Fail instead of waiting: the live state may change meanwhile.
             if let (Err(error), true) = (result, freshness.is_some()) {
                 return Err(error.with_times(in_doubt, Some(self.now().saturating_add(wait))));
             }
@@ -161,12 +161,12 @@ impl ClientCore {
         body: EncodedBody,
         read_at: Option<Duration>,
     ) -> WireRequest {
-        let (timeout, idle_timeout) = match request.operation.again {
+        let (timeout, idle_timeout) = match request.operation.retry_safety {
             RetrySafety::Reads => (READ_TIMEOUT, READ_IDLE_TIMEOUT),
             _ => (WRITE_TIMEOUT, WRITE_TIMEOUT),
         };
         let unmodified_since = read_at
-            .filter(|_| request.operation.conditional)
+            .filter(|_| request.operation.is_conditional)
             .and_then(|read_at| self.unmodified_since(read_at));
         let (method, target) = (request.operation.method, request.target());
         WireRequest {
@@ -220,7 +220,7 @@ impl ClientCore {
         let count = tally.counts.entry(operation.id).or_default();
         count.calls += 1;
         count.retries += u64::from(attempt > 1);
-        count.requests_per_minute = operation.a_minute;
+        count.requests_per_minute = operation.requests_per_minute;
         drop(tally);
         Ok((permit, slot))
     }
@@ -248,8 +248,8 @@ impl ClientCore {
                 SendAt::OperationAt(instant) if freshness.is_some() => {
                     return Err(ErrorKind::Stale(Some(instant)));
                 }
-                SendAt::At(at) | SendAt::OperationAt(at) => {
-                    self.sleep(at.saturating_sub(now)).left_future()
+                SendAt::At(send_time) | SendAt::OperationAt(send_time) => {
+                    self.sleep(send_time.saturating_sub(now)).left_future()
                 }
             };
             tokio::select! {
@@ -314,13 +314,13 @@ impl ClientCore {
         &self,
         request: &Request<E>,
         wire: WireRequest,
-        unquotable: &QuoteRedactor,
+        redactor: &QuoteRedactor,
     ) -> SendVerdict {
         let sent_at = self.now();
         let sending_result = tokio::select! {
             biased;
             sent = self.transport.send(wire) => sent,
-            why = self.wait_for_abort(request.operation.again) => {
+            why = self.wait_for_abort(request.operation.retry_safety) => {
                 return SendVerdict::unanswered(SendOutcome::Lost, why);
             }
         };
@@ -335,9 +335,11 @@ impl ClientCore {
         );
         match sending_result {
             Err(error) => {
-                let outcome = match (error.failure, error.phase) {
-                    (TransportError::Tls, _) => SendOutcome::Untrusted,
-                    (TransportError::Request | TransportError::Offline, _) => SendOutcome::Refused,
+                let outcome = match (error.kind, error.phase) {
+                    (SendErrorKind::Tls, _) => SendOutcome::Untrusted,
+                    (SendErrorKind::InvalidRequest | SendErrorKind::Offline, _) => {
+                        SendOutcome::Refused
+                    }
                     (_, RequestPhase::NotSent) => SendOutcome::NotSent,
                     (_, RequestPhase::MaybeSent) => SendOutcome::Lost,
                 };
@@ -345,21 +347,21 @@ impl ClientCore {
             }
             Ok(response) => {
                 self.learn_service_time(&response.headers);
-                self.judge(operation, response, request.key_filter(), unquotable)
+                self.judge(operation, response, request.key_filter(), redactor)
             }
         }
     }
 
     /// Learns the service's time from an answer.
     fn learn_service_time(&self, headers: &HeaderMap) {
-        // The date is earlier than the arrival, and truncated to a second: so a lower bound.
+        // The date is a lower bound: it is earlier than the arrival, and truncated to a second.
         let epoch = header_date(headers, "date").and_then(|date| date.checked_sub(self.now()));
         let mut latest = lock(&self.service_epoch);
         *latest = (*latest).max(epoch);
     }
 
     /// Converts `read_at` to the service's clock, for the header `If-Unmodified-Since`. Adds a margin,
-    /// so that changes from before the read do not count.
+    /// so that the service ignores changes from before the read.
     fn unmodified_since(&self, read_at: Duration) -> Option<SystemTime> {
         let epoch = *lock(&self.service_epoch);
         epoch?.checked_add(read_at)?.checked_add(CLOCK_MARGIN)
@@ -372,15 +374,15 @@ impl ClientCore {
         }
     }
 
-    /// Ends the run on a 401, and on the third forbidden path without any success. Requests for the
-    /// token's user do not count as a success, because they need no rights. Requests for the token
-    /// itself never end the run, because they may be refused for accepted tokens.
+    /// Ends the run on a 401, and on the third forbidden path without any success. A request for the
+    /// token's user is no success, because it needs no rights. A request for the token itself never
+    /// ends the run, because the service may refuse it for a valid token.
     fn end_if_refused<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
         let status = error.map(ApiError::status);
         let is_token_request = request.operation == operation::OWN_TOKEN.row();
         let is_token_refused = status == Some(Some(401)) && !request.operation.denies_with_401;
         let mut must_end =
-            is_token_refused && !is_token_request && !Bug::GoOnAfterRefusal.is_planted();
+            is_token_refused && !is_token_request && !Bug::ContinueAfterTokenRefusal.is_planted();
         if request.operation != operation::CURRENT_USER.row() && !is_token_request {
             let mut tally = self.tally();
             match status {
@@ -399,10 +401,10 @@ impl ClientCore {
 
     /// Ends the run: nothing more is sent. Keeps the first reason.
     pub(super) fn end_run(&self, reason: ErrorKind) {
-        self.end_reason.send_if_modified(|current| {
-            let is_first = current.is_none();
+        self.end_reason.send_if_modified(|current_reason| {
+            let is_first = current_reason.is_none();
             if is_first {
-                *current = Some(reason);
+                *current_reason = Some(reason);
             }
             is_first
         });
@@ -416,10 +418,10 @@ impl ClientCore {
         &self,
         request: &Request<Read>,
         answer: &ApiResponse,
-        why: &'static str,
+        reason: &'static str,
     ) -> ApiError {
         let (status, request_id) = (answer.status, request_id(&answer.headers));
-        self.error(request, ErrorKind::Malformed { status, why, request_id })
+        self.error(request, ErrorKind::Malformed { status, why: reason, request_id })
     }
 
     fn tally(&self) -> MutexGuard<'_, RequestTally> {
@@ -427,7 +429,7 @@ impl ClientCore {
     }
 }
 
-/// The outcome of a request for the pace; `None` if it is no sign of the service's load.
+/// The outcome of a request for the pace; `None` if it does not show the service's load.
 const fn pace_reply(
     operation: &'static Operation,
     outcome: SendOutcome,

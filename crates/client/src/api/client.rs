@@ -33,7 +33,7 @@ const MAX_REREADS: u32 = 2;
 /// The limits of a client, and its sources of time and randomness.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// The range of the limit of requests in flight.
+    /// The initial and the maximum limit of requests in flight.
     pub in_flight: InFlight,
     /// The maximum number of requests of the run, retries included.
     pub max_requests: Option<u64>,
@@ -79,19 +79,19 @@ impl ApiResponse {
     }
 }
 
-/// The number of requests of an operation.
+/// The requests of one operation so far, and its announced limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCount {
     /// Requests, retries included.
     pub calls: u64,
-    /// The number of them that were retries.
+    /// The number of retries among them.
     pub retries: u64,
     /// The limit of requests per minute for this operation, if a response announced one.
     pub requests_per_minute: Option<u32>,
 }
 
 /// The number of requests of each operation, by its id.
-pub type Counts = BTreeMap<&'static str, CallCount>;
+pub type CallCounts = BTreeMap<&'static str, CallCount>;
 
 /// Sends only requests that read. Clones share all state.
 ///
@@ -160,10 +160,10 @@ impl ReadClient {
 
     /// Estimates the minutes for the remaining `total_count - done_count` items, if the service
     /// announced a limit. Assumes the average number of requests for an item since `counts_before`.
-    /// The slowest limit decides: the user's, or that of an operation.
+    /// The slowest limit decides: the user's limit, or the limit of an operation.
     pub fn remaining_minutes(
         &self,
-        counts_before: &Counts,
+        counts_before: &CallCounts,
         done_count: usize,
         total_count: usize,
     ) -> Option<u64> {
@@ -173,7 +173,8 @@ impl ReadClient {
             (done_count as u64, total_count.saturating_sub(done_count) as u64);
         let (mut sent_count, mut longest_minutes) = (0_u64, 0);
         for (id, count) in self.counts() {
-            let calls = count.calls - counts_before.get(id).map_or(0, |earlier| earlier.calls);
+            let calls =
+                count.calls - counts_before.get(id).map_or(0, |count_before| count_before.calls);
             sent_count += calls;
             if let Some(operation_limit) = count.requests_per_minute {
                 let remaining_calls =
@@ -213,8 +214,8 @@ impl ReadClient {
     ) -> Result<ApiResponse> {
         let request = request.keep_keys(keys);
         let answer = self.get(request.clone()).await?;
-        let (requested_id, returned) = (request.requested_id(), answer.body["id"].as_u64());
-        if requested_id.is_some() && returned.is_some() && requested_id != returned {
+        let (requested_id, returned_id) = (request.requested_id(), answer.body["id"].as_u64());
+        if requested_id.is_some() && returned_id.is_some() && requested_id != returned_id {
             return Err(self.core.malformed(&request, &answer, "an object of another id"));
         }
         self.require_keys(&request, answer, keys)
@@ -250,45 +251,46 @@ impl ReadClient {
         if keys.iter().all(|key| is_identifying(key, &answer.body[*key])) {
             return Ok(answer);
         }
-        Err(self.core.malformed(request, &answer, "an object without its identity"))
+        Err(self.core.malformed(request, &answer, "an object without its identifying fields"))
     }
 
     /// Reads a complete list without checking the fields of its entries, for display. To conclude
-    /// that an entry is absent, use [`list_rows`](Self::list_rows).
+    /// that an entry is absent, use [`list_with_keys`](Self::list_with_keys).
     ///
     /// # Errors
-    /// As of [`list_rows`](Self::list_rows).
+    /// Those of [`list_with_keys`](Self::list_with_keys).
     pub async fn list(&self, request: Request<Read>) -> Result<CompleteList<Object>> {
-        self.list_rows(request, EntryKeys::default()).await
+        self.list_with_keys(request, EntryKeys::default()).await
     }
 
-    /// Reads a complete list in which each entry has the fields that `rows` requires. If the
+    /// Reads a complete list in which each entry must have the fields in `entry_keys`. If the
     /// answers contradict each other, reads the whole list again from the start, at most twice.
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError) if any page failed, or if the list is not known to be complete
     /// ([`page_error`](super::ApiError::page_error)). Part of a list is never returned.
-    pub async fn list_rows(
+    pub async fn list_with_keys(
         &self,
         request: Request<Read>,
-        rows: EntryKeys,
+        entry_keys: EntryKeys,
     ) -> Result<CompleteList<Object>> {
-        self.read_all_pages(&request, || Pager::new(request.clone(), rows), Pager::finish).await
+        self.read_all_pages(&request, || Pager::new(request.clone(), entry_keys), Pager::finish)
+            .await
     }
 
     /// Reads all visible entries of a list that the service filters after splitting it into pages.
-    /// A missing entry may still exist.
+    /// An entry that is not returned may still exist.
     ///
     /// # Errors
-    /// As of [`list_rows`](Self::list_rows).
+    /// Those of [`list_with_keys`](Self::list_with_keys).
     pub async fn list_visible(
         &self,
         request: Request<Read>,
-        rows: EntryKeys,
+        entry_keys: EntryKeys,
     ) -> Result<Vec<Object>> {
         self.read_all_pages(
             &request,
-            || Ok(Pager::for_filtered(request.clone(), rows)),
+            || Ok(Pager::for_filtered(request.clone(), entry_keys)),
             Pager::into_visible,
         )
         .await
@@ -331,7 +333,7 @@ impl ReadClient {
     /// If the page was refused ([`page_error`](super::ApiError::page_error)), the pager cannot be
     /// used any more.
     pub async fn read_page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>> {
-        let Some(request) = pager.next() else { return Ok(None) };
+        let Some(request) = pager.next_request() else { return Ok(None) };
         let (headers, objects) = match self.call(&request).await {
             Err(error) if error.is_empty_list() => (HeaderMap::new(), Vec::new()),
             answer => {
@@ -343,12 +345,12 @@ impl ReadClient {
                 (answer.headers, objects)
             }
         };
-        let accepted = pager.accept(&headers, objects);
-        accepted.map(Some).map_err(|error| self.page_error(&request, error))
+        let accept_result = pager.accept(&headers, objects);
+        accept_result.map(Some).map_err(|error| self.page_error(&request, error))
     }
 
     /// The number of requests of each operation so far, by its id.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CallCounts {
         self.core.counts()
     }
 
@@ -360,7 +362,7 @@ impl ReadClient {
     /// Ends the run: no further request starts, reads in flight are aborted, and writes in flight
     /// still wait for their answers.
     pub fn interrupt(&self) {
-        if !Bug::GoOnAfterSignal.is_planted() {
+        if !Bug::ContinueAfterSignal.is_planted() {
             self.core.end_run(ErrorKind::Interrupted);
         }
     }

@@ -4,7 +4,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::{
     message::{CERTIFICATE_PAGE, HTML_PAGE, NotFoundCause},
-    transport::{RequestPhase, SendError, TransportError},
+    transport::{RequestPhase, SendError, SendErrorKind},
 };
 use crate::{
     cause::{Cause, CauseParts},
@@ -43,7 +43,7 @@ pub(super) enum ErrorKind {
     #[error("{0}")]
     Refused(Rejection),
     /// There is no answer.
-    #[error("{}", if .0.failure == TransportError::Offline { "was not sent" } else { "got no answer" })]
+    #[error("{}", if .0.kind == SendErrorKind::Offline { "was not sent" } else { "got no answer" })]
     Unanswered(#[source] SendError),
     /// The answer has an unexpected form, for example because a proxy sent it.
     #[error("answered {status} with {why}")]
@@ -72,7 +72,7 @@ pub(super) enum ErrorKind {
     Wait(Duration),
 }
 
-/// A failure that the service answered.
+/// An answer in which the service refused the request.
 #[derive(Clone, Debug)]
 pub(super) struct Rejection {
     pub(super) status: u16,
@@ -162,18 +162,18 @@ impl ApiError {
         self.0.in_doubt_since
     }
 
-    /// When a stale write may be retried: the live values are read and the request is built again. On the client's
-    /// clock.
+    /// When a stale write may be sent, on the client's clock. Before that, the caller must read the
+    /// live values again and rebuild the request.
     pub fn retry_at(&self) -> Option<Duration> {
         self.0.retry_at
     }
 
-    /// Not sent: the live values that it was built from were read too long ago.
+    /// Not sent: the live values in the request were read too long ago.
     pub fn is_stale(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Stale(_))
     }
 
-    /// Any 404.
+    /// True for any 404.
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
     }
@@ -189,12 +189,12 @@ impl ApiError {
         self.rejection().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
     }
 
-    /// 404 because the group or project does not exist, or the caller may not see it. This is the
-    /// only 404 after which one may be created.
+    /// 404 because the group or project does not exist, or the caller may not see it. Only after
+    /// this 404, a run may create a group or project.
     pub fn is_missing(&self, scope: Scope) -> bool {
         let absence = self.absence();
         absence == Some(NotFoundCause::Container(scope))
-            || (absence.is_some() && Bug::AnyNotFoundIsMissing.is_planted())
+            || (absence.is_some() && Bug::TreatAnyNotFoundAsMissing.is_planted())
     }
 
     /// 404 because the group or project that the request is for does not exist.
@@ -213,7 +213,7 @@ impl ApiError {
     pub fn is_empty_list(&self) -> bool {
         let empty_message = self.operation().empty_as.filter(|_| self.is_not_found());
         empty_message
-            .is_some_and(|sign| self.message().is_some_and(|message| message.contains(sign)))
+            .is_some_and(|marker| self.message().is_some_and(|message| message.contains(marker)))
     }
 
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
@@ -265,7 +265,7 @@ impl ApiError {
 
     /// TLS failed: the other side is not trusted.
     pub fn is_tls_failure(&self) -> bool {
-        matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.failure == TransportError::Tls)
+        matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.kind == SendErrorKind::Tls)
     }
 
     /// Not sent: an earlier request showed that further ones are useless (401, or 403 for
@@ -284,8 +284,8 @@ impl ApiError {
         match &self.0.kind {
             ErrorKind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),
             ErrorKind::Unanswered(error) => !matches!(
-                error.failure,
-                TransportError::Tls | TransportError::Request | TransportError::Offline
+                error.kind,
+                SendErrorKind::Tls | SendErrorKind::InvalidRequest | SendErrorKind::Offline
             ),
             ErrorKind::Malformed { .. }
             | ErrorKind::Page(_)
@@ -320,7 +320,7 @@ impl ApiError {
     pub fn hint(&self) -> Option<&'static str> {
         let hint = match &self.ending_error().0.kind {
             ErrorKind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
-            ErrorKind::Unanswered(e) if e.failure == TransportError::Offline => return None,
+            ErrorKind::Unanswered(e) if e.kind == SendErrorKind::Offline => return None,
             ErrorKind::Unanswered(_) => "check the address and the network",
             ErrorKind::Wait(_) => WAIT_HINT,
             ErrorKind::Budget(_) => {
@@ -339,10 +339,10 @@ impl ApiError {
             ErrorKind::Malformed { .. } => {
                 "a proxy may have answered instead of the service; check the address"
             }
-            ErrorKind::Refused(r) if r.has_foreign_redirect => {
+            ErrorKind::Refused(rejection) if rejection.has_foreign_redirect => {
                 "undrift does not follow redirects with a token; check the address"
             }
-            ErrorKind::Refused(r) => return self.rejection_hint(r),
+            ErrorKind::Refused(rejection) => return self.rejection_hint(rejection),
             ErrorKind::Page(_)
             | ErrorKind::Body(_)
             | ErrorKind::Stale(_)
@@ -369,7 +369,7 @@ impl ApiError {
             }
             403 if !rejection.has_no_detail() => return None,
             403 if [MEMBER_DELETE.row(), GROUP_MEMBER_DELETE.row()].contains(&self.0.operation) => {
-                "the bot of an access token is removed only with that token: revoke it, or write `state: unmanaged` for the bot; for other members, the token needs a higher role"
+                "to remove the bot of an access token, revoke that token, or write `state: unmanaged` for the bot; to remove other members, undrift's token needs a higher role"
             }
             403 => {
                 "the token needs a higher role, or the project does not allow this now (archived, or the feature is off)"
@@ -381,26 +381,26 @@ impl ApiError {
                 "the service may lack the licence, flag or setting for this"
             }
             404 if self.is_unknown_route() => {
-                "check the address, which is that of the service, without a group or project; if it is right, a proxy may decode `%2F` in paths"
+                "the address must be the address of the service, without a group or project; if it is, a proxy may decode `%2F` in paths"
             }
             405 if rejection.message.contains("Offset pagination") => {
                 "the list is too long for pages by number"
             }
             400 if rejection.message == CERTIFICATE_PAGE => {
-                "the service wants a client certificate: `--client-cert`"
+                "the service requires a client certificate: pass it with `--client-cert`"
             }
             400 if rejection.message.contains("Could not change HEAD") => {
                 "declare the branch, as in `branches: [{name: develop, ref: main}]`, or create it first"
             }
             400 if rejection.message.contains("is ambiguous") => {
-                "create the branch or tag first; a full name, `refs/heads/NAME`, need not exist"
+                "create the branch or tag first, or write its full name (`refs/heads/NAME`)"
             }
             _ if self.is_moved() => "write the project's new path in the manifest",
             _ => return None,
         })
     }
 
-    /// The error that ended the run, or this one.
+    /// The error that ended the run, or else this error.
     fn ending_error(&self) -> &Self {
         match &self.0.kind {
             ErrorKind::Stopped(cause) => cause,
@@ -435,7 +435,7 @@ impl fmt::Display for ApiError {
     }
 }
 
-/// Includes the sources, such as what broke the connection.
+/// The message includes the error's sources, for example the network error.
 impl From<&ApiError> for Cause {
     fn from(error: &ApiError) -> Self {
         let mut message = error.describe_without_id();
@@ -492,9 +492,9 @@ mod tests {
 
     #[test]
     fn a_refused_removal_of_a_member_may_be_about_a_bot() {
-        let help = |operation| ApiError::answered(operation, 403).hint().unwrap();
-        assert!(help(MEMBER_DELETE.row()).contains("bot"));
-        assert!(help(GROUP_MEMBER_DELETE.row()).contains("bot"));
-        assert!(!help(crate::operation::MEMBER_UPDATE.row()).contains("bot"));
+        let find_hint = |operation| ApiError::answered(operation, 403).hint().unwrap();
+        assert!(find_hint(MEMBER_DELETE.row()).contains("bot"));
+        assert!(find_hint(GROUP_MEMBER_DELETE.row()).contains("bot"));
+        assert!(!find_hint(crate::operation::MEMBER_UPDATE.row()).contains("bot"));
     }
 }

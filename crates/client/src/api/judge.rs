@@ -20,7 +20,7 @@ use crate::{
     value::Json,
 };
 
-/// The classified answer to one sending.
+/// One classified answer.
 pub(super) struct SendVerdict {
     pub(super) outcome: SendOutcome,
     /// The wait that the service asked for.
@@ -43,7 +43,7 @@ impl ClientCore {
         operation: &'static Operation,
         response: WireResponse,
         key_filter: &KeyFilter,
-        unquotable: &QuoteRedactor,
+        redactor: &QuoteRedactor,
     ) -> SendVerdict {
         let (status, local_time) = (response.status, self.settings.clock.system_time());
         let quota = Quota::read(&response.headers, local_time);
@@ -54,18 +54,18 @@ impl ClientCore {
                     SendOutcome::Success,
                     Ok(ApiResponse { status, headers: response.headers, body }),
                 ),
-                Err((outcome, why)) => {
+                Err((outcome, reason)) => {
                     let request_id = request_id(&response.headers);
-                    (outcome, Err(ErrorKind::Malformed { status, why, request_id }))
+                    (outcome, Err(ErrorKind::Malformed { status, why: reason, request_id }))
                 }
             },
-            // Already done: for example, the project already had the star, or was not a fork.
-            304 if operation.may_be_done => {
+            // Nothing had to be done: for example, the project already had the star, or was not a fork.
+            304 if operation.answers_not_modified => {
                 let answer = ApiResponse { status, headers: response.headers, body: Json::Null };
                 (SendOutcome::Success, Ok(answer))
             }
             status => {
-                let refusal = self.read_rejection(&response, unquotable);
+                let refusal = self.read_rejection(&response, redactor);
                 let is_duplicate_topic = refusal.message.contains("PG::UniqueViolation")
                     && refusal.message.contains("index_topics_on");
                 let outcome = match status {
@@ -87,11 +87,11 @@ impl ClientCore {
         SendVerdict { outcome, retry_after: requested_wait, quota, result }
     }
 
-    fn read_rejection(&self, response: &WireResponse, unquotable: &QuoteRedactor) -> Rejection {
+    fn read_rejection(&self, response: &WireResponse, redactor: &QuoteRedactor) -> Rejection {
         let status = response.status;
         let body = response.body.as_deref().unwrap_or_default();
         let (message, not_found_cause) = message::parse_failure_body(status, body, |text| {
-            unquotable.redact(&self.secrets.redact(text))
+            redactor.redact(&self.secrets.redact(text))
         });
         let location = header_text(&response.headers, "location");
         let location = location.filter(|_| (300..400).contains(&status));
@@ -147,12 +147,12 @@ fn parse_success(
     Ok(body)
 }
 
-fn has_content_type(headers: &HeaderMap, expected: &str) -> bool {
+fn has_content_type(headers: &HeaderMap, expected_type: &str) -> bool {
     let content_type = header_text(headers, "content-type").unwrap_or_default();
     content_type
         .split(';')
         .next()
-        .is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case(expected))
+        .is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case(expected_type))
 }
 
 /// The request's id in the service's log, if it looks like one.

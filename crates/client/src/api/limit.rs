@@ -22,7 +22,7 @@ use crate::{lock, operation::Operation, planted::Bug};
 pub struct Gate {
     permits: Semaphore,
     state: Mutex<GateState>,
-    /// Wakes the requests that wait until another one is answered.
+    /// Wakes the requests that wait until another request is answered.
     answer_arrived: Notify,
 }
 
@@ -123,7 +123,7 @@ impl Gate {
         state.opens_at = state.opens_at.max(instant);
     }
 
-    /// The present limit of requests in flight.
+    /// The current limit of requests in flight.
     pub fn limit(&self) -> usize {
         self.state().pace.limit()
     }
@@ -166,8 +166,8 @@ impl Drop for Permit<'_> {
 /// `RateLimit-Reset` in seconds of the Unix epoch. In other answers, the reset is only information.
 ///
 /// Dates are compared with the answer's own `Date`, so a wrong local clock does no harm;
-/// `local_time` is for answers without one. A date in the past gives a wait of zero, a number that
-/// is too large the maximum, and a malformed value none.
+/// `local_time` is for answers without one. A date in the past gives a wait of zero. A number that
+/// is too large becomes the maximum. A malformed value is ignored.
 pub fn retry_after(status: u16, headers: &HeaderMap, local_time: SystemTime) -> Option<Duration> {
     if Bug::IgnoreRetryAfter.is_planted() {
         return None;
@@ -179,10 +179,9 @@ pub fn retry_after(status: u16, headers: &HeaderMap, local_time: SystemTime) -> 
     if let Some(end) = header_date(headers, "retry-after") {
         return Some(end.duration_since(now).unwrap_or_default());
     }
-    let reset_epoch_seconds =
-        header_number(headers, "ratelimit-reset").filter(|_| status == 429)?;
+    let reset_seconds = header_number(headers, "ratelimit-reset").filter(|_| status == 429)?;
     let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Some(Duration::from_secs(reset_epoch_seconds).saturating_sub(since_epoch))
+    Some(Duration::from_secs(reset_seconds).saturating_sub(since_epoch))
 }
 
 /// The value of a header, as text.

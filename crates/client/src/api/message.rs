@@ -11,22 +11,22 @@ pub(super) const HTML_PAGE: &str = "an HTML page";
 /// The message for a web page that asks for a client certificate.
 pub(super) const CERTIFICATE_PAGE: &str = "an HTML page about the client's certificate";
 
-/// The object that a 404 reports as absent.
+/// The reason for a 404, according to its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotFoundCause {
-    /// The group or project, which may also be hidden from the caller.
+    /// The group or project does not exist, or is hidden from the caller.
     Container(Scope),
-    /// The route, or the answer does not come from the service itself.
+    /// The route does not exist, or something other than the service answered, such as a proxy.
     Route,
-    /// The object is not named: a licence, a flag or a setting hides it.
+    /// The body does not name the object: a licence, a flag or a setting hides it.
     Hidden,
-    /// Something else, or the status is not 404.
+    /// Another object does not exist, or the status is not 404.
     Other,
 }
 
 /// Extracts the message from the body of a failure, in any of its shapes (at least seven in 15.8).
 ///
-/// `redact` removes secrets. It is called before and after the text is put on one line.
+/// `redact` removes secrets. It is called before and after the text is joined into one line.
 pub(super) fn parse_failure_body(
     status: u16,
     body: &[u8],
@@ -52,29 +52,29 @@ pub(super) fn parse_failure_body(
         Some((None, None)) | None => NotFoundCause::Route,
         Some(_) => NotFoundCause::Other,
     };
-    let text = match json {
+    let body_text = match json {
         Some(json) if is_refusal_body(&json) => join_texts(&json),
         Some(_) => String::new(),
         // Redact the whole text before truncating it: half a secret would not be recognised.
         None => {
-            let text = String::from_utf8_lossy(body);
-            match text.trim_start().chars().next() {
+            let raw_text = String::from_utf8_lossy(body);
+            match raw_text.trim_start().chars().next() {
                 // The page with which nginx asks for a client certificate.
-                Some('<') if text.contains("No required SSL certificate was sent") => {
+                Some('<') if raw_text.contains("No required SSL certificate was sent") => {
                     CERTIFICATE_PAGE.into()
                 }
                 Some('<') => HTML_PAGE.into(),
                 Some('{' | '[') => "incomplete JSON".into(),
-                _ => text.into_owned(),
+                _ => raw_text.into_owned(),
             }
         }
     };
-    let text = redact(&to_safe_line(&redact(&text)));
+    let redacted_text = redact(&to_safe_line(&redact(&body_text)));
     let separators = [' ', '-', ':'];
-    let text = text
+    let text = redacted_text
         .strip_prefix(&status.to_string())
         .filter(|rest| rest.is_empty() || rest.starts_with(separators))
-        .map_or(&*text, |rest| rest.trim_start_matches(separators));
+        .map_or(&*redacted_text, |rest| rest.trim_start_matches(separators));
     (truncate_message(text).to_owned(), not_found_cause)
 }
 

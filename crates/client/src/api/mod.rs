@@ -15,9 +15,9 @@
 //! For every request:
 //!
 //! - It goes to the origin in [`ServiceAddress`], and to no other. Redirects and links are not followed.
-//! - It is sent again only if the table in [`retry`] allows it. A create whose answer was lost is
-//!   not: its error contains the time since when it is [in doubt](ApiError::in_doubt_since), and the
-//!   caller reads the live state.
+//! - It is sent again only if the table in [`retry`] allows it. A create whose answer was lost is not
+//!   sent again: its error contains the time since when it is [in doubt](ApiError::in_doubt_since),
+//!   and the caller reads the live state.
 //! - A read succeeds only with a success status and a complete JSON document. Anything else is an
 //!   error. Only a 404 that names the missing object means absence.
 //! - Secrets are added to a body when it is sent, and stored nowhere else. No error, log or `Debug`
@@ -43,7 +43,7 @@ mod write;
 mod tests;
 
 pub use call::Freshness;
-pub use client::{ApiResponse, CallCount, ClientSettings, Counts, ReadClient};
+pub use client::{ApiResponse, CallCount, CallCounts, ClientSettings, ReadClient};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use error::ApiError;
 pub use message::success_message;
@@ -51,7 +51,7 @@ pub use pace::InFlight;
 pub use service::{ServiceAddress, ServiceAddressError};
 pub use transport::{
     BodyError, EncodedBody, FormPart, HttpOptions, HttpTransport, RequestPhase, SendError,
-    Transport, TransportError, TransportSetupError, WRITE_TIMEOUT, WireRequest, WireResponse,
+    SendErrorKind, Transport, TransportSetupError, WRITE_TIMEOUT, WireRequest, WireResponse,
 };
 pub use write::WriteClient;
 

@@ -23,19 +23,19 @@ use std::{collections::BTreeMap, time::Duration};
 /// The minimum number of answers from which the speed of a service is judged.
 const MIN_SAMPLE: usize = 32;
 
-/// A round counts as fast up to this ratio of its mean answer time to the usual one.
+/// A round is fast if its mean answer time is at most this many times the usual time.
 const MAX_FAST_RATIO: f64 = 1.25;
 
-/// Above this ratio, the service counts as overloaded.
+/// Above this ratio, the service is treated as overloaded.
 const MIN_SLOW_RATIO: f64 = 1.5;
 
 /// The maximum ratio of a single answer, so that one slow answer does not decide alone.
 const MAX_RATIO: f64 = 4.0;
 
 /// Time differences below this are ignored, in seconds.
-const IGNORED_DIFFERENCE_SECONDS: f64 = 0.001;
+const TOLERANCE_SECONDS: f64 = 0.001;
 
-/// The range of the limit of requests in flight: its start and its maximum.
+/// The initial and the maximum limit of requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
     start: usize,
@@ -133,7 +133,7 @@ impl PaceController {
         }
     }
 
-    /// The present limit of requests in flight.
+    /// The current limit of requests in flight.
     pub const fn limit(&self) -> usize {
         self.limit
     }
@@ -175,8 +175,7 @@ impl PaceController {
         if usual_time.answers == 0 || self.limit <= self.range.start {
             usual_time.add_answer(seconds);
         }
-        ((seconds + IGNORED_DIFFERENCE_SECONDS) / (usual_time.mean + IGNORED_DIFFERENCE_SECONDS))
-            .min(MAX_RATIO)
+        ((seconds + TOLERANCE_SECONDS) / (usual_time.mean + TOLERANCE_SECONDS)).min(MAX_RATIO)
     }
 
     /// The number of answers in a round if speed decides.
@@ -184,7 +183,7 @@ impl PaceController {
         self.limit.max(MIN_SAMPLE)
     }
 
-    /// Counts an answer, and ends the round if it was the last one.
+    /// Counts an answer, and ends the round after its last answer.
     fn count_answer(&mut self) {
         self.round.answers += 1;
         let is_below_range = self.limit < self.range.start;
@@ -246,20 +245,21 @@ mod tests {
         mut answer: impl FnMut(usize, usize) -> (Duration, Option<Reply>),
     ) -> Vec<usize> {
         let mut requests: Vec<(Duration, Reply, PaceTicket)> = Vec::new();
-        let (mut now, mut sent, mut limits) = (Duration::ZERO, 0, Vec::new());
+        let (mut now, mut sent_count, mut limits) = (Duration::ZERO, 0, Vec::new());
         while limits.len() < answers {
             while requests.len() < pace.limit() {
                 let in_flight = requests.len() + 1;
                 let ticket = pace.start_request(in_flight);
-                let (took, reply) = answer(sent, in_flight);
-                let operation = OPERATIONS[sent % OPERATIONS.len()];
+                let (took, reply) = answer(sent_count, in_flight);
+                let operation = OPERATIONS[sent_count % OPERATIONS.len()];
                 let reply = reply.unwrap_or(Reply::Answered(operation, took));
                 requests.push((now + took, reply, ticket));
-                sent += 1;
+                sent_count += 1;
             }
-            let first = (0..requests.len()).min_by_key(|at| requests[*at].0).unwrap();
-            let (at, reply, ticket) = requests.remove(first);
-            now = at;
+            let earliest_index =
+                (0..requests.len()).min_by_key(|index| requests[*index].0).unwrap();
+            let (answer_time, reply, ticket) = requests.remove(earliest_index);
+            now = answer_time;
             pace.record(reply, ticket);
             limits.push(pace.limit());
         }

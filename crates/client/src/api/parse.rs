@@ -12,7 +12,7 @@ use crate::{
 /// Parses `bytes`. Keeps only the keys in `key_filter` of an object, or of the objects in a list; any
 /// other value is kept whole. `None` if the JSON is broken anywhere, even in skipped parts.
 pub(super) fn parse_wanted(bytes: &[u8], key_filter: &KeyFilter) -> Option<Json> {
-    // Skipped texts would not be checked for valid UTF-8.
+    // Check the UTF-8 of the whole answer here: the parser does not check skipped texts.
     let text = std::str::from_utf8(bytes).ok()?;
     let mut json = serde_json::Deserializer::from_str(text);
     let value = WantedJson { key_filter, is_entry: false }.deserialize(&mut json).ok()?;
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn only_objects_of_a_list_are_reduced() {
         let text = r#"[{"a": 1, "x": 2}, {"x": 2}, [{"x": 1}], 1.5, -1, "x", null, true]"#;
-        let kept = json!([{"a": 1}, {}, [{"x": 1}], 1.5, -1, "x", null, true]);
-        assert_eq!(parse_keys(text, &["a"]), Some(kept));
+        let kept_json = json!([{"a": 1}, {}, [{"x": 1}], 1.5, -1, "x", null, true]);
+        assert_eq!(parse_keys(text, &["a"]), Some(kept_json));
         for text in ["null", "7", "\"x\"", "[]", "{}"] {
             assert_eq!(parse_keys(text, &["a"]), serde_json::from_str(text).ok(), "{text}");
         }
@@ -159,9 +159,9 @@ mod tests {
             assert_eq!(parse_keys(text, &["a"]), None, "{text}");
         }
         assert_eq!(parse_wanted(b"{\"x\": \"\xff\"}", &KeyFilter::keys(["a"])), None);
-        let deep = |text: &str| text.repeat(200);
-        let nested = format!(r#"{{"a": {}{}}}"#, deep("["), deep("]"));
-        assert_eq!(parse_keys(&nested, &["a"]), None, "deeper than anything that is meant");
+        let repeat_deep = |text: &str| text.repeat(200);
+        let nested_json = format!(r#"{{"a": {}{}}}"#, repeat_deep("["), repeat_deep("]"));
+        assert_eq!(parse_keys(&nested_json, &["a"]), None, "deeper than anything that is meant");
     }
 
     proptest! {

@@ -36,7 +36,7 @@ impl QuoteRedactor {
     /// Redacts the values in `text` in any encoding, long pieces of them (a service may quote only
     /// the beginning), and credentials in URLs.
     pub(super) fn redact(&self, text: &str) -> String {
-        if Bug::QuoteEverything.is_planted() {
+        if Bug::QuoteUnredacted.is_planted() {
             return text.to_owned();
         }
         let mut lengths = self.values.iter().map(|value| value.expose().chars().count());

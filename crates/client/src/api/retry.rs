@@ -1,9 +1,9 @@
 //! Decides, without IO, whether a request is sent again.
 //!
-//! The decision depends on the possible effect of another sending ([`RetrySafety`], from the table
-//! of operations), and on the outcome of the first one.
+//! The decision depends on the possible effect of sending it again ([`RetrySafety`], from the table
+//! of operations), and on the outcome of the first attempt.
 //!
-//! | effect of another sending | not sent | 429, 409 lock, 400 topic | 5xx, lost, unreadable answer | too large | refused, TLS |
+//! | sent again | not sent | 429, 409 lock, 400 topic | 5xx, lost, unreadable answer | too large | refused, TLS |
 //! |---|---|---|---|---|---|
 //! | reads | again | again | again | fail | fail |
 //! | the same | again | again | again, then read back | read back | fail |
@@ -20,14 +20,14 @@ use crate::{operation::RetrySafety, planted::Bug};
 /// The maximum number of retries of a request.
 pub const MAX_RETRIES: u32 = 5;
 
-/// The longest wait that the service may ask for: its longest rate-limit window. It is never cut
-/// short; a request with a longer wait fails.
+/// The longest wait that the service may ask for: its longest rate-limit window. No wait is cut
+/// short: a request that would have to wait longer fails.
 pub const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// The first back-off; it doubles with each retry, so that the last of [`MAX_RETRIES`] waits 8 s.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 
-/// The outcome of one sending.
+/// The outcome of one attempt to send a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
     /// The service answered with success.
@@ -67,8 +67,8 @@ pub const fn is_failure_status(status: u16) -> bool {
 }
 
 /// Returns the wait before the next attempt, after attempt number `attempt` (from 1); `None` if
-/// there is none. `requested_wait` is the wait that the service asked for; `jitter` is in
-/// `0.0..1.0`.
+/// there must be no further attempt. `requested_wait` is the wait that the service asked for;
+/// `jitter` is in `0.0..1.0`.
 pub fn retry_delay(
     retry_safety: RetrySafety,
     outcome: SendOutcome,
@@ -76,8 +76,9 @@ pub fn retry_delay(
     requested_wait: Option<Duration>,
     jitter: f64,
 ) -> Option<Duration> {
-    let retry_safety = if Bug::RepeatCreates.is_planted() && retry_safety != RetrySafety::Reads {
-        RetrySafety::Same
+    let retry_safety = if Bug::ResendLostCreates.is_planted() && retry_safety != RetrySafety::Reads
+    {
+        RetrySafety::Idempotent
     } else {
         retry_safety
     };
@@ -89,7 +90,7 @@ pub fn retry_delay(
         SendOutcome::NotSent => true,
         SendOutcome::Throttled | SendOutcome::Locked => retry_safety != RetrySafety::Never,
         SendOutcome::Lost | SendOutcome::Faulty | SendOutcome::Unreadable => {
-            matches!(retry_safety, RetrySafety::Reads | RetrySafety::Same)
+            matches!(retry_safety, RetrySafety::Reads | RetrySafety::Idempotent)
         }
     };
     let may_retry = attempt <= MAX_RETRIES && requested_wait.is_none_or(|wait| wait <= MAX_WAIT);
@@ -114,9 +115,9 @@ mod tests {
 
     const ALL_RETRY_SAFETIES: [RetrySafety; 5] = [
         RetrySafety::Reads,
-        RetrySafety::Same,
-        RetrySafety::Refused,
-        RetrySafety::Second,
+        RetrySafety::Idempotent,
+        RetrySafety::RefusesDuplicates,
+        RetrySafety::MayDuplicate,
         RetrySafety::Never,
     ];
 

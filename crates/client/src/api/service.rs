@@ -7,8 +7,8 @@ use reqwest::Url;
 /// The address of the service. The token goes to this origin and to no other.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServiceAddress {
-    /// Without a trailing slash and without `/api/v4`.
-    base: Url,
+    /// The base URL, without a trailing slash and without `/api/v4`.
+    base_url: Url,
 }
 
 /// The reason why an address is invalid. Never contains the address, which may include a password.
@@ -27,7 +27,7 @@ pub enum ServiceAddressError {
     Plaintext,
     /// The address contains a user name or password.
     #[error(
-        "the address of the service must not hold a user name or password; the token comes from the environment or a file"
+        "the address of the service must not contain a user name or password; set the token in the environment or in a file"
     )]
     UserInfo,
     /// The address contains `?` or `#`.
@@ -38,7 +38,7 @@ pub enum ServiceAddressError {
 impl ServiceAddress {
     /// Parses an address `https://host[:port][/path]`. A trailing slash and `/api/v4` are removed.
     ///
-    /// Plain http is allowed only to this machine, unless `allow_plaintext`.
+    /// Plain http is allowed only to this machine, unless `allow_plaintext` is true.
     ///
     /// # Errors
     /// [`ServiceAddressError`] for anything else.
@@ -57,8 +57,8 @@ impl ServiceAddress {
         let path = base.path().trim_end_matches('/');
         let path = path.strip_suffix("/api/v4").unwrap_or(path).trim_end_matches('/').to_owned();
         base.set_path(&path);
-        let service = Self { base };
-        if service.base.scheme() == "http" && !service.is_loopback() && !allow_plaintext {
+        let service = Self { base_url: base };
+        if service.base_url.scheme() == "http" && !service.is_loopback() && !allow_plaintext {
             return Err(ServiceAddressError::Plaintext);
         }
         Ok(service)
@@ -66,12 +66,12 @@ impl ServiceAddress {
 
     /// True if it uses TLS.
     pub fn is_https(&self) -> bool {
-        self.base.scheme() == "https"
+        self.base_url.scheme() == "https"
     }
 
     /// True if the address points to this machine.
     pub fn is_loopback(&self) -> bool {
-        let host = self.base.host_str().unwrap_or_default();
+        let host = self.base_url.host_str().unwrap_or_default();
         let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
     }
@@ -83,9 +83,9 @@ impl ServiceAddress {
             Some((path, query)) => (path, Some(query)),
             None => (target, None),
         };
-        let path = format!("{}/api/v4{path}", self.base.path().trim_end_matches('/'));
-        // Faster than parsing the whole URL again for each request.
-        let mut url = self.base.clone();
+        let path = format!("{}/api/v4{path}", self.base_url.path().trim_end_matches('/'));
+        // Setting the parts is faster than parsing the whole URL for each request.
+        let mut url = self.base_url.clone();
         url.set_path(&path);
         url.set_query(query);
         (url.path() == path && url.query() == query).then_some(url)
@@ -94,8 +94,8 @@ impl ServiceAddress {
     /// The id of the project that a `Location` header points to. The origin is ignored: the service may
     /// use another name for itself.
     pub(super) fn project_id_in(&self, location: &str) -> Option<u64> {
-        let url = self.base.join(location).ok()?;
-        let path = url.path().strip_prefix(self.base.path().trim_end_matches('/'))?;
+        let url = self.base_url.join(location).ok()?;
+        let path = url.path().strip_prefix(self.base_url.path().trim_end_matches('/'))?;
         path.strip_prefix("/api/v4/projects/")?.parse().ok()
     }
 }
@@ -103,7 +103,7 @@ impl ServiceAddress {
 /// The address without a trailing slash.
 impl fmt::Display for ServiceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.base.as_str().trim_end_matches('/'))
+        f.write_str(self.base_url.as_str().trim_end_matches('/'))
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_address_is_brought_to_one_form_or_refused() {
-        let accepted = [
+        let accepted_pairs = [
             ("https://gitlab.example.org", "https://gitlab.example.org"),
             (" https://gitlab.example.org/ ", "https://gitlab.example.org"),
             ("https://gitlab.example.org/api/v4", "https://gitlab.example.org"),
@@ -131,10 +131,10 @@ mod tests {
             ("http://127.9.9.9:1/x", "http://127.9.9.9:1/x"),
             ("http://[::1]:80", "http://[::1]"),
         ];
-        for (text, parsed) in accepted {
+        for (text, parsed) in accepted_pairs {
             assert_eq!(ServiceAddress::parse(text, false).unwrap().to_string(), parsed, "{text}");
         }
-        let refused = [
+        let refused_pairs = [
             ("", ServiceAddressError::NotUrl("relative URL without a base".into())),
             (
                 "gitlab.example.org",
@@ -153,7 +153,7 @@ mod tests {
             ("http://10.0.0.1", ServiceAddressError::Plaintext),
             ("http://128.0.0.1", ServiceAddressError::Plaintext),
         ];
-        for (text, error) in refused {
+        for (text, error) in refused_pairs {
             let found = ServiceAddress::parse(text, false).unwrap_err();
             assert_eq!(found, error, "{text}");
             assert!(!format!("{found} {found:?}").contains("canary"));

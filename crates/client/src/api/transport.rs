@@ -1,8 +1,8 @@
-//! Sends one request and receives its answer. Tests of other modules replace it, so they need no
-//! network.
+//! Sends one request and receives its answer.
 //!
 //! A [`Transport`] sends each request once: it neither retries nor follows redirects.
-//! [`HttpTransport`] uses the network; tests and snapshots have other transports.
+//! [`HttpTransport`] uses the network. Snapshots and the tests of other modules have their own
+//! transports, which need no network.
 
 use std::{
     error::Error,
@@ -38,11 +38,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for a read.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The idle limit of the answer to a read. The answer to a write may stall until its time limit.
+/// How long the answer to a read may stall. For a write, only its time limit applies.
 pub(super) const READ_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The time limit for a write. It is longer than the service's own limit for a request (60 s) plus
-/// the time to connect. So after it, a write without an answer has ended in the service.
+/// The time limit for a write. It is longer than the time to connect plus the service's own limit for a
+/// request (60 s). So when it passes, the service has already ended the write.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// An encoded request. `Debug` hides its body, which may contain secrets.
@@ -54,7 +54,7 @@ pub struct WireRequest {
     pub target: String,
     /// The body.
     pub body: EncodedBody,
-    /// The object must not have changed after this time, by the service's clock.
+    /// The service refuses the request if the object changed after this time, by the service's clock.
     pub if_unmodified_since: Option<SystemTime>,
     /// The time limit.
     pub timeout: Duration,
@@ -94,7 +94,7 @@ pub struct FormPart {
     pub value: Bytes,
 }
 
-/// An answer: at least its status and headers arrived.
+/// An answer whose status and headers arrived, and perhaps its body.
 #[derive(Clone, Debug)]
 pub struct WireResponse {
     /// The status.
@@ -108,7 +108,7 @@ pub struct WireResponse {
 /// The reason why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// The connection broke.
+    /// The connection broke, or the body stalled.
     Truncated,
     /// It is larger than 32 MiB.
     TooLarge,
@@ -123,29 +123,29 @@ pub enum RequestPhase {
     MaybeSent,
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransportError {
+pub enum SendErrorKind {
     /// The network failed.
     Network,
     /// The time limit passed.
     Timeout,
-    /// The other side is not trusted.
+    /// TLS failed, for example because the certificate of the service is not trusted.
     Tls,
-    /// HTTP cannot express the request.
-    Request,
+    /// The request is not valid in HTTP, for example its URL.
+    InvalidRequest,
     /// Offline, and the answer is not in the snapshot.
     Offline,
 }
 
-/// There is no answer.
+/// The error of a request without an answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct SendError {
     /// The phase in which the request failed.
     pub phase: RequestPhase,
     /// The reason why there is no answer.
-    pub failure: TransportError,
+    pub kind: SendErrorKind,
     /// Help that is more specific than the general help for the failure, if any.
     pub hint: Option<&'static str>,
     reason: String,
@@ -153,8 +153,8 @@ pub struct SendError {
 
 impl SendError {
     /// Creates an error with this `reason`, which is shown to the user.
-    pub fn new(phase: RequestPhase, failure: TransportError, reason: &str) -> Self {
-        Self { phase, failure, hint: None, reason: to_safe_line(reason) }
+    pub fn new(phase: RequestPhase, kind: SendErrorKind, reason: &str) -> Self {
+        Self { phase, kind, hint: None, reason: to_safe_line(reason) }
     }
 }
 
@@ -167,14 +167,14 @@ pub trait Transport: fmt::Debug + Send + Sync {
 /// The network settings, apart from the address and the token.
 #[derive(Clone, Default)]
 pub struct HttpOptions {
-    /// File of certificate authorities (PEM) to trust instead of the system's.
+    /// The certificate authorities (PEM) to trust instead of the system's.
     pub ca_pem: Option<Vec<u8>>,
     /// The client certificate, and its private key (PEM).
-    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    pub client_cert: Option<(Vec<u8>, Vec<u8>)>,
     /// The proxy. It is never taken from common variables such as `HTTPS_PROXY`, because a proxy
     /// receives the requests with the token.
     pub proxy: Option<String>,
-    /// True if such a variable is set but not used; connection errors then mention it.
+    /// True if one of these variables is set. Then the help of connection errors says that it is not used.
     pub ignores_proxy: bool,
     /// The maximum number of requests in flight.
     pub max_in_flight: usize,
@@ -186,15 +186,15 @@ pub enum TransportSetupError {
     /// The token is not valid in a header.
     #[error("the token is empty or has invalid characters")]
     Token,
-    /// The file contains no certificate.
-    #[error("the CA file holds no PEM certificate")]
-    Authorities,
+    /// The file of certificate authorities contains no certificate.
+    #[error("the CA file contains no PEM certificate")]
+    CaFile,
     /// The client certificate, or its key, is not valid.
-    #[error("the client certificate does not come with its private key, both in PEM")]
-    Identity,
+    #[error("the client certificate and its private key must both be valid PEM")]
+    ClientCert,
     /// The system has no certificate authorities.
     #[error("cannot read the system's certificate authorities ({0}); pass a file with `--ca-file`")]
-    System(String),
+    SystemAuthorities(String),
     /// The proxy is not valid.
     #[error("the proxy is not a URL like http://proxy.example.org:3128")]
     Proxy,
@@ -203,12 +203,12 @@ pub enum TransportSetupError {
     Http(String),
 }
 
-/// HTTP to one service.
+/// Sends requests to one service by HTTP.
 pub struct HttpTransport {
     service: ServiceAddress,
     client: Client,
     ignores_proxy: bool,
-    has_identity: bool,
+    has_client_cert: bool,
 }
 
 impl fmt::Debug for HttpTransport {
@@ -229,7 +229,7 @@ impl HttpTransport {
     ) -> Result<Self, TransportSetupError> {
         let mut token_header = HeaderValue::from_str(token.expose())
             .ok()
-            .filter(|v| !v.is_empty())
+            .filter(|value| !value.is_empty())
             .ok_or(TransportSetupError::Token)?;
         token_header.set_sensitive(true);
         let mut headers = HeaderMap::new();
@@ -259,7 +259,7 @@ impl HttpTransport {
             service: service.clone(),
             client,
             ignores_proxy: options.ignores_proxy,
-            has_identity: options.identity.is_some(),
+            has_client_cert: options.client_cert.is_some(),
         })
     }
 
@@ -268,7 +268,7 @@ impl HttpTransport {
         let url = url.ok_or_else(|| {
             SendError::new(
                 RequestPhase::NotSent,
-                TransportError::Request,
+                SendErrorKind::InvalidRequest,
                 "this path is not a valid URL",
             )
         })?;
@@ -284,10 +284,10 @@ impl HttpTransport {
             EncodedBody::Form(parts) => builder.multipart(build_form(parts)),
         };
         let Ok(send_result) = timeout(idle_timeout, builder.send()).await else {
-            let why = "the service did not start to answer in time";
-            return Err(SendError::new(RequestPhase::MaybeSent, TransportError::Timeout, why));
+            let reason = "the service did not start to answer in time";
+            return Err(SendError::new(RequestPhase::MaybeSent, SendErrorKind::Timeout, reason));
         };
-        let mut response = send_result.map_err(|e| self.describe_failure(&e))?;
+        let mut response = send_result.map_err(|e| self.to_send_error(&e))?;
         let mut body = Vec::new();
         let body = loop {
             match timeout(idle_timeout, response.chunk()).await {
@@ -303,14 +303,14 @@ impl HttpTransport {
         Ok(WireResponse { status, headers: std::mem::take(response.headers_mut()), body })
     }
 
-    fn describe_failure(&self, error: &reqwest::Error) -> SendError {
-        let mut send_error = classify_failure(error, self.has_identity);
+    fn to_send_error(&self, error: &reqwest::Error) -> SendError {
+        let mut send_error = classify_failure(error, self.has_client_cert);
         if self.ignores_proxy
             && send_error.phase == RequestPhase::NotSent
             && send_error.hint.is_none()
         {
             send_error.hint = Some(
-                "the environment names a proxy, which undrift uses only if `--proxy` or UNDRIFT_PROXY names it",
+                "undrift ignores the proxy variables of the environment: pass the proxy with `--proxy` or UNDRIFT_PROXY",
             );
         }
         send_error
@@ -323,8 +323,8 @@ impl Transport for HttpTransport {
     }
 }
 
-/// Configures TLS: trusts the authorities from `options`, or else the system's. Without TLS, loads
-/// no certificates.
+/// The TLS configuration. It trusts the authorities in `options`, or else the system's. If the service
+/// uses plain HTTP, no certificates are loaded.
 fn tls_config(
     service: &ServiceAddress,
     options: &HttpOptions,
@@ -340,49 +340,49 @@ fn tls_config(
         Some(pem) => builder.with_root_certificates(parse_authorities(pem)?),
         None => builder
             .with_platform_verifier()
-            .map_err(|e| TransportSetupError::System(e.to_string()))?,
+            .map_err(|e| TransportSetupError::SystemAuthorities(e.to_string()))?,
     };
-    let Some((certificates, key)) = &options.identity else {
+    let Some((certificates, key)) = &options.client_cert else {
         return Ok(builder.with_no_client_auth());
     };
     let certificates = CertificateDer::pem_slice_iter(certificates).collect::<Result<_, _>>();
     let (Ok(certificates), Ok(key)) = (certificates, PrivateKeyDer::from_pem_slice(key)) else {
-        return Err(TransportSetupError::Identity);
+        return Err(TransportSetupError::ClientCert);
     };
-    builder.with_client_auth_cert(certificates, key).map_err(|_| TransportSetupError::Identity)
+    builder.with_client_auth_cert(certificates, key).map_err(|_| TransportSetupError::ClientCert)
 }
 
 fn parse_authorities(pem: &[u8]) -> Result<RootCertStore, TransportSetupError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|_| TransportSetupError::Authorities)?;
+        let certificate = certificate.map_err(|_| TransportSetupError::CaFile)?;
         // Skip a certificate of a bundle that rustls rejects: it is not trusted.
         let _ = roots.add(certificate);
     }
-    if roots.is_empty() { Err(TransportSetupError::Authorities) } else { Ok(roots) }
+    if roots.is_empty() { Err(TransportSetupError::CaFile) } else { Ok(roots) }
 }
 
 fn build_form(parts: Vec<FormPart>) -> multipart::Form {
     parts.into_iter().fold(multipart::Form::new(), |form, part| {
-        let value = multipart::Part::stream(part.value);
-        let value = match part.file_name {
-            Some(name) => value.file_name(name),
-            None => value,
+        let form_part = multipart::Part::stream(part.value);
+        let named_part = match part.file_name {
+            Some(name) => form_part.file_name(name),
+            None => form_part,
         };
-        form.part(part.name, value)
+        form.part(part.name, named_part)
     })
 }
 
-fn classify_failure(error: &reqwest::Error, has_identity: bool) -> SendError {
+fn classify_failure(error: &reqwest::Error, has_client_cert: bool) -> SendError {
     let tls_error = error_chain(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
-    let failure = if tls_error.is_some() {
-        TransportError::Tls
+    let kind = if tls_error.is_some() {
+        SendErrorKind::Tls
     } else if error.is_timeout() {
-        TransportError::Timeout
+        SendErrorKind::Timeout
     } else if error.is_builder() {
-        TransportError::Request
+        SendErrorKind::InvalidRequest
     } else {
-        TransportError::Network
+        SendErrorKind::Network
     };
     let phase = if error.is_connect() || error.is_builder() {
         RequestPhase::NotSent
@@ -395,8 +395,8 @@ fn classify_failure(error: &reqwest::Error, has_identity: bool) -> SendError {
         }
         _ => root_cause(error),
     };
-    let hint = tls_error.map(|tls| tls_hint(tls, has_identity));
-    SendError { hint, ..SendError::new(phase, failure, &reason) }
+    let hint = tls_error.map(|tls| tls_hint(tls, has_client_cert));
+    SendError { hint, ..SendError::new(phase, kind, &reason) }
 }
 
 fn is_plain_http_answer(error: &rustls::Error) -> bool {
@@ -404,7 +404,7 @@ fn is_plain_http_answer(error: &rustls::Error) -> bool {
 }
 
 /// Help for a TLS failure; depends on whether a client certificate was sent.
-fn tls_hint(error: &rustls::Error, has_identity: bool) -> &'static str {
+fn tls_hint(error: &rustls::Error, has_client_cert: bool) -> &'static str {
     use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error};
     match error {
         _ if is_plain_http_answer(error) => {
@@ -416,13 +416,13 @@ fn tls_hint(error: &rustls::Error, has_identity: bool) -> &'static str {
             | Alert::CertificateUnknown
             | Alert::CertificateExpired
             | Alert::UnknownCA
-            // With TLS 1.2, the usual answer if there is none.
+            // In TLS 1.2, servers usually send this alert if the client sent no certificate.
             | Alert::HandshakeFailure,
         ) => {
-            if has_identity {
+            if has_client_cert {
                 "the service refuses the client certificate: check `--client-cert`"
             } else {
-                "the service wants a client certificate: `--client-cert`"
+                "the service requires a client certificate: pass it with `--client-cert`"
             }
         }
         Error::AlertReceived(_) => "check the address: the service ended the connection",
@@ -438,7 +438,7 @@ fn tls_hint(error: &rustls::Error, has_identity: bool) -> &'static str {
         Error::InvalidCertificate(Wrong::Other(other))
             if format!("{other:?}").contains("CaUsedAsEndEntity") =>
         {
-            "the service needs a certificate of its own, signed by the authority: it shows that of an authority"
+            "the service presents the certificate of an authority; it needs its own certificate, signed by that authority"
         }
         _ => {
             "if the service uses a private certificate authority, pass its certificate with `--ca-file`"
@@ -456,7 +456,7 @@ fn error_chain<'e>(
     })
 }
 
-/// The deepest cause of an error: it is more precise than the layers above it, and has no URL.
+/// The innermost cause of an error. It is more precise than the outer ones, and contains no URL.
 fn root_cause(error: &reqwest::Error) -> String {
     error_chain(error)
         .skip(1)
@@ -479,12 +479,16 @@ mod tests {
         let wrong = Error::InvalidCertificate;
         for (error, has_identity, words) in [
             (Error::InvalidMessage(InvalidMessage::InvalidContentType), false, "the port"),
-            (certificate_required(), false, "wants a client certificate"),
+            (certificate_required(), false, "requires a client certificate"),
             (certificate_required(), true, "refuses the client certificate"),
             (wrong(Wrong::Expired), false, "the clock"),
             (wrong(Wrong::NotValidYet), false, "the clock"),
             (wrong(Wrong::NotValidForName), false, "another name"),
-            (wrong(Wrong::Other(OtherError(Arc::new(CaUsedAsEndEntity)))), false, "of its own"),
+            (
+                wrong(Wrong::Other(OtherError(Arc::new(CaUsedAsEndEntity)))),
+                false,
+                "its own certificate",
+            ),
             (wrong(Wrong::UnknownIssuer), false, "--ca-file"),
             (Error::AlertReceived(Alert::InternalError), true, "check the address"),
         ] {

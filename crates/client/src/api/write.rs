@@ -37,8 +37,8 @@ impl WriteClient {
         &self.read_client
     }
 
-    /// Fills in secrets and files, and sends a write. Any 2xx is a success. For a delete, so is a
-    /// 404 for the object itself, not for its container: the object was absent already.
+    /// Fills in secrets and files, and sends a write. Any 2xx is a success. A delete also succeeds
+    /// on a 404 for the object itself (not for its container): the object was absent already.
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError). If the write is [in doubt](super::ApiError::in_doubt_since),
@@ -47,11 +47,11 @@ impl WriteClient {
         self.deliver(&request, None, None).await
     }
 
-    /// Sends a request that was built from live values, like [`send`](Self::send). `freshness`
-    /// tells when these were read. A request goes stale if it [repeats](Request::repeated_values)
-    /// live values, or if sending it twice would create two objects. Such a request is sent at most
-    /// once, and not after a wait; if a retry is possible, the error holds the time
-    /// [when](super::ApiError::retry_at) to read and build it again.
+    /// Like [`send`](Self::send), for a request that was built from live values; `freshness`
+    /// contains when they were read. A request goes stale if it
+    /// [repeats](Request::repeated_values) live values, or if sending it twice would create two
+    /// objects. Such a request is sent at most once, and not after a wait. If a retry is possible,
+    /// the error contains [when](super::ApiError::retry_at) to read again and rebuild the request.
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError), also if the request is [stale](super::ApiError::is_stale).
@@ -62,8 +62,8 @@ impl WriteClient {
     ) -> Result<ApiResponse> {
         let request = request.borrow();
         let goes_stale = request.becomes_stale()
-            && !Bug::KeepStaleValues.is_planted()
-            && !Bug::RepeatCreates.is_planted();
+            && !Bug::SendStaleValues.is_planted()
+            && !Bug::ResendLostCreates.is_planted();
         self.deliver(request, goes_stale.then_some(freshness), Some(freshness.read_at)).await
     }
 
@@ -74,10 +74,9 @@ impl WriteClient {
         read_at: Option<Duration>,
     ) -> Result<ApiResponse> {
         let core = &self.read_client.core;
-        let (body, unquotable) = encode_body(request, &core.secrets)
+        let (body, redactor) = encode_body(request, &core.secrets)
             .map_err(|reason| core.error(request, ErrorKind::Body(reason)))?;
-        let result =
-            core.call(request, SendInputs { body, redactor: unquotable, freshness, read_at }).await;
+        let result = core.call(request, SendInputs { body, redactor, freshness, read_at }).await;
         let is_delete = request.operation.method == Method::Delete;
         match &result {
             Err(e) if is_delete && e.is_absent() && !e.is_container_missing() => {
@@ -93,8 +92,8 @@ fn encode_body(
     request: &Request<Write>,
     secrets: &Secrets,
 ) -> Result<(EncodedBody, QuoteRedactor), String> {
-    let mut unquotable = QuoteRedactor::default();
-    let (mut object, mut parts) = (Object::new(), Vec::new());
+    let mut redactor = QuoteRedactor::default();
+    let (mut object, mut form_parts) = (Object::new(), Vec::new());
     let fields = request.body_fields().into_iter().flatten();
     let is_form = matches!(request.body, RequestBody::Multipart(_))
         || fields.clone().any(|(_, value)| matches!(value, Value::File(_)));
@@ -103,48 +102,48 @@ fn encode_body(
             Value::File(path) => {
                 let bytes = secrets.read_file(path).map_err(|missing| missing.to_string())?;
                 let file_name = path.rsplit('/').next().map(str::to_owned);
-                parts.push(FormPart { name: name.clone(), file_name, value: bytes.into() });
+                form_parts.push(FormPart { name: name.clone(), file_name, value: bytes.into() });
                 continue;
             }
             Value::Secret(reference) => {
                 for template_part in reference.texts() {
-                    unquotable
+                    redactor
                         .add(resolve_secret(template_part, secrets)?.as_str().unwrap_or_default());
                 }
                 resolve_secret(reference, secrets)?
             }
             Value::Plain(json) => {
-                // A literal is in Git anyway; a short one would withhold the whole message.
+                // Skip short literals, which are in Git anyway: they would withhold the whole message.
                 if let Some(text) = json.as_str()
                     && request.is_sensitive(name)
                     && text.chars().count() >= MIN_REDACTED_CHARS
                 {
-                    unquotable.add(text);
+                    redactor.add(text);
                 }
                 json.clone()
             }
         };
         if is_form {
-            push_form_fields(name.clone(), &json, &mut parts);
+            push_form_fields(name.clone(), &json, &mut form_parts);
         } else {
             object.insert(name.clone(), json);
         }
     }
     for (name, value) in request.repeated_values() {
         if let (Json::String(text), true) = (value, request.is_sensitive(name)) {
-            unquotable.add(text);
+            redactor.add(text);
         }
         object.insert(name.to_owned(), value.clone());
     }
     let body = match &request.body {
         RequestBody::None => EncodedBody::Empty,
-        _ if is_form => EncodedBody::Form(parts),
+        _ if is_form => EncodedBody::Form(form_parts),
         _ => {
             let json = serde_json::to_vec(&object).map_err(|error| error.to_string())?;
             EncodedBody::Json(json.into())
         }
     };
-    Ok((body, unquotable))
+    Ok((body, redactor))
 }
 
 /// Adds nested data as form fields: `name[key]`, and `name[]` for each item of a list.
@@ -170,7 +169,7 @@ fn new_text_part(name: String, text: String) -> FormPart {
 
 fn resolve_secret(reference: &Reference, secrets: &Secrets) -> Result<Json, String> {
     secrets.value(reference).ok_or_else(|| {
-        let why = secrets.missing_reason(reference).map(UnresolvedReference::to_string);
-        why.unwrap_or_else(|| format!("the secret `{reference}` was not resolved"))
+        let reason = secrets.unresolved_reason(reference).map(UnresolvedReference::to_string);
+        reason.unwrap_or_else(|| format!("the secret `{reference}` was not resolved"))
     })
 }

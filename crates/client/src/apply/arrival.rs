@@ -43,17 +43,18 @@ pub(super) fn decide_arrival(
     presence: Result<&Presence, Cause>,
     elapsed: Duration,
 ) -> ArrivalVerdict {
-    let unfinished = match presence {
+    let unfinished_cause = match presence {
         Ok(Presence::Existing(_, ContainerFacts { import_state: None, .. })) => {
             return ArrivalVerdict::Next;
         }
         Ok(Presence::Existing(
             _,
-            ContainerFacts { import_state: Some(ImportState::Failed(why)), .. },
+            ContainerFacts { import_state: Some(ImportState::Failed(failure_text)), .. },
         )) => {
-            let why = why.clone().unwrap_or_else(|| "the service gave no reason".to_owned());
+            let reason =
+                failure_text.clone().unwrap_or_else(|| "the service gave no reason".to_owned());
             let help = "delete the project, fix the cause and run apply again";
-            let cause = Cause::new(why).context("the import of its contents failed").help(help);
+            let cause = Cause::new(reason).context("the import of its contents failed").help(help);
             return ArrivalVerdict::Ended(StepOutcome::Failed(cause));
         }
         Ok(Presence::Existing(..)) => Cause::new("its contents are still being imported"),
@@ -66,19 +67,19 @@ pub(super) fn decide_arrival(
             | Presence::Ambiguous { .. }
             | Presence::PartlyMoved { .. },
         ) => {
-            let missing = Cause::new("accepted, but nothing is at its path");
-            let missing = missing.help("look for it at another path");
-            return ArrivalVerdict::Ended(StepOutcome::Failed(missing));
+            let missing_cause = Cause::new("accepted, but nothing is at its path");
+            let hinted_cause = missing_cause.help("look for it at another path");
+            return ArrivalVerdict::Ended(StepOutcome::Failed(hinted_cause));
         }
     };
     if elapsed < MAX_ARRIVAL_WAIT {
         return ArrivalVerdict::Reread(next_poll(elapsed));
     }
     let minutes = MAX_ARRIVAL_WAIT.as_secs() / 60;
-    let unfinished = unfinished.context(format!("not finished after {minutes} minutes"));
-    let unfinished =
-        unfinished.mark_transient().help("run apply again when the import has finished");
-    ArrivalVerdict::Ended(StepOutcome::Unknown(unfinished))
+    let timeout_cause = unfinished_cause.context(format!("not finished after {minutes} minutes"));
+    let transient_cause =
+        timeout_cause.mark_transient().help("run apply again when the import has finished");
+    ArrivalVerdict::Ended(StepOutcome::Unknown(transient_cause))
 }
 
 #[cfg(test)]
@@ -117,9 +118,9 @@ mod tests {
     #[test]
     fn an_arrived_import_continues_and_a_failed_one_gives_the_reason() {
         assert_eq!(decide_arrival(Ok(&here(None)), Duration::ZERO), ArrivalVerdict::Next);
-        let failed = here(Some(ImportState::Failed(Some("no such repository".into()))));
+        let failed_presence = here(Some(ImportState::Failed(Some("no such repository".into()))));
         let ArrivalVerdict::Ended(StepOutcome::Failed(cause)) =
-            decide_arrival(Ok(&failed), Duration::ZERO)
+            decide_arrival(Ok(&failed_presence), Duration::ZERO)
         else {
             panic!()
         };
@@ -132,15 +133,18 @@ mod tests {
 
     #[test]
     fn a_failed_read_is_repeated_until_the_deadline() {
-        let unread = || Cause::new("503");
-        assert!(matches!(decide_arrival(Err(unread()), Duration::ZERO), ArrivalVerdict::Reread(_)));
-        let unreadable = Presence::Unreadable(unread());
+        let unread_cause = || Cause::new("503");
+        assert!(matches!(
+            decide_arrival(Err(unread_cause()), Duration::ZERO),
+            ArrivalVerdict::Reread(_)
+        ));
+        let unreadable = Presence::Unreadable(unread_cause());
         assert!(matches!(
             decide_arrival(Ok(&unreadable), Duration::ZERO),
             ArrivalVerdict::Reread(_)
         ));
         assert!(matches!(
-            decide_arrival(Err(unread()), MAX_ARRIVAL_WAIT),
+            decide_arrival(Err(unread_cause()), MAX_ARRIVAL_WAIT),
             ArrivalVerdict::Ended(StepOutcome::Unknown(_))
         ));
     }

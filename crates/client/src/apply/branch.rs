@@ -15,13 +15,13 @@ use crate::{
     },
 };
 
-/// The maximum number of plans of the remaining part. Each may show new drift, because parts were
-/// removed. If the last one still does, the whole container is excluded.
+/// The maximum number of plans of the remaining part. Each plan may show new drift, because parts
+/// were removed. If the last plan still shows drift, the whole container is excluded.
 const MAX_ROUNDS: usize = 4;
 
 /// The plan of a container against a base.
 pub struct BranchPlan {
-    /// Its plan.
+    /// The plan of the container.
     pub plan: ContainerPlan,
     /// The declaration without the excluded parts.
     pub branch_part: BranchPart,
@@ -29,8 +29,8 @@ pub struct BranchPlan {
     pub comparison: BaseComparison,
 }
 
-/// Plans `container` against `base`. Drift that is only shown, or excluded, neither refuses nor
-/// blocks.
+/// Plans `container` against `base`. Drift that is only shown, or excluded, causes no refusals and
+/// blocks nothing.
 ///
 /// # Errors
 /// [`ApiError`](crate::api::ApiError) if all further requests would fail too.
@@ -38,27 +38,27 @@ pub async fn plan_against(
     observer: &Observer,
     container: &Container,
     base: &Base,
-    drift: DriftPolicy,
+    drift_policy: DriftPolicy,
     live: &mut LiveContainer,
     settings: &PlanSettings,
 ) -> Result<BranchPlan> {
     let mut full_plan = plan_with_extra_facts(observer, container, live, settings).await?;
     let mut comparison = base.label(&mut full_plan, container, live, settings);
-    // If a step's label is unknown, all refusals count.
-    let is_unknown = full_plan.steps.iter().any(|step| step.label == Some(Label::Unknown));
-    let keeps_full_plan = match drift {
+    // If a step's label is unknown, keep all refusals.
+    let has_unknown_label = full_plan.steps.iter().any(|step| step.label == Some(Label::Unknown));
+    let keeps_full_plan = match drift_policy {
         DriftPolicy::Write => {
             comparison.problems.clear();
             true
         }
-        DriftPolicy::Show => is_unknown || full_plan.refusals.is_empty(),
+        DriftPolicy::Show => has_unknown_label || full_plan.refusals.is_empty(),
         DriftPolicy::Exclude => false,
     };
     let mut branch_part = BranchPart::Whole;
     if !keeps_full_plan && !excluded_steps(&full_plan.steps, false).is_empty() {
         let partial_plan =
             plan_branch_part(observer, container, base, &full_plan, live, settings).await?;
-        if drift == DriftPolicy::Show {
+        if drift_policy == DriftPolicy::Show {
             let refusals = partial_plan.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();
             comparison.refusals = std::mem::replace(&mut full_plan.findings.refusals, refusals);
             comparison.refusals.retain(|refusal| {
@@ -66,9 +66,9 @@ pub async fn plan_against(
                 !full_plan.refusals.iter().any(|other| (other.guard, &other.address) == key)
             });
         } else {
-            comparison.left = excluded_steps(&full_plan.steps, partial_plan.is_none());
-            if let Some((plan, partial)) = partial_plan {
-                (full_plan, branch_part) = (plan, BranchPart::Some(partial));
+            comparison.excluded_steps = excluded_steps(&full_plan.steps, partial_plan.is_none());
+            if let Some((plan, partial_container)) = partial_plan {
+                (full_plan, branch_part) = (plan, BranchPart::Some(partial_container));
             } else {
                 branch_part = BranchPart::Nothing;
                 full_plan.findings.steps.clear();

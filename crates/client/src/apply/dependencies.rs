@@ -1,4 +1,4 @@
-//! Tracks the steps that steps of other containers wait for, and the ids of created containers.
+//! Tracks dependencies between containers: the outcomes of awaited steps, and the ids of created containers.
 
 use std::{
     cell::RefCell,
@@ -18,15 +18,15 @@ pub(super) struct StepDependencies {
 }
 
 impl StepDependencies {
-    /// Tracks each of the `steps` that a step of another container waits for.
+    /// Tracks those of `steps` for which a step in another container waits.
     pub(super) fn new<'s>(
         steps: impl Iterator<Item = &'s Step> + Clone,
         created: CreatedContainers,
     ) -> Self {
         let awaited_addresses = steps.clone().flat_map(|step| {
-            let foreign_edges =
+            let external_edges =
                 step.after.iter().filter(|edge| edge.address.path != step.address.path);
-            foreign_edges.map(|edge| &edge.address)
+            external_edges.map(|edge| &edge.address)
         });
         let mut outcomes: HashMap<_, _> =
             awaited_addresses.map(|address| (address.clone(), None)).collect();

@@ -59,7 +59,7 @@ pub enum StepOutcome {
     Already,
     /// The service refused, or a request failed.
     Failed(Cause),
-    /// The object, or another one of its container, changed after it was planned; nothing was sent.
+    /// The object, or another object of its container, changed after the plan; nothing was sent.
     ChangedMeanwhile(Cause),
     /// It depends on a step that did not succeed, so it was not started.
     Skipped(Cause),
@@ -91,7 +91,7 @@ impl StepOutcome {
         match self {
             Self::Failed(cause) => cause.transient,
             Self::ChangedMeanwhile(_) | Self::NotStarted | Self::Unknown(_) => true,
-            // The step that a skipped one depends on decides.
+            // A skipped step can succeed only if the step that it depends on succeeds.
             Self::Done | Self::Already | Self::Skipped(_) => false,
         }
     }
@@ -134,7 +134,8 @@ pub enum MismatchReason {
     NotSaved,
     /// Somebody else changed the object meanwhile: the difference was not part of the plan.
     ChangedMeanwhile,
-    /// It depends on a step of this run, or became visible only after one: run apply again.
+    /// The difference depends on a step of this run, or became visible only after a step: run
+    /// apply again.
     NotPlanned,
     /// A later step of this run, at this address, undid it.
     Undone(Address),

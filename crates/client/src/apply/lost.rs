@@ -1,11 +1,11 @@
-//! Decides the outcome of a write whose answer was lost, from a new plan of the present live state.
+//! Decides the outcome of a write whose answer was lost, from a new plan of the current live state.
 //!
 //! After a create without an answer, the run reads again 2, 5, 15, 35 and 75 seconds after the
-//! sending began ([`REREAD_DELAYS`]). The service lets no request run longer than that, so an object
-//! that the last reading lacks will not appear any more. If the service enforces that the object is
-//! unique, the run sends the create once more as soon as the first reading does not find it: only
-//! one of the two can succeed. A create that must never be sent twice is only read again, and fails
-//! if the last reading does not find its object.
+//! sending began ([`REREAD_DELAYS`]). The service ends every request before the last reading, so an
+//! object that the last reading does not find will never appear. Then the run sends the create once
+//! more. If the service enforces that the object is unique, the run does so after the first reading:
+//! only one of the two creates can succeed. A create that must never be sent twice is not sent again,
+//! and fails if the last reading does not find its object.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ use crate::{
     text,
 };
 
-/// When to read again after a write without an answer, counted from the start of its sending. The
-/// first delay is the usual time that the service needs.
+/// When to read again after a write without an answer, counted from when it was sent. Usually the
+/// service is done after the first delay.
 pub const REREAD_DELAYS: [Duration; 5] = [
     Duration::from_secs(2),
     Duration::from_secs(5),
@@ -41,7 +41,7 @@ pub(super) enum CallState {
     /// The service has not executed the call so far.
     NotApplied,
     /// The live state is neither the old one nor the sent one.
-    Other,
+    Unexpected,
     /// The state cannot be determined.
     Unknown(Cause),
 }
@@ -54,7 +54,7 @@ pub(super) fn call_state(
     plan: &ContainerPlan,
 ) -> CallState {
     let creates_container = step.creates_container();
-    // The container exists, and the service imports its contents.
+    // The container exists: the service is importing its contents.
     if creates_container && index == 0 && plan.import_state().is_some() {
         return CallState::Applied;
     }
@@ -65,10 +65,8 @@ pub(super) fn call_state(
     if step.replaces {
         return replacement_state(step, index, remaining_step);
     }
-    if let Some(create_index) =
-        second_create_index(step).filter(|create_index| index >= *create_index)
-    {
-        return second_create_state(step, index > create_index, plan);
+    if let Some(create_index) = recreate_index(step).filter(|create_index| index >= *create_index) {
+        return recreate_state(step, index > create_index, plan);
     }
     if step.address.section.is_none() && step.action == Action::Update {
         return move_state(step, index, remaining_step);
@@ -77,53 +75,54 @@ pub(super) fn call_state(
         (Action::Update, None) => update_state(step, plan),
         (Action::Update, Some(remaining_step)) => {
             let changes = remaining_step.changes.iter();
-            let mut open_changes =
+            let mut remaining_changes =
                 changes.filter(|change| sends_field(scope, step, index, change)).peekable();
-            if open_changes.peek().is_none() {
+            if remaining_changes.peek().is_none() {
                 CallState::Applied
-            } else if open_changes
+            } else if remaining_changes
                 .all(|change| step.is_same_field_change(remaining_step, &change.field))
             {
                 CallState::NotApplied
             } else {
-                CallState::Other
+                CallState::Unexpected
             }
         }
         (_, Some(remaining_step)) if step.is_same_change(remaining_step) => CallState::NotApplied,
-        (_, Some(_)) => CallState::Other,
+        (_, Some(_)) => CallState::Unexpected,
         (Action::Create, None) if creates_container => creation_state(scope, step, index, plan),
         (Action::Create | Action::Delete, None) => CallState::Applied,
     }
 }
 
-/// The index of the call of an update that creates its object a second time. The next call removes
-/// the old object.
-fn second_create_index(step: &Step) -> Option<usize> {
+/// The index of the call with which an update creates its object again. The next call removes the old
+/// object.
+fn recreate_index(step: &Step) -> Option<usize> {
     let mut calls = step.requests();
     calls
-        .position(|call| call.retry_safety() == RetrySafety::Second)
+        .position(|call| call.retry_safety() == RetrySafety::MayDuplicate)
         .filter(|_| step.action == Action::Update)
 }
 
 /// The state of a call for an object that is created again before the old one is removed. While both
 /// exist, a plan treats one of them as a copy of the other.
-fn second_create_state(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallState {
+fn recreate_state(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallState {
     let old_id = step.live_id();
-    let mut remaining_steps = plan.steps.iter().filter(|remaining| {
-        remaining.address == step.address || remaining.is_copy_of(&step.address)
+    let mut remaining_steps = plan.steps.iter().filter(|remaining_step| {
+        remaining_step.address == step.address || remaining_step.is_copy_of(&step.address)
     });
     let is_done = if is_removal {
-        remaining_steps.all(|remaining| remaining.live_id() != old_id)
+        remaining_steps.all(|remaining_step| remaining_step.live_id() != old_id)
     } else {
-        remaining_steps.any(|remaining| {
-            remaining.live_id() > old_id || (remaining.is_copy && remaining.live_id() == old_id)
+        remaining_steps.any(|remaining_step| {
+            remaining_step.live_id() > old_id
+                || (remaining_step.is_copy && remaining_step.live_id() == old_id)
         })
     };
     if is_done { CallState::Applied } else { CallState::NotApplied }
 }
 
-/// The state of a call of a replacement. If the new plan creates the object, it was removed and not
-/// yet created; if it has the same step, the object was not removed.
+/// The state of a call of a replacement. If the new plan creates the object, the old object was
+/// removed. If the new plan has the same step, it was not removed.
 fn replacement_state(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
     let is_removal = index == 0;
     let is_restore = step.planned_calls.get(index).is_some_and(|call| call.is_restore);
@@ -133,33 +132,33 @@ fn replacement_state(step: &Step, index: usize, remaining_step: Option<&Step>) -
         Some(remaining) if remaining.action == Action::Create => CallState::NotApplied,
         Some(remaining) if step.is_same_change(remaining) && is_removal => CallState::NotApplied,
         Some(remaining) if step.is_same_change(remaining) && is_restore => CallState::Applied,
-        Some(_) => CallState::Other,
+        Some(_) => CallState::Unexpected,
     }
 }
 
-/// The state of a call for a container that is renamed and then moved. The service did not execute the
-/// calls that the new plan still contains.
+/// The state of a call that renames or transfers a container. The service did not execute the calls
+/// that the new plan still contains.
 fn move_state(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
     let operation = step.planned_calls.get(index).map(|call| call.request.operation);
-    let mut remaining_requests = remaining_step.into_iter().flat_map(Step::requests);
+    let mut requests = remaining_step.into_iter().flat_map(Step::requests);
     match operation {
-        Some(operation) if remaining_requests.any(|other| other.operation == operation) => {
+        Some(operation) if requests.any(|request| request.operation == operation) => {
             CallState::NotApplied
         }
         _ => CallState::Applied,
     }
 }
 
-/// The state of an update without a remaining difference. One visible changed field proves that the
-/// service executed the whole call.
+/// The state of an update without a remaining difference. If the service returns at least one of the
+/// changed fields, this proves that it executed the whole call.
 fn update_state(step: &Step, plan: &ContainerPlan) -> CallState {
-    let unverifiable_fields = plan.unverifiable_fields(step);
-    if unverifiable_fields.len() < step.changes.len() {
+    let unverifiable = plan.unverifiable_fields(step);
+    if unverifiable.len() < step.changes.len() {
         return CallState::Applied;
     }
     CallState::Unknown(Cause::new(format!(
         "the service does not return {}",
-        text::list_names(&unverifiable_fields)
+        text::list_names(&unverifiable)
     )))
 }
 
@@ -170,15 +169,16 @@ fn creation_state(scope: Scope, step: &Step, index: usize, plan: &ContainerPlan)
     if index > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
         return CallState::Unknown(Cause::new("cannot tell whether this was carried out"));
     }
-    let has_difference = plan.steps.iter().any(|remaining| {
-        let section = remaining.address.section.and_then(|name| catalogue::section(scope, name));
+    let has_difference = plan.steps.iter().any(|remaining_step| {
+        let section =
+            remaining_step.address.section.and_then(|name| catalogue::section(scope, name));
         section.is_some_and(Section::is_created_with_container)
-            && remaining.changes.iter().any(|change| sends_field(scope, step, index, change))
+            && remaining_step.changes.iter().any(|change| sends_field(scope, step, index, change))
     });
     match (has_difference, index) {
         (false, _) => CallState::Applied,
         // Another container has the path.
-        (true, 0) => CallState::Other,
+        (true, 0) => CallState::Unexpected,
         (true, _) => CallState::NotApplied,
     }
 }
@@ -202,7 +202,7 @@ fn sends_field(scope: Scope, step: &Step, index: usize, change: &FieldChange) ->
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LostCallAction {
     /// The service executed the call: send the next call.
-    Next,
+    SendNext,
     /// Send the call again.
     Resend,
     /// Read again, this long after the sending.
@@ -210,7 +210,7 @@ pub(super) enum LostCallAction {
     /// The service did not execute the call, and it is not sent again.
     Failed,
     /// The live state is neither the old one nor the sent one.
-    Other,
+    Unexpected,
     /// The outcome is unknown, and cannot be determined.
     Unknown(Cause),
 }
@@ -218,11 +218,11 @@ pub(super) enum LostCallAction {
 /// The history of a lost call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostCallHistory {
-    /// The number of readings since its last sending, at the times in [`REREAD_DELAYS`].
+    /// The number of readings since the call was last sent, at the times in [`REREAD_DELAYS`].
     pub(super) rereads: usize,
     /// True if it was sent once more after a reading that did not find its object.
     pub(super) is_resent: bool,
-    /// True if the rules for retries allow another sending.
+    /// True if the rules for retries allow sending the call again.
     pub(super) is_repeatable: bool,
 }
 
@@ -233,19 +233,19 @@ pub(super) fn decide_lost_call(
     history: LostCallHistory,
 ) -> LostCallAction {
     let retry_safety = request.retry_safety();
-    let state = if Bug::LostIsDone.is_planted() { CallState::Applied } else { state };
+    let state = if Bug::AssumeLostWriteApplied.is_planted() { CallState::Applied } else { state };
     let next_reread = REREAD_DELAYS.get(history.rereads).copied();
     match (state, retry_safety) {
-        (CallState::Applied, _) => LostCallAction::Next,
-        (CallState::Other, _) => LostCallAction::Other,
-        // Another sending has the same effect.
-        (CallState::NotApplied, RetrySafety::Same) if history.is_repeatable => {
+        (CallState::Applied, _) => LostCallAction::SendNext,
+        (CallState::Unexpected, _) => LostCallAction::Unexpected,
+        // Sending the call again has the same effect.
+        (CallState::NotApplied, RetrySafety::Idempotent) if history.is_repeatable => {
             LostCallAction::Resend
         }
-        (CallState::NotApplied, RetrySafety::Refused) if !history.is_resent => {
+        (CallState::NotApplied, RetrySafety::RefusesDuplicates) if !history.is_resent => {
             LostCallAction::Resend
         }
-        (CallState::NotApplied, RetrySafety::Second)
+        (CallState::NotApplied, RetrySafety::MayDuplicate)
             if (next_reread.is_none() || Bug::ResendEarly.is_planted()) && !history.is_resent =>
         {
             LostCallAction::Resend
@@ -311,36 +311,42 @@ mod tests {
             plan::plan_container(&shop, &live_container(&shop, &live), &settings)
         };
         let first_plan = plan_remaining("old", json!([]));
-        let [first, other] = &first_plan.steps[..] else { panic!("{first_plan:?}") };
+        let [first_step, other_step] = &first_plan.steps[..] else { panic!("{first_plan:?}") };
         for (now, expected) in [
             (plan_remaining("old", json!([])), [CallState::NotApplied, CallState::NotApplied]),
             (plan_remaining("new", json!([])), [CallState::Applied, CallState::NotApplied]),
             (plan_remaining("old", json!([variable])), [CallState::NotApplied, CallState::Applied]),
         ] {
-            assert_eq!([first, other].map(|step| call_state(shop.scope, step, 0, &now)), expected);
+            assert_eq!(
+                [first_step, other_step].map(|step| call_state(shop.scope, step, 0, &now)),
+                expected
+            );
         }
     }
 
     #[test]
     fn the_remaining_step_shows_which_calls_of_a_replacement_succeeded() {
-        use CallState::{Applied, NotApplied, Other};
+        use CallState::{Applied, NotApplied, Unexpected};
         let shop = shop(&serde_json::json!({}), Unlisted::Report);
-        let step = |action, level: &str| {
-            let call = |op: Op<Write>| PlannedCall::from(op.request().arg("id", 1));
-            let restores = PlannedCall { is_restore: true, ..call(PROTECTED_BRANCH_CREATE) };
-            let sends =
-                vec![call(PROTECTED_BRANCH_DELETE), call(PROTECTED_BRANCH_CREATE), restores];
+        let make_step = |action, level: &str| {
+            let make_call = |op: Op<Write>| PlannedCall::from(op.request().arg("id", 1));
+            let restores = PlannedCall { is_restore: true, ..make_call(PROTECTED_BRANCH_CREATE) };
+            let sends = vec![
+                make_call(PROTECTED_BRANCH_DELETE),
+                make_call(PROTECTED_BRANCH_CREATE),
+                restores,
+            ];
             let after = Shown::Value(level.into());
             let change = FieldChange::new("allowed_to_push", Shown::Unknown, after, None);
             let (address, origin) = (shop.address().section("protected_tags"), &shop.origin);
             Step::new(shop.scope, address, action, origin.clone(), vec![change], sends)
         };
-        let replacement = step(Action::Update, "maintainer");
+        let replacement = make_step(Action::Update, "maintainer");
         for (remaining, removed, added, restored) in [
             (None, Applied, Applied, Applied),
-            (Some(step(Action::Create, "maintainer")), Applied, NotApplied, NotApplied),
-            (Some(replacement.clone()), NotApplied, Other, Applied),
-            (Some(step(Action::Update, "developer")), Other, Other, Other),
+            (Some(make_step(Action::Create, "maintainer")), Applied, NotApplied, NotApplied),
+            (Some(replacement.clone()), NotApplied, Unexpected, Applied),
+            (Some(make_step(Action::Update, "developer")), Unexpected, Unexpected, Unexpected),
         ] {
             let found =
                 [0, 1, 2].map(|index| replacement_state(&replacement, index, remaining.as_ref()));
@@ -353,15 +359,15 @@ mod tests {
     fn a_call_of_a_move_was_carried_out_unless_it_is_left() {
         use CallState::{Applied, NotApplied};
         let shop = shop(&json!({}), Unlisted::Report);
-        let step = |ops: &[Op<Write>]| {
-            let sends = ops.iter().map(|op| PlannedCall::from(op.request().arg("id", 1))).collect();
+        let make_step = |ops: &[Op<Write>]| {
+            let calls = ops.iter().map(|op| PlannedCall::from(op.request().arg("id", 1))).collect();
             let (address, origin) = (shop.address(), shop.origin.clone());
-            Step::new(shop.scope, address, Action::Update, origin, Vec::new(), sends)
+            Step::new(shop.scope, address, Action::Update, origin, Vec::new(), calls)
         };
-        let move_step = step(&[PROJECT_UPDATE, PROJECT_TRANSFER]);
+        let move_step = make_step(&[PROJECT_UPDATE, PROJECT_TRANSFER]);
         for (remaining, renamed, moved) in [
             (Some(move_step.clone()), NotApplied, NotApplied),
-            (Some(step(&[PROJECT_TRANSFER])), Applied, NotApplied),
+            (Some(make_step(&[PROJECT_TRANSFER])), Applied, NotApplied),
             (None, Applied, Applied),
         ] {
             let found = [0, 1].map(|index| move_state(&move_step, index, remaining.as_ref()));
@@ -372,7 +378,7 @@ mod tests {
     /// A reading after a create shows no remaining step, the same step, or another one.
     #[test]
     fn the_remaining_step_shows_whether_a_create_succeeded() {
-        use CallState::{Applied, NotApplied, Other};
+        use CallState::{Applied, NotApplied, Unexpected};
         let declared = |value: &str| {
             let variable = json!({"key": "A", "environment_scope": "*", "value": value});
             shop(&json!({"variables": [variable]}), Unlisted::Report)
@@ -388,9 +394,11 @@ mod tests {
             "key": "A", "environment_scope": "*", "value": "a", "variable_type": "env_var",
             "protected": false, "masked": false, "raw": false,
         }]);
-        for (value, live, expected) in
-            [("a", json!([]), NotApplied), ("b", json!([]), Other), ("a", live_variables, Applied)]
-        {
+        for (value, live, expected) in [
+            ("a", json!([]), NotApplied),
+            ("b", json!([]), Unexpected),
+            ("a", live_variables, Applied),
+        ] {
             assert_eq!(
                 call_state(Scope::Project, &step, 0, &plan_for(value, live)),
                 expected,
@@ -404,9 +412,9 @@ mod tests {
     fn the_outcome_of_a_bodiless_call_after_a_create_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);
         let archive = PROJECT_ARCHIVE.request().arg("id", 1);
-        let sends = vec![PlannedCall::from(PROJECT_CREATE.request()), PlannedCall::from(archive)];
+        let calls = vec![PlannedCall::from(PROJECT_CREATE.request()), PlannedCall::from(archive)];
         let (address, origin) = (shop.address(), shop.origin.clone());
-        let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
+        let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), calls);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
         let now = plan::plan_container(&shop, &live_container(&shop, &json!({})), &settings);
         assert_eq!(creation_state(shop.scope, &step, 0, &now), CallState::Applied);
@@ -423,10 +431,11 @@ mod tests {
         facts.import_state = Some(ImportState::Running);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
         let now = plan::plan_container(&shop, &live, &settings);
-        let edit = PROJECT_UPDATE.request().arg("id", 1);
-        let sends = vec![PlannedCall::from(PROJECT_FORK.request()), PlannedCall::from(edit)];
+        let edit_request = PROJECT_UPDATE.request().arg("id", 1);
+        let calls =
+            vec![PlannedCall::from(PROJECT_FORK.request()), PlannedCall::from(edit_request)];
         let (address, origin) = (shop.address(), shop.origin.clone());
-        let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
+        let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), calls);
         assert_eq!(call_state(shop.scope, &step, 0, &now), CallState::Applied);
         let later = call_state(shop.scope, &step, 1, &now);
         assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
@@ -462,29 +471,30 @@ mod tests {
         let resend = vec![Selector::parse("**").unwrap()];
         let sending = PlanSettings { resend, ..settings.clone() };
         let shop = shop(&json!({"remote_mirrors": [{"url": {"env": "A"}}]}), Unlisted::Report);
-        let planned = |ids: &[u64], settings: &PlanSettings| {
-            let mirror = |id: &u64| {
+        let plan_mirrors = |ids: &[u64], settings: &PlanSettings| {
+            let mirror_json = |id: &u64| {
                 json!({
                     "id": id, "url": "https://*****:*****@h/x", "enabled": true, "only_protected_branches": false,
                     "keep_divergent_refs": false, "auth_method": "password", "mirror_branch_regex": null,
                 })
             };
-            let live = json!({"remote_mirrors": ids.iter().map(mirror).collect::<Vec<_>>()});
+            let live = json!({"remote_mirrors": ids.iter().map(mirror_json).collect::<Vec<_>>()});
             plan::plan_container(&shop, &live_container(&shop, &live), settings)
         };
-        let step = &planned(&[3], &sending).findings.steps[0];
+        let step = &plan_mirrors(&[3], &sending).findings.steps[0];
         for (ids, expected) in [
             (&[3][..], [CallState::NotApplied, CallState::NotApplied]),
             (&[3, 4], [CallState::Applied, CallState::NotApplied]),
             (&[4], [CallState::Applied, CallState::Applied]),
         ] {
             let of = |settings| {
-                [0, 1].map(|index| call_state(shop.scope, step, index, &planned(ids, settings)))
+                [0, 1]
+                    .map(|index| call_state(shop.scope, step, index, &plan_mirrors(ids, settings)))
             };
             assert_eq!(of(&sending), expected, "{ids:?}");
         }
         // The run no longer resends it when it reads again.
-        let now = planned(&[3, 4], &settings);
+        let now = plan_mirrors(&[3, 4], &settings);
         assert_eq!(
             [0, 1].map(|index| call_state(shop.scope, step, index, &now)),
             [CallState::Applied, CallState::NotApplied]
@@ -498,8 +508,14 @@ mod tests {
                 for (resent, repeatable) in [(false, false), (true, false), (false, true)] {
                     let history =
                         LostCallHistory { rereads, is_resent: resent, is_repeatable: repeatable };
-                    assert_eq!(action_after(op, CallState::Applied, history), LostCallAction::Next);
-                    assert_eq!(action_after(op, CallState::Other, history), LostCallAction::Other);
+                    assert_eq!(
+                        action_after(op, CallState::Applied, history),
+                        LostCallAction::SendNext
+                    );
+                    assert_eq!(
+                        action_after(op, CallState::Unexpected, history),
+                        LostCallAction::Unexpected
+                    );
                 }
             }
         }

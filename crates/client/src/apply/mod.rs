@@ -5,12 +5,12 @@
 //! function, [`plan::plan_container`], determines the remaining steps: before the writes, after
 //! them, and when an answer was lost. A planned step that the new plan contains unchanged runs. A
 //! step that the new plan lacks was done by somebody else. Any other difference means that the
-//! container changed meanwhile, and the step is skipped. A step counts as done only if the new plan
-//! has no [`unconfirmed_cause`](crate::plan::ContainerPlan::unconfirmed_cause) for it.
+//! container changed meanwhile, and the step is skipped. A step is done only if the new plan has no
+//! [`unconfirmed_cause`](crate::plan::ContainerPlan::unconfirmed_cause) for it.
 //!
-//! Containers run in parallel; steps follow their edges, inside a container (`run`) and between
-//! containers (`dependencies`). `lost` decides the outcome of lost answers, and `arrival` how long
-//! to wait for contents that the service imports in the background.
+//! Containers run in parallel. A step waits for the steps that it depends on, in its own container (`run`) and in
+//! other containers (`dependencies`). `lost` decides the outcome of steps whose answers were lost, and `arrival` how
+//! long to wait for contents that the service imports in the background.
 
 mod arrival;
 mod branch;
@@ -55,26 +55,25 @@ pub struct Apply<'a> {
     pub writer: &'a WriteClient,
     /// The settings of the plan.
     pub settings: &'a PlanSettings,
-    /// How long the live state of the plan counts as current. Older state is read again before the
-    /// first write.
+    /// The maximum age of the plan's live state. Older state is read again before the first write.
     pub trust_duration: Duration,
     /// The maximum number of containers in progress, without those that only wait.
     pub max_containers: usize,
 }
 
 impl Apply<'_> {
-    /// Carries out the approved part of a plan, and calls `events` for each event. Returns failures in
+    /// Carries out the approved part of a plan, and calls `on_event` for each event. Returns failures in
     /// the result.
-    pub async fn run(&self, plan: &Approved<'_>, events: impl FnMut(Event)) -> ApplyResult {
+    pub async fn run(&self, plan: &Approved<'_>, on_event: impl FnMut(Event)) -> ApplyResult {
         let mut steps_by_path: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
         for step in plan.steps() {
             steps_by_path.entry(&step.address.path).or_default().push(step);
         }
         let dependencies = StepDependencies::new(plan.steps(), self.settings.created.clone());
-        let events = RefCell::new(events);
-        let emit = |event| (events.borrow_mut())(event);
+        let handler = RefCell::new(on_event);
+        let emit = |event| (handler.borrow_mut())(event);
         let slots = Semaphore::new(self.max_containers.max(1));
-        let mut remaining_containers = self
+        let mut remaining = self
             .desired
             .containers
             .iter()
@@ -82,7 +81,7 @@ impl Apply<'_> {
         let mut running = FuturesUnordered::new();
         // Only the results of a finished container stay in memory.
         let mut applied = ApplyResult::default();
-        let mut next_container = remaining_containers.next();
+        let mut next_container = remaining.next();
         while next_container.is_some() || !running.is_empty() {
             tokio::select! {
                 biased;
@@ -91,7 +90,7 @@ impl Apply<'_> {
                         let run = ContainerRun::new(self, plan, container, steps, &emit, &dependencies, &slots);
                         running.push(run.run(slot.ok()));
                     }
-                    next_container = remaining_containers.next();
+                    next_container = remaining.next();
                 }
                 Some(state) = running.next(), if !running.is_empty() => {
                     let RunState { mut results, mismatches, error, .. } = state;
@@ -105,19 +104,18 @@ impl Apply<'_> {
             }
         }
         if applied.ended_by.is_none() && !self.writer.read_client().has_ended() {
-            let undone_mismatches =
-                self.find_undone(plan, &applied, dependencies.created_ids()).await;
-            applied.mismatches.extend(undone_mismatches);
+            let undone = self.find_undone(plan, &applied, dependencies.created_ids()).await;
+            applied.mismatches.extend(undone);
         }
         applied.interrupted = self.writer.read_client().is_interrupted();
         applied.mismatches.sort();
-        // In the order of the plan: the sort is stable.
+        // The sort is stable, so the steps of a container keep the order of the plan.
         applied.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         applied
     }
 
     /// The live state from which `plan` was made, if it is still recent enough.
-    fn current_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p LiveContainer> {
+    fn recent_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p LiveContainer> {
         let live = plan.live(path)?;
         let now = self.writer.read_client().clock().now();
         (now < live.read_times.object.ended.saturating_add(self.trust_duration)).then_some(live)

@@ -26,27 +26,28 @@ impl Apply<'_> {
         &self,
         plan: &Approved<'_>,
         applied: &ApplyResult,
-        created: CreatedContainers,
+        created_containers: CreatedContainers,
     ) -> Vec<Mismatch> {
         let done_steps = applied.steps.iter().filter(|step| step.outcome == StepOutcome::Done);
         let done_addresses: HashSet<_> = done_steps.map(|step| &step.address).collect();
         let undoing_steps = collect_undoing_steps(
             plan.steps().filter(|step| done_addresses.contains(&step.address)),
         );
-        let settings = PlanSettings { created, ..self.settings.clone() }.for_plan_after_run();
+        let settings = PlanSettings { created: created_containers, ..self.settings.clone() }
+            .for_plan_after_run();
         let rereads = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers_container(&container.path) && !container.is_watched;
             let sections = Some(affected_sections(container, &undoing_steps));
             let sections = sections.filter(|sections| is_compared && !sections.is_empty());
             Some(self.reread_affected(container, sections?, &settings))
         });
-        let mismatches: Vec<_> =
+        let mismatch_lists: Vec<_> =
             stream::iter(rereads).buffer_unordered(self.max_containers.max(1)).collect().await;
         let failed_steps = applied.steps.iter().filter(|step| !step.outcome.is_success());
-        let reported = applied.mismatches.iter().map(|mismatch| &mismatch.address);
+        let mismatch_addresses = applied.mismatches.iter().map(|mismatch| &mismatch.address);
         let reported_addresses: HashSet<_> =
-            failed_steps.map(|step| &step.address).chain(reported).collect();
-        let mismatches = mismatches.into_iter().flatten();
+            failed_steps.map(|step| &step.address).chain(mismatch_addresses).collect();
+        let mismatches = mismatch_lists.into_iter().flatten();
         mismatches.filter(|mismatch| !reported_addresses.contains(&mismatch.address)).collect()
     }
 
@@ -63,11 +64,11 @@ impl Apply<'_> {
             let is_object = matches!(section.kind.scoped_kind.read_source, ReadSource::Object);
             is_object || undoing_steps.contains_key(section.kind.section)
         });
-        let read = async {
+        let read_and_plan = async {
             let mut live = self.observer.read_container(&reread_container, None).await?;
             plan_with_extra_facts(self.observer, &reread_container, &mut live, settings).await
         };
-        let plan = match read.await {
+        let plan = match read_and_plan.await {
             Ok(plan) => plan,
             Err(error) => {
                 return vec![Mismatch::unreadable(container.address(), Cause::from(&error))];
@@ -75,23 +76,23 @@ impl Apply<'_> {
         };
         let reasons = undoing_steps.iter().map(|(section, step)| {
             let is_new = step.creates_container() && step.address.path == container.path;
-            let undone = MismatchReason::Undone(step.address.clone());
-            (*section, if is_new { MismatchReason::NotPlanned } else { undone })
+            let undone_reason = MismatchReason::Undone(step.address.clone());
+            (*section, if is_new { MismatchReason::NotPlanned } else { undone_reason })
         });
         let reasons: BTreeMap<_, _> = reasons.collect();
-        let steps = plan.steps.iter().filter(|step| step.possible.is_none());
-        let steps = steps.filter_map(|step| {
+        let certain_steps = plan.steps.iter().filter(|step| step.possible.is_none());
+        let step_mismatches = certain_steps.filter_map(|step| {
             Some(Mismatch::new(step, reasons.get(step.address.section?)?.clone()))
         });
-        let problems = plan.problems.iter().filter_map(|problem| {
+        let problem_mismatches = plan.problems.iter().filter_map(|problem| {
             let (address, help) = (problem.address.clone(), Some(problem.message.clone()));
             let reason = reasons.get(address.section?)?.clone();
             Some(Mismatch { address, fields: Vec::new(), reason, help })
         });
-        let incomplete = plan.incomplete.iter();
-        let incomplete = incomplete
+        let incomplete_scopes = plan.incomplete.iter();
+        let unreadable_scopes = incomplete_scopes
             .map(|scope| Mismatch::unreadable(scope.address.clone(), scope.reason.clone()));
-        steps.chain(problems).chain(incomplete).collect()
+        step_mismatches.chain(problem_mismatches).chain(unreadable_scopes).collect()
     }
 }
 
@@ -112,15 +113,19 @@ enum UndoneKey<'s> {
 type UndoingSteps<'s> = HashMap<String, HashMap<UndoneKey<'s>, &'s Step>>;
 
 fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSteps<'s> {
-    let mut undoing = UndoingSteps::new();
+    let mut undoing_steps = UndoingSteps::new();
     for step in steps {
-        let container_steps = undoing.entry(step.address.path.to_lowercase()).or_default();
+        let container_steps = undoing_steps.entry(step.address.path.to_lowercase()).or_default();
         let section = step.address.section.unwrap_or(settings::SECTION);
         let mut keys = vec![];
         if step.creates_container() {
             keys.push(UndoneKey::DefaultEntries);
         } else if step.scope == Scope::Group {
-            keys.extend(step.changes.iter().map(|c| UndoneKey::OverriddenField(section, &c.field)));
+            keys.extend(
+                step.changes
+                    .iter()
+                    .map(|change| UndoneKey::OverriddenField(section, &change.field)),
+            );
         }
         let moves_in = step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }));
         keys.extend(moves_in.then_some(UndoneKey::InheritedFields));
@@ -129,7 +134,7 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
             container_steps.entry(key).or_insert(step);
         }
     }
-    undoing
+    undoing_steps
 }
 
 /// The sections of `container` that a step of the container or of a group above may have undone,
@@ -149,21 +154,30 @@ fn affected_sections<'s>(
             (section.unlisted.value == Unlisted::Delete).then_some(UndoneKey::DefaultEntries);
         let grants = grantees(section).map(|grantee| UndoneKey::GrantsTo(grantee.0));
         let constraints = constraints::all_constraints().filter(|row| {
-            let field = row.over.field.as_ref().filter(|_| *row.over.section == *section_name);
+            let field = row
+                .constrained
+                .field
+                .as_ref()
+                .filter(|_| *row.constrained.section == *section_name);
             field.is_some_and(|field| section.field_names().any(|name| name == field))
         });
         let keys_from_above: Vec<_> = constraints
-            .map(|row| UndoneKey::OverriddenField(&row.by.section, &row.by.field))
+            .map(|row| {
+                UndoneKey::OverriddenField(&row.group_setting.section, &row.group_setting.field)
+            })
             .collect();
         let inherited_fields = (!keys_from_above.is_empty()).then_some(UndoneKey::InheritedFields);
         let keys_at_any_level: Vec<_> =
             default_entries.into_iter().chain(inherited_fields).chain(grants).collect();
         let step = undoing_by_level.iter().find_map(|(is_above, undoing)| {
-            let below = keys_from_above.iter().filter(|_| *is_above);
-            let anywhere = keys_at_any_level
+            let inherited_keys = keys_from_above.iter().filter(|_| *is_above);
+            let other_keys = keys_at_any_level
                 .iter()
                 .filter(|undone| !is_above || **undone != UndoneKey::DefaultEntries);
-            below.chain(anywhere).inspect(|_| steps::step()).find_map(|undone| undoing.get(undone))
+            inherited_keys
+                .chain(other_keys)
+                .inspect(|_| steps::count_step())
+                .find_map(|undone| undoing.get(undone))
         });
         affected.extend(step.map(|step| (section_name, *step)));
     }
@@ -185,7 +199,7 @@ mod tests {
     #[test]
     fn what_many_removals_undo_is_looked_up() {
         grow_in_proportion("members and rules below removals", |n| {
-            let removal = |at: usize, path: &str| {
+            let removal_step = |at: usize, path: &str| {
                 let entry = format!("gone{at}");
                 let address = Address::container(path.into()).section("members").entry(entry);
                 let gone = Effect::Access {
@@ -199,8 +213,9 @@ mod tests {
                 let step = Step::new(Scope::Group, address, action, origin(1), Vec::new(), sends);
                 Step { effects: vec![gone], ..step }
             };
-            let above = (0..n).map(|at| removal(at, "acme"));
-            let steps: Vec<_> = above.chain((0..n).map(|at| removal(at, "acme/shop"))).collect();
+            let group_removals = (0..n).map(|at| removal_step(at, "acme"));
+            let steps: Vec<_> =
+                group_removals.chain((0..n).map(|at| removal_step(at, "acme/shop"))).collect();
             let members: Vec<_> = (0..n)
                 .map(|at| json!({"username": format!("m{at}"), "access_level": 30}))
                 .collect();

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Observer, find::id_of, split_fatal};
+use super::{Observer, find::object_id, split_fatal};
 use crate::{
     address::{Glob, groups_above, is_literal},
     api::Result,
@@ -19,7 +19,7 @@ use crate::{
 /// The existing groups and projects that globs match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExistingContainers {
-    /// By path in lower case.
+    /// The groups and projects, by path in lower case.
     pub containers: BTreeMap<String, (Scope, Arc<str>)>,
     /// The paths of matching containers that are marked for deletion.
     pub pending_deletion: BTreeSet<String>,
@@ -47,7 +47,7 @@ impl ExistenceScan<'_> {
         let Some(path) = raw.get(lookup.path_field).and_then(Json::as_str) else { return };
         let lower_path = path.to_lowercase();
         let prefix_lengths =
-            lower_path.match_indices('/').map(|(at, _)| at).chain([lower_path.len()]);
+            lower_path.match_indices('/').map(|(index, _)| index).chain([lower_path.len()]);
         let ancestor_paths: Vec<_> = prefix_lengths.map(|end| &lower_path[..end]).collect();
         let mut is_any_matched = false;
         for (glob, is_matched) in self.globs.iter().zip(&mut self.glob_matches) {
@@ -108,16 +108,16 @@ impl ExistenceScan<'_> {
         let list = if sees_all { list } else { list.query("membership", true) };
         let key_filter = KeyFilter::keys(["namespace", lookup.path_field]);
         let projects = self.observer.list_all(Scope::Project, list, &key_filter).await?;
-        let matching = projects.iter().filter(|project| {
+        let matching_projects = projects.iter().filter(|project| {
             let path = lookup.path_in(project);
             project.get("namespace").is_some_and(|namespace| namespace["kind"] == "user")
                 && self.globs.iter().any(|glob| glob.matches(&path.to_lowercase()))
         });
-        Ok(matching.count())
+        Ok(matching_projects.count())
     }
 
     async fn add_group(&mut self, group: &Object) -> Result<()> {
-        let id = id_of(group).unwrap_or_default();
+        let id = object_id(group).unwrap_or_default();
         if !self.group_ids.insert(id) {
             return Ok(());
         }
@@ -148,10 +148,10 @@ impl Observer {
         for root in glob_roots(globs) {
             scan.scan_root(&root).await?;
         }
-        let unmatched_globs =
+        let unmatched =
             globs.iter().zip(&scan.glob_matches).filter(|(_, is_matched)| !**is_matched);
         scan.existing.unmatched_globs =
-            unmatched_globs.map(|(glob, _)| glob.pattern().to_owned()).collect();
+            unmatched.map(|(glob, _)| glob.pattern().to_owned()).collect();
         Ok(scan.existing)
     }
 
@@ -176,19 +176,19 @@ impl Observer {
             .query("order_by", "id")
             .query("sort", "asc")
             .with_key_filter(key_filter.clone());
-        Ok(self.client.list_rows(list, container_kind.scoped_kind.rows).await?.into_vec())
+        Ok(self.client.list_with_keys(list, container_kind.scoped_kind.rows).await?.into_vec())
     }
 
     /// The paths of the groups below `parent`, in lower case, read once; none if they cannot be read.
     pub(super) async fn groups_below(&self, parent: &str) -> Result<Arc<[String]>> {
-        let read = async || {
+        let read_name = async || {
             let list = descendants_request(Scope::Group).arg("id", parent);
             let keys = identity_keys(Scope::Group);
             let groups = self.list_all(Scope::Group, list, &keys).await?;
             let lookup = catalogue::container_lookup(Scope::Group);
             Ok(groups.iter().map(|group| lookup.path_in(group).to_lowercase()).collect())
         };
-        let paths = self.cache.entry_names.read(&parent.to_lowercase(), read).await;
+        let paths = self.cache.entry_names.read(&parent.to_lowercase(), read_name).await;
         Ok(split_fatal(paths)?.unwrap_or_default())
     }
 
@@ -202,7 +202,7 @@ impl Observer {
     ) -> Result<Option<Object>> {
         match self.get_container_object(scope, path, key_filter).await {
             Err(error) if error.is_missing(scope) => Ok(None),
-            read => read.map(Some),
+            result => result.map(Some),
         }
     }
 
@@ -280,7 +280,7 @@ pub(super) fn glob_roots<'g>(globs: impl IntoIterator<Item = &'g Glob>) -> BTree
     outermost_paths(&globs.into_iter().map(|glob| literal_prefix(glob.pattern())).collect())
 }
 
-/// The paths that are not inside another one; an empty path means everywhere.
+/// The paths that are not inside another path; an empty path means everywhere.
 pub(crate) fn outermost_paths(paths: &BTreeSet<String>) -> BTreeSet<String> {
     let outermost = paths.iter().filter(|root| {
         (root.is_empty() || !paths.contains(""))

@@ -1,5 +1,5 @@
-//! Finds containers: projects in lists if that costs fewer calls than single reads, everything else
-//! by point reads.
+//! Finds containers: projects in lists if that costs fewer calls than single reads, and all other
+//! containers by single reads.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::{Observer, is_fatal, keys};
 use crate::{
-    address::group_of,
+    address::parent_group_path,
     api::{ApiError, Result},
     catalogue,
     desired::{Container, DeclaredSection},
@@ -25,7 +25,7 @@ use crate::{
     value::{Json, Object},
 };
 
-use LocateResult::{Absent, Here};
+use LocateResult::{Absent, Present};
 
 /// The field of a project object with the caller's permissions.
 const PERMISSIONS_FIELD: &str = "permissions";
@@ -36,12 +36,12 @@ const MIN_KEYSET_PROJECTS: usize = 10;
 
 /// The result of locating a container, before its sections are read.
 pub(super) enum LocateResult {
-    Here(LiveObject),
+    Present(LiveObject),
     Absent(Presence),
 }
 
-/// The used parts of a container's object. The others are dropped, so that thousands fit into
-/// memory.
+/// The parts of a container's object that undrift uses. Other parts are dropped, so that thousands
+/// of objects fit into memory.
 pub(super) struct LiveObject {
     /// Its full path as the service spells it.
     pub(super) path: String,
@@ -55,8 +55,8 @@ pub(super) struct LiveObject {
     pub(super) read_at: Duration,
 }
 
-/// Sends each found container with its list row. A container without a row must be read by itself.
-/// The channel is bounded, so lists are not read far ahead.
+/// Sends each container with its list row. A container without a row must be read by itself. The
+/// channel is bounded, so that lists are not read long before their rows are used.
 pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<LiveObject>)>;
 
 /// Declared projects that are not found yet, by their live path in lower case.
@@ -66,7 +66,7 @@ type PendingProjects<'c> = BTreeMap<String, &'c Container>;
 enum ListEnd {
     /// There is no such list.
     NoList,
-    /// It ended, failed, or was not worth more requests.
+    /// The list ended or failed, or further pages would cost more requests than they save.
     Stopped,
     /// The service refuses further page numbers (reference 1, 8). Contains the id of the last project.
     Truncated(u64),
@@ -92,10 +92,10 @@ impl<'c> ProjectSearch<'_, 'c> {
             let list = list.query("order_by", "id").query("sort", "asc");
             list_end = self.search_list(list, pending).await?;
         }
-        if let ListEnd::Truncated(last) = list_end
+        if let ListEnd::Truncated(last_id) = list_end
             && pending.len() > MIN_KEYSET_PROJECTS
         {
-            let later_projects = operation::PROJECT_LIST.request().query("id_after", last);
+            let later_projects = operation::PROJECT_LIST.request().query("id_after", last_id);
             self.search_list(later_projects, pending).await?;
         }
         Ok(())
@@ -121,13 +121,13 @@ impl<'c> ProjectSearch<'_, 'c> {
                 }
                 // The remaining projects are read one by one.
                 Err(error) => {
-                    let last = last_id.filter(|_| error.status() == Some(OFFSET_LIMIT_STATUS));
-                    return Ok(last.map_or(ListEnd::Stopped, ListEnd::Truncated));
+                    let cutoff_id = last_id.filter(|_| error.status() == Some(OFFSET_LIMIT_STATUS));
+                    return Ok(cutoff_id.map_or(ListEnd::Stopped, ListEnd::Truncated));
                 }
             };
             page_count += 1;
-            last_id = objects.last().and_then(id_of).or(last_id);
-            for raw in objects.iter().filter(|raw| id_of(raw).is_some()) {
+            last_id = objects.last().and_then(object_id).or(last_id);
+            for raw in objects.iter().filter(|raw| object_id(raw).is_some()) {
                 let path = lookup.path_in(raw).to_lowercase();
                 let Some(project) = pending.remove(&path) else { continue };
                 found_count += 1;
@@ -175,13 +175,14 @@ impl Observer {
             }
             Ok::<_, ApiError>(pending)
         });
-        let remaining: Vec<PendingProjects<'c>> =
+        let remaining_lists: Vec<PendingProjects<'c>> =
             stream::iter(lists).buffered(4).try_collect().await?;
-        let mut remaining: PendingProjects<'c> = remaining.into_iter().flatten().collect();
-        if remaining.len() > MIN_KEYSET_PROJECTS {
-            search.search_list(operation::PROJECT_LIST.request(), &mut remaining).await?;
+        let mut remaining_projects: PendingProjects<'c> =
+            remaining_lists.into_iter().flatten().collect();
+        if remaining_projects.len() > MIN_KEYSET_PROJECTS {
+            search.search_list(operation::PROJECT_LIST.request(), &mut remaining_projects).await?;
         }
-        Ok(single_reads.into_iter().chain(remaining.into_values()).collect())
+        Ok(single_reads.into_iter().chain(remaining_projects.into_values()).collect())
     }
 
     /// Returns the project's `row`, or reads the project by itself if the row lacks a declared field.
@@ -192,10 +193,10 @@ impl Observer {
     ) -> Result<LocateResult> {
         // Do not hold the lock during a read: it would serialise all readers.
         if row.missing_fields.iter().all(|name| lock(&self.cache.never_returned).contains(name)) {
-            return Ok(Here(row));
+            return Ok(Present(row));
         }
         let location = self.read_by_path(project).await?;
-        if let Here(object) = &location {
+        if let Present(object) = &location {
             lock(&self.cache.never_returned).extend(object.missing_fields.iter().cloned());
         }
         Ok(location)
@@ -227,13 +228,13 @@ impl Observer {
                 }
                 _ => {}
             }
-            sections.extend(entries.map(|part| (section.kind.section, part)));
+            sections.extend(entries.map(|shown_entries| (section.kind.section, shown_entries)));
         }
-        // Some list rows lack the caller's permissions. Without them, no list in the container
-        // counts as complete.
-        let needs_level = container.sections.iter().any(|s| {
-            matches!(s.kind.scoped_kind.read_source, ReadSource::List(_))
-                || s.kind.scoped_kind.absent_as == Absence::NotFound
+        // Some list rows lack the caller's permissions. Without them, undrift cannot tell whether
+        // a list in the container is complete.
+        let needs_level = container.sections.iter().any(|declared_section| {
+            matches!(declared_section.kind.scoped_kind.read_source, ReadSource::List(_))
+                || declared_section.kind.scoped_kind.absent_as == Absence::NotFound
         }) || container.lifecycle.unlisted_projects.is_some();
         if needs_level && !self.caller.is_administrator && facts.caller_level.is_none() {
             missing_fields.push(PERMISSIONS_FIELD.to_owned());
@@ -289,9 +290,9 @@ impl Observer {
             Err(error) if error.is_missing(container.scope) => {
                 let noun = container.scope.noun();
                 Ok(match self.read_by_path(container).await? {
-                    Here(other) if other.target.id != Some(id) => {
-                        let why = format!("the {noun} is gone, and another one has its path");
-                        Absent(Presence::Unreadable(why.into()))
+                    Present(other) if other.target.id != Some(id) => {
+                        let reason = format!("the {noun} is gone, and another one has its path");
+                        Absent(Presence::Unreadable(reason.into()))
                     }
                     read => read,
                 })
@@ -350,16 +351,16 @@ impl Observer {
             }
             raw => raw?,
         };
-        // Some releases rename a container that is marked for deletion, and restore the path with it
-        // (since 15.8: 9).
+        // Some releases rename a container that is marked for deletion, and rename it back when it
+        // is restored (since 15.8: 9).
         let is_marked = (lookup.read_facts)(&raw).deletion_mark.is_some();
         let is_renamed =
             !paths_are_equal(lookup.path_in(&raw), path_or_id) && !Bug::IgnoreRename.is_planted();
         if is_renamed && !is_marked {
-            let to = Some(lookup.path_in(&raw).to_owned());
-            return Ok(Absent(Presence::Redirected { new_path: to }));
+            let new_path = Some(lookup.path_in(&raw).to_owned());
+            return Ok(Absent(Presence::Redirected { new_path }));
         }
-        self.parse_with_level(container, &raw).await.map(Here)
+        self.parse_with_level(container, &raw).await.map(Present)
     }
 
     /// Parses a container's object. Reads the caller's access level if the object lacks it and a
@@ -385,7 +386,7 @@ impl Observer {
         let lookup = catalogue::container_lookup(scope);
         let Some(request) = lookup.level_request else { return Ok(None) };
         match self.client.get(request(id, self.caller.id)).await {
-            Ok(answer) => Ok(answer.object().and_then(|raw| level_of(raw, "access_level"))),
+            Ok(answer) => Ok(answer.object().and_then(|raw| object_level(raw, "access_level"))),
             Err(error) if error.is_absent() => Ok(None),
             Err(error) => Err(error),
         }
@@ -401,7 +402,7 @@ impl Observer {
     /// namespace.
     async fn explain_absence_at(&self, container: &Container, path: &str) -> Result<Presence> {
         let target = Target::new(container.scope, container.path.clone());
-        let Some(parent) = group_of(path) else {
+        let Some(parent) = parent_group_path(path) else {
             return Ok(Presence::Missing(target));
         };
         let namespace = self.namespace_at(parent).await?;
@@ -415,29 +416,29 @@ impl Observer {
 /// The entries of `section` in the object `raw` of its container; `None` if it does not contain them.
 pub(crate) fn entries_in_object(section: &DeclaredSection, raw: &Object) -> Option<LiveEntries> {
     let names: BTreeSet<&str> = section.field_names().collect();
-    let wanted = FieldSelection::Only(&names);
+    let selection = FieldSelection::Only(&names);
     match section.kind.scoped_kind.read_source {
         ReadSource::Object => {
-            Some(LiveEntries::Single(Some(section.kind.read(raw, wanted).into())))
+            Some(LiveEntries::Single(Some(section.kind.read(raw, selection).into())))
         }
         ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {
-            section.kind.read_nested(raw, wanted).map(LiveEntries::Nested)
+            section.kind.read_nested(raw, selection).map(LiveEntries::Nested)
         }
         ReadSource::Container | ReadSource::List(_) | ReadSource::Optional(_) => None,
     }
 }
 
 /// The id of an object in a response.
-pub(super) fn id_of(raw: &Object) -> Option<u64> {
+pub(super) fn object_id(raw: &Object) -> Option<u64> {
     raw.get("id").and_then(Json::as_u64)
 }
 
 /// The access level in the field `name` of an object.
-pub(super) fn level_of(raw: &Object, name: &str) -> Option<u8> {
+pub(super) fn object_level(raw: &Object, name: &str) -> Option<u8> {
     raw.get(name)?.as_u64()?.try_into().ok()
 }
 
-/// True if two paths are equal for the service.
+/// True if two paths are equal for the service, which ignores their case.
 pub(crate) fn paths_are_equal(left: &str, right: &str) -> bool {
     left.to_lowercase() == right.to_lowercase()
 }

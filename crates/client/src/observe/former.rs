@@ -1,9 +1,9 @@
-//! Finds groups and projects that have former paths, and lists the content of such groups.
+//! Finds groups and projects with former paths, and lists the projects below a group.
 //!
-//! Translates declared paths into live ones. Below a group that this run renames, a live path starts
-//! with the group's former path. A project that left a path is found through the service's redirect;
-//! former paths of groups do not redirect (beyond: groups, A.6). This module also lists the projects
-//! below a group, declared or not.
+//! Translates declared paths into live ones. Below a group that this run moves, a live path starts
+//! with the group's former path. A project that left a path is found because the service redirects
+//! its former path; former paths of groups do not redirect. The list of projects below a group
+//! contains undeclared projects too.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,13 +16,13 @@ use super::{
     Observer, exist,
     find::{
         LiveObject,
-        LocateResult::{self, Absent, Here},
+        LocateResult::{self, Absent, Present},
         paths_are_equal,
     },
     lookups, split_fatal,
 };
 use crate::{
-    address::group_of,
+    address::parent_group_path,
     api::Result,
     catalogue,
     cause::Cause,
@@ -36,8 +36,8 @@ use crate::{
 };
 
 impl Observer {
-    /// Translates the declared `path` into a live one, for a container that is in its declared
-    /// group and has no former paths of its own.
+    /// Translates the declared `path` of a container into a live one, if the container itself does not
+    /// move. A group above it may move.
     pub(super) async fn live_path(&self, path: &str) -> Result<String> {
         let Some(group) = self.moves.nearest_group_above(path) else { return Ok(path.to_owned()) };
         // The group may be below another group that moves.
@@ -67,24 +67,24 @@ impl Observer {
     async fn locate_moving(&self, declared_move: &Move) -> Result<String> {
         let Move { scope, path: declared_path, former_paths: former } = declared_move;
         let live_path = self.live_path(declared_path).await?;
-        if self.blocking_move(declared_path).await?.is_none()
+        if self.blocking_path(declared_path).await?.is_none()
             && self.exists_at(*scope, &live_path).await?
         {
             return Ok(live_path);
         }
-        let passing_paths =
+        let renamed_paths =
             former.iter().filter_map(|former| path_after_rename(former, declared_path));
-        let passing_paths =
-            passing_paths.filter(|path| self.moves.intermediate_group(path).is_some());
-        for candidate in former.iter().map(ToString::to_string).chain(passing_paths) {
+        let transit_paths =
+            renamed_paths.filter(|path| self.moves.intermediate_group(path).is_some());
+        for candidate in former.iter().map(ToString::to_string).chain(transit_paths) {
             let path = self.live_path(&candidate).await?;
             if self.exists_at(*scope, &path).await? {
                 return Ok(path);
             }
         }
-        for former in former.iter().filter(|_| *scope == Scope::Project) {
-            let Some(target) = self.redirect_target(former).await? else { continue };
-            for path in intermediate_paths(former, declared_path) {
+        for former_path in former.iter().filter(|_| *scope == Scope::Project) {
+            let Some(target) = self.redirect_target(former_path).await? else { continue };
+            for path in intermediate_paths(former_path, declared_path) {
                 let path = self.live_path(&path).await?;
                 if paths_are_equal(&target, &path) {
                     return Ok(path);
@@ -94,7 +94,7 @@ impl Observer {
         Ok(live_path)
     }
 
-    /// The present path of the project that left `former`.
+    /// The current path of the project that left `former`, found through the service's redirects.
     async fn redirect_target(&self, former: &str) -> Result<Option<String>> {
         let live_path = self.live_path(former).await?;
         let older_paths = self.older_paths(Scope::Project, former, &live_path);
@@ -114,28 +114,30 @@ impl Observer {
         Ok(None)
     }
 
-    /// The path in the object at `path_or_id`, which may also be an id.
+    /// The path of the group or project with this path or id, according to its object.
     async fn fetch_path(&self, scope: Scope, path_or_id: &str) -> Result<String> {
         let object = self.get_container_object(scope, path_or_id, &KeyFilter::All).await?;
         Ok(catalogue::container_lookup(scope).path_in(&object).to_owned())
     }
 
-    /// Returns the declared path of the container that must leave `path` first. `None` once this
-    /// container, and every container that it waits for, is at its declared path.
-    async fn blocking_move(&self, path: &str) -> Result<Option<Arc<str>>> {
-        let next_to_leave = self.moves.former_occupant(path);
-        let mut occupant = next_to_leave;
+    /// Returns the declared path of the container that must leave `path` before another one can move
+    /// there. `None` if no container must leave it, or if that container and all that it waits for have
+    /// already moved.
+    async fn blocking_path(&self, path: &str) -> Result<Option<Arc<str>>> {
+        let first_blocker = self.moves.former_occupant(path);
+        let mut occupant = first_blocker;
         while let Some(blocker) = occupant {
             let live_path = self.live_path(&blocker.path).await?;
             if !self.exists_at(blocker.scope, &live_path).await? {
-                return Ok(next_to_leave.map(|first| first.path.clone()));
+                return Ok(first_blocker.map(|next_move| next_move.path.clone()));
             }
             occupant = self.moves.former_occupant(&blocker.path);
         }
         Ok(None)
     }
 
-    /// The nearest group above `path` that has its own move, not only that of a group above it.
+    /// The nearest group above `path` whose own name or parent changes. A group that only moves because
+    /// a group above it moves does not count.
     async fn moving_group_above(&self, path: &str) -> Result<Option<Arc<str>>> {
         let mut group_above = self.moves.nearest_group_above(path);
         while let Some(group) = group_above {
@@ -147,7 +149,7 @@ impl Observer {
         Ok(None)
     }
 
-    /// True if a group or project has exactly this path.
+    /// True if a group or project exists at exactly this path, without a redirect.
     async fn exists_at(&self, scope: Scope, path: &str) -> Result<bool> {
         match self.fetch_path(scope, path).await {
             Ok(live) => Ok(paths_are_equal(&live, path)),
@@ -161,7 +163,7 @@ impl Observer {
     pub(super) async fn find_occupant(&self, target: &Target) -> Result<Option<Scope>> {
         let other = target.scope.choose(Scope::Project, Scope::Group);
         let live_path = self.live_path(&target.path).await?;
-        let is_occupied = match (other, group_of(&live_path)) {
+        let is_occupied = match (other, parent_group_path(&live_path)) {
             _ if !target.blocking_paths.is_empty() => false,
             (Scope::Group, Some(parent)) => {
                 self.groups_below(parent).await?.contains(&live_path.to_lowercase())
@@ -179,53 +181,52 @@ impl Observer {
             .unwrap_or_default()
     }
 
-    /// True if a group above the container, now or formerly, has declared former paths.
+    /// True if a group above the container, or above one of its former paths, has former paths.
     pub(super) fn is_below_moving_group(&self, container: &Container) -> bool {
         let mut paths = std::iter::once(&container.path).chain(self.former_paths(container));
         paths.any(|path| {
             let was_above =
-                group_of(path).is_some_and(|group| self.moves.new_path(group).is_some());
+                parent_group_path(path).is_some_and(|group| self.moves.new_path(group).is_some());
             was_above || self.moves.nearest_group_above(path).is_some()
         })
     }
 
-    /// Finds a container at its declared path or at a former one.
+    /// Finds a container at its declared path, at a former one, or at an intermediate one.
     pub(super) async fn search_paths(&self, container: &Container) -> Result<LocateResult> {
         let live_path = self.live_path(&container.path).await?;
-        let blocking = self.blocking_move(&container.path).await?;
-        let declared_location = match blocking {
+        let blocker = self.blocking_path(&container.path).await?;
+        let declared_location = match blocker {
             None => self.read_at_path(container, &live_path).await?,
             Some(_) => Absent(self.explain_absence(container).await?),
         };
-        let preceding_moves =
-            blocking.into_iter().chain(self.moving_group_above(&container.path).await?);
-        let preceding_moves: Vec<_> = preceding_moves.collect();
-        let former = self.former_paths(container);
+        let blockers = blocker.into_iter().chain(self.moving_group_above(&container.path).await?);
+        let blocking_paths: Vec<_> = blockers.collect();
+        let former_paths = self.former_paths(container);
         let absence = match declared_location {
-            Here(object) => return self.reject_duplicate(object, former).await,
+            Present(object) => return self.reject_duplicate(object, former_paths).await,
             Absent(presence) => presence,
         };
-        for (index, path) in former.iter().enumerate() {
-            let (relative_path, location) = self.read_former_path(container, path).await?;
+        for (index, path) in former_paths.iter().enumerate() {
+            let (present_path, location) = self.read_former_path(container, path).await?;
             match location {
-                Here(mut object) => {
-                    object.target.blocking_paths = preceding_moves;
+                Present(mut object) => {
+                    object.target.blocking_paths = blocking_paths;
                     object.target.occupant = self.find_occupant(&object.target).await?;
-                    let object = self.add_move(container, object, &relative_path).await?;
-                    return self.reject_duplicate(object, &former[index + 1..]).await;
+                    let object = self.add_move(container, object, &present_path).await?;
+                    return self.reject_duplicate(object, &former_paths[index + 1..]).await;
                 }
                 Absent(Presence::Missing(_)) => {}
-                // The container is at a later former path.
-                Absent(Presence::Redirected { new_path: Some(to) })
-                    if self.is_live_at_any(&to, &former[index + 1..]).await? => {}
+                // The redirect leads to a former path that is read later in this loop.
+                Absent(Presence::Redirected { new_path: Some(redirect_path) })
+                    if self.is_live_at_any(&redirect_path, &former_paths[index + 1..]).await? => {}
                 // Only an administrator can be sure that a namespace does not exist.
                 Absent(Presence::MissingNamespace(_)) if self.caller.is_administrator => {}
                 other @ Absent(_) => return Ok(other),
             }
         }
-        Ok(Absent(match (absence, group_of(&container.path)) {
+        Ok(Absent(match (absence, parent_group_path(&container.path)) {
             (Presence::Missing(target), _) => {
-                Presence::Missing(Target { blocking_paths: preceding_moves, ..target })
+                Presence::Missing(Target { blocking_paths, ..target })
             }
             (Presence::MissingNamespace(_), Some(group)) => {
                 Presence::MissingNamespace(group.to_owned())
@@ -234,7 +235,8 @@ impl Observer {
         }))
     }
 
-    /// Reads the container with this `id`: at its declared path, between two moves, or elsewhere.
+    /// Reads the container with this `id`, at its declared path, at a former or intermediate one, or
+    /// elsewhere.
     pub(super) async fn locate_by_id(
         &self,
         container: &Container,
@@ -245,42 +247,42 @@ impl Observer {
         if object.facts.deletion_mark.is_some()
             || paths_are_equal(&object.path, &self.live_path(&container.path).await?)
         {
-            return Ok(Here(object));
+            return Ok(Present(object));
         }
-        for former in self.former_paths(container) {
-            let intermediate = intermediate_paths(former, &container.path);
-            for path in std::iter::once(former.to_string()).chain(intermediate) {
+        for former_path in self.former_paths(container) {
+            let intermediate = intermediate_paths(former_path, &container.path);
+            for path in std::iter::once(former_path.to_string()).chain(intermediate) {
                 if paths_are_equal(&object.path, &self.live_path(&path).await?) {
-                    return self.add_move(container, object, &path).await.map(Here);
+                    return self.add_move(container, object, &path).await.map(Present);
                 }
             }
         }
         Ok(Absent(Presence::Redirected { new_path: Some(object.path) }))
     }
 
-    /// Reads a former path, or a path between it and the declared one: a move changes the name and
-    /// the namespace one after the other. In the returned path, groups above have their declared
-    /// paths, because they may move at the same time.
+    /// Reads a container at a former path, or at an intermediate one: a move changes the name and the
+    /// namespace in two steps, and may have ended after the first. Returns the path with the declared
+    /// paths of the groups above, because these groups may move too.
     async fn read_former_path(
         &self,
         container: &Container,
-        former: &str,
+        former_path: &str,
     ) -> Result<(String, LocateResult)> {
-        let live = self.live_path(former).await?;
-        let mut read = self.read_at_path(container, &live).await?;
-        for path in self.older_paths(container.scope, former, &live) {
-            if let Absent(Presence::Missing(_)) = &read
+        let live_former_path = self.live_path(former_path).await?;
+        let mut location = self.read_at_path(container, &live_former_path).await?;
+        for path in self.older_paths(container.scope, former_path, &live_former_path) {
+            if let Absent(Presence::Missing(_)) = &location
                 && let moved @ Absent(Presence::Redirected { .. }) =
                     self.read_at_path(container, &path).await?
             {
-                read = moved;
+                location = moved;
             }
         }
-        for path in intermediate_paths(former, &container.path) {
+        for path in intermediate_paths(former_path, &container.path) {
             let live_intermediate = self.live_path(&path).await?;
-            match &read {
-                Absent(Presence::Redirected { new_path: Some(to) })
-                    if paths_are_equal(to, &live_intermediate) =>
+            match &location {
+                Absent(Presence::Redirected { new_path: Some(redirect_path) })
+                    if paths_are_equal(redirect_path, &live_intermediate) =>
                 {
                     return Ok((path, self.read_at_path(container, &live_intermediate).await?));
                 }
@@ -295,16 +297,20 @@ impl Observer {
                     }
                     return Ok((
                         path,
-                        Absent(Presence::PartlyMoved { former_path: live, at: live_intermediate }),
+                        Absent(Presence::PartlyMoved {
+                            former_path: live_former_path,
+                            at: live_intermediate,
+                        }),
                     ));
                 }
                 _ => {}
             }
         }
-        Ok((former.to_owned(), read))
+        Ok((former_path.to_owned(), location))
     }
 
-    /// The paths, other than `live`, of a project that left `former` before a group above it moved.
+    /// Other paths that a project may have had if it left `former` before a group above it moved. Does
+    /// not contain `live`.
     fn older_paths(&self, scope: Scope, former: &str, live: &str) -> Vec<String> {
         let mut paths = match scope {
             Scope::Project => self.moves.former_paths(former).unwrap_or_default(),
@@ -325,22 +331,22 @@ impl Observer {
         Ok(false)
     }
 
-    /// Returns `object`, or `Twice` if a container also exists at one of the other `former` paths
-    /// and is not declared there.
+    /// Returns `object`, or [`Presence::Ambiguous`] if another container, which is not declared
+    /// there, exists at one of the `former` paths.
     async fn reject_duplicate(
         &self,
         object: LiveObject,
         former: &[Arc<str>],
     ) -> Result<LocateResult> {
-        for former in former.iter().filter(|former| !self.moves.is_reoccupied(former)) {
-            let other_path = self.live_path(former).await?;
+        for former_path in former.iter().filter(|former| !self.moves.is_reoccupied(former)) {
+            let other_path = self.live_path(former_path).await?;
             for scope in Scope::ALL {
                 if self.exists_at(scope, &other_path).await? {
                     return Ok(Absent(Presence::Ambiguous { at: object.path, other_path }));
                 }
             }
         }
-        Ok(Here(object))
+        Ok(Present(object))
     }
 
     /// The projects of the group `target` at `path` and of its subgroups, for a caller with this
@@ -352,29 +358,29 @@ impl Observer {
         level: Option<u8>,
     ) -> Result<Result<Vec<ListedProject>, Cause>> {
         if !self.caller.is_administrator && level < Some(MAINTAINER) {
-            let why = "the token's role is below Maintainer, so the list may be incomplete";
-            return Ok(Err(Cause::new(why)));
+            let reason = "the token's role is below Maintainer, so the list may be incomplete";
+            return Ok(Err(Cause::new(reason)));
         }
         let lookup = catalogue::container_lookup(Scope::Project);
-        let list = target.address(exist::descendants_request(Scope::Project));
+        let list = target.address_request(exist::descendants_request(Scope::Project));
         let project_rows =
             self.list_all(Scope::Project, list, &exist::identity_keys(Scope::Project)).await;
         let prefix = format!("{}/", path.to_lowercase());
         Ok(split_fatal(project_rows)?.map(|rows| {
             let projects = rows.iter().map(|raw| {
                 let (path, facts) = (lookup.path_in(raw), (lookup.read_facts)(raw));
-                // A project is declared, if at all, at the path without the deletion mark.
+                // Manifests declare a project at its path without the deletion mark.
                 let marked_id = facts.id.filter(|_| facts.deletion_mark.is_some());
                 let path = marked_id.map_or(path, |id| unmarked_path(path, id));
                 ListedProject { path: path.into(), facts }
             });
-            // Projects that are only shared with the group are elsewhere.
+            // Drop projects that are only shared with the group: their paths are not below it.
             projects.filter(|project| project.path.to_lowercase().starts_with(&prefix)).collect()
         }))
     }
 
-    /// Adds the changes that bring the container to its declared path. In `present_path`, groups
-    /// above have their declared paths.
+    /// Records in `object` which changes move the container from `present_path` to its declared path. In
+    /// `present_path`, the groups above have their declared paths.
     async fn add_move(
         &self,
         container: &Container,
@@ -383,14 +389,14 @@ impl Observer {
     ) -> Result<LiveObject> {
         let (present_path, declared_path) =
             (present_path.to_lowercase(), container.path.to_lowercase());
-        let is_transferred = group_of(&present_path) != group_of(&declared_path);
+        let is_transferred = parent_group_path(&present_path) != parent_group_path(&declared_path);
         object.target.former = Some(FormerLocation {
             path: object.path.as_str().into(),
             is_renamed: last_segment(&present_path) != last_segment(&declared_path),
             is_transferred,
             name: None,
         });
-        if is_transferred && let Some(namespace) = group_of(&container.path) {
+        if is_transferred && let Some(namespace) = parent_group_path(&container.path) {
             object.target.namespace = self.find_namespace(namespace).await?;
         }
         Ok(object)
@@ -402,20 +408,20 @@ impl Observer {
     pub(super) fn with_declared_names(
         &self,
         section: &DeclaredSection,
-        collection: LiveEntries,
+        live_entries: LiveEntries,
         names: &Names,
         runners: &[(u64, String)],
     ) -> LiveEntries {
-        let Some((field, object_type)) = named_object(section.kind) else { return collection };
+        let Some((field, object_type)) = named_object(section.kind) else { return live_entries };
         match object_type {
             NamedObject::Runner => {}
             NamedObject::Group | NamedObject::Project if !self.moves.is_empty() => {}
-            _ => return collection,
+            _ => return live_entries,
         }
         let (mut declared_names, mut absent_names) = (BTreeMap::new(), BTreeSet::new());
         for entry in &section.entries {
             let Some(value) = entry.fields.get(field) else { continue };
-            let Some(name) = value.value.plain() else { continue };
+            let Some(name) = value.value.plain_json() else { continue };
             let text = name.as_str();
             if let Some(id) = text.map_or(name.as_u64(), |text| names.numeric_id(object_type, text))
             {
@@ -424,7 +430,7 @@ impl Observer {
                 absent_names.extend(text.map(str::to_lowercase));
             }
         }
-        let with_declared_name = |mut entry: LiveEntry| {
+        let set_declared_name = |mut entry: LiveEntry| {
             let Some(id) = entry.id() else { return entry };
             let mut name = declared_names.get(&id).cloned();
             if name.is_none() && object_type == NamedObject::Runner {
@@ -441,12 +447,10 @@ impl Observer {
             }
             entry
         };
-        match collection {
-            LiveEntries::Complete(entries) => {
-                LiveEntries::Complete(entries.map(with_declared_name))
-            }
+        match live_entries {
+            LiveEntries::Complete(entries) => LiveEntries::Complete(entries.map(set_declared_name)),
             LiveEntries::Nested(entries) => {
-                LiveEntries::Nested(entries.into_iter().map(with_declared_name).collect())
+                LiveEntries::Nested(entries.into_iter().map(set_declared_name).collect())
             }
             other => other,
         }

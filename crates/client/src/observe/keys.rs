@@ -63,7 +63,7 @@ pub(crate) fn add_section_keys<'c>(
 ) {
     match section.scoped_kind.read_source {
         ReadSource::ListField(field) => drop(keys.insert(field)),
-        ReadSource::ObjectField { field, marker_field: sign } => keys.extend([field, sign]),
+        ReadSource::ObjectField { field, marker_field: marker } => keys.extend([field, marker]),
         ReadSource::Object => {
             let table = section.table();
             // The presence of a field of a higher tier shows that the service has this tier.
@@ -76,7 +76,7 @@ pub(crate) fn add_section_keys<'c>(
                 needed_names.chain(unconditional_names).map(|name| -> &'c str { name });
             for name in declared_names.iter().copied().chain(further_names) {
                 keys.extend(table.live_name(name));
-                // The replacement of a deprecated field, for answers that lack the deprecated one.
+                // Also keep the replacement of a deprecated field, for answers that lack the field.
                 keys.extend(table.field(name).replaced_by());
             }
         }
@@ -98,7 +98,7 @@ mod tests {
             |section: &Section| matches!(section.scoped_kind.read_source, ReadSource::Object);
         for section in catalogue::all_sections().filter(in_object) {
             let specs = section.table().specs();
-            let object_with = |deprecated: bool, tier: Tier| -> Object {
+            let make_object = |deprecated: bool, tier: Tier| -> Object {
                 let shown_specs = specs.iter().filter(|spec| {
                     (deprecated || spec.field.replaced_by().is_none())
                         && spec.field.available.tier <= tier
@@ -118,19 +118,19 @@ mod tests {
                 });
                 cases.map(move |(empty, deprecated, tier)| (name, empty, deprecated, tier))
             }) {
-                let mut raw = object_with(deprecated, tier);
+                let mut raw = make_object(deprecated, tier);
                 if section.scoped_kind.scope == Scope::Project {
                     raw.insert("empty_repo".into(), empty.into());
                 }
                 let (container_kind, _) = catalogue::container(section.scoped_kind.scope);
                 let mut keys: BTreeSet<&str> = container_kind.looked_at.iter().copied().collect();
                 add_section_keys(section, &BTreeSet::from([name]), &mut keys);
-                let mut kept = raw.clone();
-                kept.retain(|key, _| keys.contains(key.as_str()));
-                let wanted = BTreeSet::from([name]);
-                let read = |raw| section.read(raw, FieldSelection::Only(&wanted));
-                assert!(read(&raw) == read(&kept), "{section:?}.{name} of {raw:?}");
-                assert!(!kept.contains_key("other"));
+                let mut kept_raw = raw.clone();
+                kept_raw.retain(|key, _| keys.contains(key.as_str()));
+                let wanted_fields = BTreeSet::from([name]);
+                let read_entry = |raw| section.read(raw, FieldSelection::Only(&wanted_fields));
+                assert!(read_entry(&raw) == read_entry(&kept_raw), "{section:?}.{name} of {raw:?}");
+                assert!(!kept_raw.contains_key("other"));
             }
         }
     }

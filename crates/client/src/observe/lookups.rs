@@ -3,9 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    Observer,
-    find::{id_of, level_of, paths_are_equal},
-    memory,
+    Observer, cache,
+    find::{object_id, object_level, paths_are_equal},
 };
 use crate::{
     api::Result,
@@ -29,7 +28,7 @@ pub(super) type Roles = Arc<[CustomRole]>;
 pub(super) struct CustomRole {
     id: u64,
     name: String,
-    /// The level of access to which it belongs, if the service shows it.
+    /// The access level that the role is based on, if the service shows it.
     level: Option<u8>,
 }
 
@@ -99,8 +98,8 @@ impl Observer {
         }
     }
 
-    /// The custom roles for members of the container at `path`, read once: those of the
-    /// installation, which administrators see, or those of the top-level group.
+    /// The custom roles for members of the container at `path`, read once: for administrators the
+    /// roles of the installation, for others the roles of the top-level group.
     async fn read_roles(&self, path: &str) -> Result<Roles> {
         let top_level_group = path.split('/').next().unwrap_or(path);
         let cache_key = if self.caller.is_administrator { "" } else { top_level_group };
@@ -109,7 +108,8 @@ impl Observer {
                 "" => operation::MEMBER_ROLE_LIST.request(),
                 top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
             };
-            let role_rows = match self.client.list_rows(request, EntryKeys::with_id(&[])).await {
+            let role_rows = match self.client.list_with_keys(request, EntryKeys::with_id(&[])).await
+            {
                 // The token may not see them, or the service has none.
                 Err(error) if matches!(error.status(), Some(400 | 403 | 404)) => {
                     return Ok(Roles::default());
@@ -119,9 +119,9 @@ impl Observer {
             let roles = role_rows.iter().filter_map(|raw| {
                 let name = raw.get("name")?.as_str()?.to_owned();
                 Some(CustomRole {
-                    id: id_of(raw)?,
+                    id: object_id(raw)?,
                     name,
-                    level: level_of(raw, "base_access_level"),
+                    level: object_level(raw, "base_access_level"),
                 })
             });
             Ok(roles.collect())
@@ -144,9 +144,9 @@ impl Observer {
             let op =
                 if is_administrator { operation::RUNNER_LIST_ALL } else { operation::RUNNER_LIST };
             let list = op.request().query("type", "project_type");
-            let runner_rows = self.client.list_rows(list, EntryKeys::with_id(&[])).await?;
+            let runner_rows = self.client.list_with_keys(list, EntryKeys::with_id(&[])).await?;
             let runners = runner_rows.iter().filter_map(|raw| {
-                Some((id_of(raw)?, raw.get("description")?.as_str()?.to_lowercase()))
+                Some((object_id(raw)?, raw.get("description")?.as_str()?.to_lowercase()))
             });
             Ok(runners.collect())
         };
@@ -172,21 +172,20 @@ impl Observer {
     async fn find_container_id(&self, scope: Scope, path: &str) -> Result<Option<u64>> {
         let key = path.to_lowercase();
         let lookup = catalogue::container_lookup(scope);
-        let read =
-            async || {
-                let live_path = match scope {
-                    Scope::Group => self.live_group_path(path).await?,
-                    Scope::Project => self.live_project_path(path).await?,
-                };
-                match self.get_container_object(scope, &live_path, &KeyFilter::All).await {
-                    Ok(object) => Ok(id_of(&object)
-                        .filter(|_| paths_are_equal(lookup.path_in(&object), &live_path))),
-                    Err(error) if error.is_moved() => Ok(None),
-                    Err(error) if error.is_absent() => Ok(None),
-                    Err(error) => Err(error),
-                }
+        let read = async || {
+            let live_path = match scope {
+                Scope::Group => self.live_group_path(path).await?,
+                Scope::Project => self.live_project_path(path).await?,
             };
-        self.cache.ids.read(&memory::id_key(scope, &key), read).await
+            match self.get_container_object(scope, &live_path, &KeyFilter::All).await {
+                Ok(object) => Ok(object_id(&object)
+                    .filter(|_| paths_are_equal(lookup.path_in(&object), &live_path))),
+                Err(error) if error.is_moved() => Ok(None),
+                Err(error) if error.is_absent() => Ok(None),
+                Err(error) => Err(error),
+            }
+        };
+        self.cache.ids.read(&cache::id_key(scope, &key), read).await
     }
 
     /// The namespace at the declared `path`.
@@ -200,7 +199,7 @@ impl Observer {
         let read = async || {
             let namespace = match self.get_namespace(path).await? {
                 Some(namespace) => namespace,
-                // The service would read a path of digits as an id.
+                // Search for it: the service reads a path of digits as an id.
                 None => self.search_namespace(path).await?,
             };
             let Some(id) = namespace["id"].as_u64().map(Id::Known) else { return Ok(None) };
@@ -232,7 +231,8 @@ impl Observer {
     /// The namespace at `path` from a search; `null` if it is not found.
     async fn search_namespace(&self, path: &str) -> Result<Json> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
-        let namespaces = self.client.list_rows(request, EntryKeys::with_id(&["full_path"])).await?;
+        let namespaces =
+            self.client.list_with_keys(request, EntryKeys::with_id(&["full_path"])).await?;
         let mut namespaces = namespaces.into_vec().into_iter().map(Json::Object);
         Ok(namespaces.find(|namespace| is_namespace_at(namespace, path)).unwrap_or_default())
     }

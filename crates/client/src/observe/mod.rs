@@ -7,13 +7,13 @@
 //! `Unreadable`, never absent. Only failures that affect every further read (the token, the address,
 //! a budget) end a run.
 
+mod cache;
 mod exist;
+mod extra_facts;
 mod find;
 mod former;
 pub(crate) mod keys;
 mod lookups;
-mod memory;
-mod questions;
 mod roster;
 mod sections;
 
@@ -22,14 +22,14 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
+use cache::ObserverCache;
 pub use exist::ExistingContainers;
 pub(crate) use exist::{descendants_request, outermost_paths};
 use find::{
     LiveObject,
-    LocateResult::{self, Absent, Here},
+    LocateResult::{self, Absent, Present},
 };
 pub(crate) use find::{entries_in_object, paths_are_equal};
-use memory::ObserverCache;
 
 use crate::{
     api::{ApiError, ReadClient, Result},
@@ -49,7 +49,7 @@ pub(crate) const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 /// while the next page loads.
 const QUEUE_CAPACITY: usize = 256;
 
-/// Reads live state.
+/// Reads the live state of containers. Caches the results of look-ups.
 pub struct Observer {
     client: ReadClient,
     caller: Caller,
@@ -101,7 +101,7 @@ impl Observer {
     pub async fn read_token_properties(&self) -> Result<Option<TokenProperties>> {
         match self.client.get(operation::OWN_TOKEN.request()).await {
             Ok(answer) => Ok(answer.object().and_then(TokenProperties::read)),
-            // A refusal of this request does not end the run: accepted tokens may get one.
+            // A refusal does not end the run: the service may refuse this request for a valid token.
             Err(error) if error.status().is_none() && is_fatal(&error) => Err(error),
             Err(_) => Ok(None),
         }
@@ -145,18 +145,18 @@ impl Observer {
             drop(sender);
             Ok::<_, ApiError>(())
         };
-        let located = stream::unfold(receiver, |mut receiver| async {
+        let located_containers = stream::unfold(receiver, |mut receiver| async {
             Some((receiver.recv().await?, receiver))
         });
-        let reading = located
+        let reading = located_containers
             .map(|(container, row): (&'c Container, Option<LiveObject>)| {
-                let each = &handle_live;
+                let handle = &handle_live;
                 async move {
                     let object = match row {
                         Some(row) => self.complete_row(container, row).await,
                         None => self.read_by_path(container).await,
                     };
-                    each(container, self.read_declared_sections(container, object).await?).await
+                    handle(container, self.read_declared_sections(container, object).await?).await
                 }
             })
             .buffer_unordered(max_concurrent)
@@ -177,11 +177,11 @@ impl Observer {
         self.read_declared_sections(container, object).await
     }
 
-    /// Reads the `stale_sections` of `live` again, and keeps the others. Also reads the object of a
-    /// group in any case: requests use the id, so the group may have been renamed unnoticed.
+    /// Reads the `stale_sections` of `live` again, and keeps the others. Always reads the object of a
+    /// group too: requests use its id, so they succeed even if the group was renamed.
     ///
     /// # Errors
-    /// As [`Self::read_container`].
+    /// Those of [`Self::read_container`].
     pub async fn reread_sections(
         &self,
         container: &Container,
@@ -197,7 +197,7 @@ impl Observer {
             || target.scope == Scope::Group
         {
             match split_located(self.read_by_id_or_path(container, target.id).await)? {
-                Here(object) => {
+                Present(object) => {
                     live.read_times.object =
                         ReadTime { began: object.read_at, ended: object.read_at };
                     live.presence = Presence::Existing(object.target, object.facts);
@@ -208,16 +208,16 @@ impl Observer {
                 }
             }
         }
-        // Contents that have not arrived yet are not read.
-        let has_arrived =
+        // Sections are not read before the import of the contents ends.
+        let is_imported =
             matches!(&live.presence, Presence::Existing(_, facts) if facts.import_state.is_none());
-        self.read_sections(container, &mut live, sections, (has_arrived, 1)).await?;
+        self.read_sections(container, &mut live, sections, (is_imported, 1)).await?;
         Ok(live)
     }
 
-    /// Reads `sections` of a container, up to `max_concurrent` at a time, and then those with
-    /// parents. Also looks up the ids of objects that their entries name. Unless `reads_lists`, only
-    /// takes over the sections of the container's own object, which `live` contains.
+    /// Reads `sections` of a container, up to `max_concurrent` at a time, and then the sections whose
+    /// entries have parents. Also looks up the ids of objects that entries name. If `reads_lists` is
+    /// false, sends no requests for sections, and only uses those that `live` already contains.
     async fn read_sections<'c>(
         &self,
         container: &Container,
@@ -226,31 +226,32 @@ impl Observer {
         (reads_lists, max_concurrent): (bool, usize),
     ) -> Result<()> {
         let Presence::Existing(target, facts) = &live.presence.clone() else { return Ok(()) };
-        let (nested, flat): (Vec<_>, Vec<_>) =
+        let (nested_sections, flat_sections): (Vec<_>, Vec<_>) =
             sections.partition(|section| section.kind.scoped_kind.parent.is_some());
-        let flat = flat.into_iter().filter_map(|section| {
+        let sections_to_read = flat_sections.into_iter().filter_map(|section| {
             let entries = live.sections.remove(section.kind.section);
             let object_entries = entries.filter(|_| section.kind.is_in_object() || !reads_lists);
             (object_entries.is_some() || reads_lists).then_some((section, object_entries))
         });
-        let reads: Vec<_> = flat.collect();
+        let reads: Vec<_> = sections_to_read.collect();
         let reads = reads.into_iter().map(|(section, object_entries)| async move {
-            if let Some(part) = object_entries {
-                return Ok((section, part, None));
+            if let Some(shown_entries) = object_entries {
+                return Ok((section, shown_entries, None));
             }
             let began = self.now();
-            let collection = self.read_section(section, (target, facts), &[]).await?;
-            Ok::<_, ApiError>((section, collection, Some(ReadTime { began, ended: self.now() })))
+            let read_entries = self.read_section(section, (target, facts), &[]).await?;
+            Ok::<_, ApiError>((section, read_entries, Some(ReadTime { began, ended: self.now() })))
         });
-        let read: Vec<_> = stream::iter(reads).buffered(max_concurrent).try_collect().await?;
-        for (section, collection, time) in read {
+        let read_results: Vec<_> =
+            stream::iter(reads).buffered(max_concurrent).try_collect().await?;
+        for (section, read_entries, time) in read_results {
             live.read_times.sections.extend(time.map(|time| (section.kind.section, time)));
-            self.insert_section(container, section, collection, live).await?;
+            self.insert_section(container, section, read_entries, live).await?;
         }
-        for section in nested.into_iter().filter(|_| reads_lists) {
+        for section in nested_sections.into_iter().filter(|_| reads_lists) {
             let Some(parent) = section.kind.scoped_kind.parent else { continue };
-            let collection = self.read_nested_section(container, section, parent, live).await?;
-            self.insert_section(container, section, collection, live).await?;
+            let nested_entries = self.read_nested_section(container, section, parent, live).await?;
+            self.insert_section(container, section, nested_entries, live).await?;
         }
         self.add_row_entry_ids(container, live).await
     }
@@ -284,22 +285,22 @@ impl Observer {
         object: Result<LocateResult>,
     ) -> Result<LiveContainer> {
         let live = match split_located(object)? {
-            Here(object) => self.read_present(container, object).await?,
+            Present(object) => self.read_present(container, object).await?,
             Absent(presence) => {
                 return self.live_if_absent(container, presence).await;
             }
         };
         if container.including_glob.is_none()
-            || !live.sections.values().any(|collection| {
-                matches!(collection, LiveEntries::Unreadable(cause) if cause.status == Some(404))
+            || !live.sections.values().any(|entries| {
+                matches!(entries, LiveEntries::Unreadable(cause) if cause.status == Some(404))
             })
         {
             return Ok(live);
         }
-        // A rule included the container. If it was removed since, that is no failure.
+        // A rule included the container, so it is not an error if it was removed meanwhile.
         Ok(match split_fatal(self.read_by_path(container).await)? {
             Ok(Absent(presence)) => LiveContainer::with_presence(presence, self.now()),
-            Ok(Here(_)) | Err(_) => live,
+            Ok(Present(_)) | Err(_) => live,
         })
     }
 
@@ -326,8 +327,8 @@ impl Observer {
                 match split_fatal(self.find_id(object_type, &name).await)? {
                     Ok(id) => live.names.insert(object_type, &name, id),
                     Err(cause) => {
-                        let why = format!("could not look up `{}`", text::escape(&name));
-                        let presence = Presence::Unreadable(cause.context(why));
+                        let reason = format!("could not look up `{}`", text::escape(&name));
+                        let presence = Presence::Unreadable(cause.context(reason));
                         return Ok(LiveContainer::with_presence(presence, self.now()));
                     }
                 }

@@ -80,9 +80,11 @@ impl Observer {
         let mut lists = stream::iter(lists).buffered(MAX_CONCURRENT);
         while let Some((scope, root, list)) = lists.next().await {
             let failure = match split_fatal(list)? {
-                Ok(Some(listed)) => reader.add_rows(scope, listed, &mut rows, &mut roster).await?,
+                Ok(Some(roster_list)) => {
+                    reader.add_rows(scope, roster_list, &mut rows, &mut roster).await?
+                }
                 Ok(None) => {
-                    roster.absent_roots.push(root);
+                    roster.missing_namespaces.push(root);
                     continue;
                 }
                 Err(cause) => Some(cause),
@@ -105,7 +107,7 @@ impl Observer {
         if by_path.is_empty() {
             return Ok(containers.iter().collect());
         }
-        let mut others = Vec::new();
+        let mut remaining_containers = Vec::new();
         for container in containers {
             // A container that moves is looked for at all its paths.
             let declared_move = self
@@ -118,10 +120,10 @@ impl Observer {
             match row.filter(|row| row.facts.deletion_mark.is_none()) {
                 // If the receiver is closed, the run is over.
                 row @ Some(_) => drop(sender.send((container, row)).await),
-                None => others.push(container),
+                None => remaining_containers.push(container),
             }
         }
-        Ok(others)
+        Ok(remaining_containers)
     }
 }
 
@@ -151,12 +153,12 @@ impl RosterScan<'_> {
         let groups = self.observer.list_top_level(&self.key_filter).await?;
         let paths =
             groups.iter().map(|group| catalogue::container_lookup(Scope::Group).path_in(group));
-        let matching = paths.filter(|path| {
+        let matching_paths = paths.filter(|path| {
             let declared_path = self.observer.moves.declared_path(path).to_lowercase();
             let mut globs = self.query.globs.iter().filter(|(glob_scope, _)| *glob_scope == scope);
             globs.any(|(_, glob)| exist::may_match_in_group(glob, &declared_path))
         });
-        Ok(matching.map(str::to_owned).collect())
+        Ok(matching_paths.map(str::to_owned).collect())
     }
 
     /// Reads all containers of `scope` at and below `root`, which is a group, a user or a project;
@@ -196,25 +198,21 @@ impl RosterScan<'_> {
         roster: &mut Roster,
     ) -> Result<Option<Cause>> {
         let lookup = catalogue::container_lookup(scope);
-        let (first_member, mut unknown_levels) = (roster.members.len(), Vec::new());
+        let (first_member, mut unknown_levels) = (roster.containers.len(), Vec::new());
         for row in listed_rows {
             let path = lookup.path_in(&row).to_owned();
             let class = (self.query.classify)(scope, &path);
             if class == PathClass::Included {
                 let facts = (lookup.read_facts)(&row);
-                let personal = is_personal.then_some(ExclusionReason::Personal);
-                let mut exception = ExclusionReason::from_facts(&facts).or(personal);
-                if exception.is_none() && !self.observer.caller.is_administrator {
-                    exception = ExclusionReason::from_role(facts.caller_level);
+                let personal_reason = is_personal.then_some(ExclusionReason::Personal);
+                let mut exclusion = ExclusionReason::from_facts(&facts).or(personal_reason);
+                if exclusion.is_none() && !self.observer.caller.is_administrator {
+                    exclusion = ExclusionReason::from_role(facts.caller_level);
                     if facts.caller_level.is_none() {
-                        unknown_levels.push((roster.members.len(), path.clone(), facts.id));
+                        unknown_levels.push((roster.containers.len(), path.clone(), facts.id));
                     }
                 }
-                roster.members.push(MatchedContainer {
-                    scope,
-                    path: path.clone(),
-                    exclusion: exception,
-                });
+                roster.containers.push(MatchedContainer { scope, path: path.clone(), exclusion });
             }
             if class != PathClass::Unmatched {
                 rows.insert((scope, path.to_lowercase()), row);
@@ -227,10 +225,10 @@ impl RosterScan<'_> {
         let mut levels = stream::iter(levels).buffered(MAX_CONCURRENT);
         while let Some((index, level)) = levels.next().await {
             match split_fatal(level)? {
-                Ok(level) => roster.members[index].exclusion = ExclusionReason::from_role(level),
-                // Without the level it is unknown which of them are excluded.
+                Ok(level) => roster.containers[index].exclusion = ExclusionReason::from_role(level),
+                // Drop all rows of the list: without the level, it is unknown which are excluded.
                 Err(cause) => {
-                    roster.members.truncate(first_member);
+                    roster.containers.truncate(first_member);
                     return Ok(Some(cause));
                 }
             }
@@ -238,7 +236,7 @@ impl RosterScan<'_> {
         Ok(None)
     }
 
-    /// The caller's access level to the container at `path`, where a list lacks it.
+    /// The caller's access level to the container at `path`, whose list row lacks it.
     async fn read_level(&self, scope: Scope, path: &str, id: Option<u64>) -> Result<Option<u8>> {
         let lookup = catalogue::container_lookup(scope);
         if let (Some(_), Some(id)) = (lookup.level_request, id) {

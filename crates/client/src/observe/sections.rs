@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future;
 
-use super::{Observer, find::id_of, is_fatal, split_fatal};
+use super::{Observer, find::object_id, is_fatal, split_fatal};
 use crate::{
     api::{ApiError, Result},
     catalogue::{self, copies},
@@ -27,9 +27,9 @@ type ParentId = (String, u64);
 
 impl Observer {
     /// Reads a section whose entries have parents in another section. Reads the parents first,
-    /// unless `live` contains them. Then reads the entries of the parents that declared entries name.
-    /// If no parent is named, as in an export, reads the entries of all parents. Adds the ids of the
-    /// parents to `live`.
+    /// unless `live` contains them. Then reads the entries of each parent that a declared entry
+    /// names, or of all parents if none is named, as in an export. Adds the ids of the parents to
+    /// `live`.
     pub(super) async fn read_nested_section(
         &self,
         container: &Container,
@@ -58,12 +58,12 @@ impl Observer {
         let renames = Renames::from_container(parent_section, container, all_parents);
         let mut parent_ids_by_name: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for entry in without_copies(parent_section, container, all_parents) {
-            let Some(id) = parent_section.id_of(entry) else { continue };
+            let Some(id) = parent_section.live_id(entry) else { continue };
             let preparatory_calls =
                 calls::preparatory_calls(parent_section, entry, &target, self.caller.id);
             live.names.insert_preparatory_calls(parent.section, id, preparatory_calls);
             parent_ids_by_name
-                .entry(renames.name_of(parent_section, entry.fields.raw()))
+                .entry(renames.name_after_rename(parent_section, entry.fields.raw()))
                 .or_default()
                 .push(id);
         }
@@ -74,15 +74,15 @@ impl Observer {
             .find(|(name, ids)| ids.len() > 1 && declared_parents.contains(&***name))
         {
             let (noun, name) = (text::plural(parent_section.noun), text::escape(name));
-            let why = Cause::new(format!("several {noun} are named `{name}`"));
-            return Ok(LiveEntries::Partial(why.help("remove all but one, or rename them")));
+            let reason = Cause::new(format!("several {noun} are named `{name}`"));
+            return Ok(LiveEntries::Partial(reason.help("remove all but one, or rename them")));
         }
         // Manifests cannot refer to one of several parents with the same name.
         let parents = parent_ids_by_name.into_iter().filter(|(_, ids)| ids.len() == 1);
         let parents: Vec<_> = parents.map(|(name, ids)| (name, ids[0])).collect();
-        let (began, name) = (self.now(), section.kind.section);
+        let (began, section_name) = (self.now(), section.kind.section);
         let entries = self.read_section(section, (&target, &facts), &parents).await?;
-        live.read_times.sections.insert(name, ReadTime { began, ended: self.now() });
+        live.read_times.sections.insert(section_name, ReadTime { began, ended: self.now() });
         Ok(entries)
     }
 
@@ -133,7 +133,7 @@ struct SectionReader<'a> {
     observer: &'a Observer,
     kind: Section,
     section: &'a DeclaredSection,
-    /// The declared fields.
+    /// The fields that the manifest declares in this section.
     declared_fields: BTreeSet<&'a str>,
     target: &'a Target,
     facts: &'a ContainerFacts,
@@ -156,9 +156,9 @@ impl SectionReader<'_> {
             }
             ReadSource::List(_) if !self.sees_all => {
                 let role = role_name(scoped_kind.seen_from());
-                let why =
+                let reason =
                     format!("the token's role is below {role}, so the list may be incomplete");
-                LiveEntries::Partial(why.into())
+                LiveEntries::Partial(reason.into())
             }
             ReadSource::List(_) if scoped_kind.name_filter().is_some() && self.facts.is_empty => {
                 LiveEntries::NoContainer
@@ -172,7 +172,7 @@ impl SectionReader<'_> {
     }
 
     fn request(&self, op: Op<Read>) -> Request<Read> {
-        self.target.address(op.request())
+        self.target.address_request(op.request())
     }
 
     /// Returns an unreadable section if a value in `rows` has the wrong type, else `None`.
@@ -198,8 +198,8 @@ impl SectionReader<'_> {
         for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(self.parents) {
             let Some(rows) = rows else {
                 let (noun, name) = (text::plural(self.kind.noun), text::escape(name));
-                let why = format!("the service does not show the {noun} of `{name}`");
-                return Ok(LiveEntries::Partial(why.into()));
+                let reason = format!("the service does not show the {noun} of `{name}`");
+                return Ok(LiveEntries::Partial(reason.into()));
             };
             if let Some(mistyped) = self.unreadable_if_mistyped(&rows) {
                 return Ok(mistyped);
@@ -222,7 +222,7 @@ impl SectionReader<'_> {
         let Some(field) = scoped_kind.within else {
             return Ok(Some(
                 client
-                    .list_rows(scoped_kind.list_request(request), scoped_kind.rows)
+                    .list_with_keys(scoped_kind.list_request(request), scoped_kind.rows)
                     .await?
                     .into_vec(),
             ));
@@ -243,7 +243,7 @@ impl SectionReader<'_> {
         let declared_names = section.entries.iter().map(|entry| &*entry.key);
         let request =
             scoped_kind.filter_names(scoped_kind.list_request(self.request(op)), declared_names);
-        let rows = self.observer.client.list_rows(request, scoped_kind.rows).await?;
+        let rows = self.observer.client.list_with_keys(request, scoped_kind.rows).await?;
         if let Some(mistyped) = self.unreadable_if_mistyped(rows.iter()) {
             return Ok(mistyped);
         }
@@ -263,13 +263,13 @@ impl SectionReader<'_> {
             let shows_inherited = kind.detail.is_some() && scoped_kind.is_inherited(&raw) && {
                 let name = entry_name(kind, &raw);
                 let exclusive_group = kind.exclusive_group(&name);
-                let mut others = section.entries.iter().filter(|other| other.key != name);
+                let mut other_entries = section.entries.iter().filter(|other| other.key != name);
                 section.is_declared_absent(&name)
                     || exclusive_group.is_some_and(|group| {
-                        others.any(|other| kind.exclusive_group(&other.key) == Some(group))
+                        other_entries.any(|other| kind.exclusive_group(&other.key) == Some(group))
                     })
             };
-            let is_container = container_id.is_some() && id_of(&raw) == container_id;
+            let is_container = container_id.is_some() && object_id(&raw) == container_id;
             ((shows_inherited || !scoped_kind.is_inherited(&raw)) && !is_container)
                 .then(|| reader.read(&raw))
         });
@@ -278,7 +278,7 @@ impl SectionReader<'_> {
 
     /// Reads the child entries of the listed rows that share a declared name: rows with different
     /// children are not copies of each other. Returns the children by position in the list. Children
-    /// that cannot be read are replaced by the row's id, so that the row is not a copy of another one.
+    /// that cannot be read are replaced by the row's id, so that the row never equals another row.
     async fn child_rows_of_copies(
         &self,
         listed_rows: &[Object],
@@ -296,7 +296,7 @@ impl SectionReader<'_> {
         }
         positions.retain(|name, positions| positions.len() > 1 && declared_keys.contains(&**name));
         for position in positions.into_values().flatten() {
-            let Some(id) = id_of(&listed_rows[position]) else { continue };
+            let Some(id) = object_id(&listed_rows[position]) else { continue };
             for (child_section, parent) in &child_sections {
                 let ReadSource::List(op) = child_section.scoped_kind.read_source else { continue };
                 let request = self.request(op).arg(parent.argument, id);
@@ -313,10 +313,10 @@ impl SectionReader<'_> {
         Ok(child_rows)
     }
 
-    /// Reads the details of listed entries; returns them by position in the list. Reads those of all
-    /// entries if one of [`Detail::fields`] is declared, and none if no such field is declared. If
-    /// [`Detail::fields`] is empty, reads those of entries that are declared, or that would be removed
-    /// and have a protective field.
+    /// Reads the details of listed entries, and returns them by position in the list. If
+    /// [`Detail::fields`] has names, reads all entries if one of these fields is declared, and
+    /// otherwise none. If it is empty, reads the entries that are declared, and the entries that
+    /// would be removed and have a protective field.
     async fn read_details(
         &self,
         detail: Detail,
@@ -367,8 +367,8 @@ impl SectionReader<'_> {
         };
         let Some(answer) = answer else { return Ok(LiveEntries::Single(None)) };
         let Some(raw) = answer.object().filter(|raw| kind.shows_any_field(raw)) else {
-            let why = format!("the service shows a {} without any of its fields", kind.noun);
-            return Ok(LiveEntries::Unreadable(Cause::new(why).help(PROXY_HELP)));
+            let reason = format!("the service shows a {} without any of its fields", kind.noun);
+            return Ok(LiveEntries::Unreadable(Cause::new(reason).help(PROXY_HELP)));
         };
         Ok(self.unreadable_if_mistyped([raw]).unwrap_or_else(|| {
             LiveEntries::Single(Some(
@@ -388,7 +388,7 @@ impl SectionReader<'_> {
             return Ok(entries);
         };
         let list =
-            self.observer.client.list_rows(self.request(side_list.list), side_list.entry_keys);
+            self.observer.client.list_with_keys(self.request(side_list.list), side_list.entry_keys);
         Ok(match split_fatal(list.await)? {
             Ok(side_rows) => entries.map(|mut entry| {
                 let value = (side_list.value)(&entry, &side_rows);
@@ -443,12 +443,12 @@ const PROXY_HELP: &str = "check for a proxy that changes answers";
 /// The cause if a section cannot be read because `disabled_settings` switch its feature off.
 fn explain_switched_off(section: Section, disabled_settings: &[&str]) -> Cause {
     let verb = if disabled_settings.len() == 1 { "is" } else { "are" };
-    let why = format!(
+    let reason = format!(
         "switched off by settings: `{}` {verb} disabled",
         disabled_settings.join("` and `")
     );
     let help = format!("enable it, or take `{}` out of the manifest", section.section);
-    Cause::new(why).help(help).mark_withheld(Withheld::SwitchedOff)
+    Cause::new(reason).help(help).mark_withheld(Withheld::SwitchedOff)
 }
 
 /// The name of an access level in a sentence.

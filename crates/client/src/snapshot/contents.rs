@@ -128,7 +128,7 @@ impl ObjectRow {
 pub struct SnapshotContents {
     /// The objects, by scope and id.
     pub(super) objects: BTreeMap<(Scope, u64), ObjectRow>,
-    /// The ids by scope and path in lower case: present paths, and former paths that redirect.
+    /// The ids by scope and path in lower case: current paths, and former paths that redirect.
     pub(super) paths: BTreeMap<(Scope, String), u64>,
     /// Failed reads of single objects, by scope and requested path or id.
     pub(super) failed_objects: BTreeMap<(Scope, String), ReadFailure>,
@@ -178,8 +178,8 @@ impl SnapshotContents {
             self.paths.insert((scope, path_or_id.to_lowercase()), id);
         }
         // A row never replaces an object that was read by itself: it has fewer fields.
-        let existing = self.objects.get(&(scope, id));
-        if row.by_itself || existing.is_none_or(|present| !present.by_itself) {
+        let existing_object = self.objects.get(&(scope, id));
+        if row.by_itself || existing_object.is_none_or(|present| !present.by_itself) {
             self.objects.insert((scope, id), row);
         }
     }
@@ -197,7 +197,7 @@ impl SnapshotContents {
     }
 
     /// The path of the container in a request; its path or id as requested if it is unknown.
-    pub(super) fn path_of(&self, query: &Query) -> String {
+    pub(super) fn container_path(&self, query: &Query) -> String {
         let path = query.scope.and_then(|scope| self.find_path(scope, query.container_key()));
         path.unwrap_or_else(|| query.container_key().to_owned())
     }
@@ -232,8 +232,8 @@ impl SnapshotContents {
     /// True if the caller is an administrator.
     pub(super) fn sees_all(&self) -> bool {
         let operation = operation::CURRENT_USER.row().id;
-        let mut recorded_answers = self.answers.iter();
-        let caller = recorded_answers.find(|(key, _)| key.operation == operation);
+        let mut answers = self.answers.iter();
+        let caller = answers.find(|(key, _)| key.operation == operation);
         matches!(caller, Some((_, RecordedAnswer::One(Some(user)))) if user.json()["is_admin"] == true)
     }
 
@@ -253,13 +253,13 @@ impl SnapshotContents {
             return Some(Err(missing_container(Scope::Group)));
         }
         let is_known_group = self.paths.contains_key(&(Scope::Group, root.clone()));
-        let mut ancestor_rosters = groups_above(&root)
+        let mut rosters = groups_above(&root)
             .filter_map(|ancestor| self.rosters.get(&(scope, ancestor.to_owned()))?.as_ref().ok());
-        let ids = ancestor_rosters.find(|_| is_known_group)?;
+        let ids = rosters.find(|_| is_known_group)?;
         Some(Ok(self.object_rows(scope, &self.ids_below(scope, ids, &root))))
     }
 
-    /// Those of `ids` whose objects are below the group at `root`.
+    /// Returns the ids in `ids` whose objects are below the group at `root`.
     fn ids_below(&self, scope: Scope, ids: &BTreeSet<u64>, root: &str) -> BTreeSet<u64> {
         let ids_below = ids.iter().copied().filter(|id| {
             self.objects.get(&(scope, *id)).is_some_and(|row| {
@@ -367,8 +367,8 @@ impl SnapshotContents {
             .filter(|(_, failure)| failure.status != Some(404) && failure.moved_to.is_none())
     }
 
-    /// Describes a request for a message: the operation and the path of its container, or else what it
-    /// looks up.
+    /// Describes a request for a message: the operation and the path of its container, or else the
+    /// value that it looks up.
     fn describe_request(&self, key: &RequestKey) -> String {
         let scope = Query::operation_scope(&key.operation);
         let container = key.of.as_deref();
@@ -391,7 +391,7 @@ fn not_found_failure(message: &str) -> ReadFailure {
     ReadFailure { status: Some(404), message: message.to_owned(), ..ReadFailure::default() }
 }
 
-/// `text` as an id, if it is one.
+/// Parses `text` as an id, which has only digits.
 pub(super) fn parse_id(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }

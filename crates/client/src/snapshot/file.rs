@@ -34,7 +34,7 @@ pub enum LoadError {
     NotSnapshot,
     /// Another version of undrift wrote it.
     #[error(
-        "it has format {0}, and this undrift reads format {FORMAT_VERSION}; take it again with this one"
+        "it has format {0}, but this undrift reads format {FORMAT_VERSION}; take the snapshot again with this undrift"
     )]
     OtherVersion(u64),
     /// Its contents are not valid.
@@ -255,8 +255,8 @@ impl SnapshotFile<'_> {
             let row = row.into_owned();
             let object_name = format!("{} {}", row.scope.noun(), row.id);
             if row.object.json()["id"].as_u64() != Some(row.id) {
-                let why = format!("the object of {object_name} has another id");
-                return Err(LoadError::InvalidContents(why));
+                let reason = format!("the object of {object_name} has another id");
+                return Err(LoadError::InvalidContents(reason));
             }
             let key = (row.scope, row.path.to_lowercase());
             insert_unique(&mut contents.paths, key, row.id, |_| object_name.clone())?;
@@ -328,7 +328,7 @@ fn insert_unique<K: Ord, V>(
     }
 }
 
-/// Returns `failure` if its status, if any, is that of a refusal.
+/// Returns `failure` if it has no status, or the status of a refusal.
 fn require_failure_status(failure: ReadFailure) -> Result<ReadFailure, LoadError> {
     match failure.status {
         None | Some(300..=499) => Ok(failure),
@@ -356,8 +356,9 @@ struct BoundedWriter<W> {
 impl<W: Write> Write for BoundedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(remaining_bytes) = self.remaining_bytes.checked_sub(bytes.len() as u64) else {
-            let why = "the snapshot is larger than 256 MiB; take one for each of several folders";
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+            let message =
+                "the snapshot is larger than 256 MiB; take one for each of several folders";
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         };
         self.remaining_bytes = remaining_bytes;
         self.inner.write_all(bytes).map(|()| bytes.len())

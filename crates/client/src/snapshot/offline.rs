@@ -12,7 +12,7 @@ use super::{
     seal::Unsealer,
 };
 use crate::{
-    api::{RequestPhase, SendError, Transport, TransportError, WireRequest, WireResponse},
+    api::{RequestPhase, SendError, SendErrorKind, Transport, WireRequest, WireResponse},
     desired::Desired,
     digest::DigestKey,
     observe::SANDBOX_HEADER,
@@ -45,9 +45,9 @@ impl OfflineTransport {
             Ok(json) => json,
             failure => return Some(failure),
         };
-        let path = contents.path_of(query);
+        let path = contents.container_path(query);
         let nested_fields = reduce::nested_sections(query.op)
-            .filter_map(|(of, _)| Some((of, of.scoped_kind.within?)));
+            .filter_map(|(nested, _)| Some((nested, nested.scoped_kind.within?)));
         for (section, field) in nested_fields {
             if let Some(rows) = json.get_mut(field) {
                 match self.unsealer.unseal(section, &path, rows.take()) {
@@ -68,7 +68,9 @@ impl OfflineTransport {
         let Some(query) = query else {
             return Err(offline_error(&explain_no_answer(header, None)));
         };
-        build_response(&query, self.look_up(&query), header, |why| explain_no_answer(header, why))
+        build_response(&query, self.look_up(&query), header, |reason| {
+            explain_no_answer(header, reason)
+        })
     }
 }
 
@@ -92,20 +94,20 @@ fn explain_no_answer(header: &SnapshotHeader, failure: Option<&str>) -> String {
 
 /// The error for a request that the snapshot cannot answer.
 pub(super) fn offline_error(reason: &str) -> SendError {
-    SendError::new(RequestPhase::MaybeSent, TransportError::Offline, reason)
+    SendError::new(RequestPhase::MaybeSent, SendErrorKind::Offline, reason)
 }
 
 /// Builds the response to a request. `explain` returns the reason if there is no answer.
 pub(super) fn build_response(
     query: &Query,
     answer: LookupResult,
-    head: &SnapshotHeader,
+    header: &SnapshotHeader,
     explain: impl Fn(Option<&str>) -> String,
 ) -> Result<WireResponse, SendError> {
     match answer {
-        Some(Ok(json)) => Ok(success_response(query, &json, head)),
+        Some(Ok(json)) => Ok(success_response(query, &json, header)),
         Some(Err(failure)) => match failure.status {
-            Some(status) => Ok(failure_response(status, &failure, head)),
+            Some(status) => Ok(failure_response(status, &failure, header)),
             None => Err(offline_error(&explain(Some(&failure.message)))),
         },
         None => Err(offline_error(&explain(None))),
@@ -116,9 +118,11 @@ pub(super) fn build_response(
 fn success_response(query: &Query, json: &Json, header: &SnapshotHeader) -> WireResponse {
     let mut headers = base_headers(header);
     if let (ResponseBody::List, Json::Array(entries)) = (query.op.row().answer, json) {
-        let total = entries.len();
-        // A page that is not full is the last one.
-        for (name, number) in [("x-page", 1), ("x-per-page", total + 1), ("x-total", total)] {
+        let entry_count = entries.len();
+        // The page size exceeds the list: a page that is not full is the last page.
+        for (name, number) in
+            [("x-page", 1), ("x-per-page", entry_count + 1), ("x-total", entry_count)]
+        {
             headers.insert(name, HeaderValue::from(number));
         }
     }
@@ -129,11 +133,11 @@ fn success_response(query: &Query, json: &Json, header: &SnapshotHeader) -> Wire
 pub(super) fn failure_response(
     status: u16,
     failure: &ReadFailure,
-    head: &SnapshotHeader,
+    header: &SnapshotHeader,
 ) -> WireResponse {
-    let mut headers = base_headers(head);
+    let mut headers = base_headers(header);
     // The embedded sandbox has no URL, so no base path.
-    let url_path = url::Url::parse(&head.service_address)
+    let url_path = url::Url::parse(&header.service_address)
         .map(|url| url.path().trim_end_matches('/').to_owned());
     let base_path = url_path.unwrap_or_default();
     let location = failure.moved_to.map(|id| format!("{base_path}/api/v4/projects/{id}"));

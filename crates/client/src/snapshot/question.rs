@@ -37,7 +37,7 @@ pub(super) enum QuerySubject<'q> {
     Object(Scope),
     /// All containers of a scope below a root (path or id); an empty root means the top level.
     Roster(Scope, &'q str),
-    /// The user of this name.
+    /// The user with this name.
     User(&'q str),
     Other,
 }
@@ -56,9 +56,9 @@ impl Query {
     pub(super) fn parse(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let segments: Vec<String> = path.split('/').map(decode_segment).collect::<Option<_>>()?;
-        let matching_operations = read_operations().filter(|op| matches_path(op.row(), &segments));
+        let operations = read_operations().filter(|op| matches_path(op.row(), &segments));
         // `/members/all` is a separate operation, not the member `all`.
-        let op = matching_operations.max_by_key(|op| fixed_segment_count(op.row()))?;
+        let op = operations.max_by_key(|op| fixed_segment_count(op.row()))?;
         let scope = container_scope(op.row());
         let (mut container_key, mut arguments) = (None, BTreeMap::new());
         for (name, value) in op.row().path.split('/').zip(segments) {
@@ -141,7 +141,7 @@ fn read_operations() -> impl Iterator<Item = Op<Read>> {
     })
 }
 
-/// True if a path with these segments matches the path of the operation `row`.
+/// True if a path with these segments matches the path of `operation`.
 fn matches_path(operation: &Operation, segments: &[String]) -> bool {
     operation.path.split('/').count() == segments.len()
         && operation
@@ -151,7 +151,7 @@ fn matches_path(operation: &Operation, segments: &[String]) -> bool {
             .all(|(name, segment)| name.starts_with(':') || name == segment)
 }
 
-/// The number of segments in its path that are not arguments.
+/// The number of segments in the operation's path that are not arguments.
 fn fixed_segment_count(operation: &Operation) -> usize {
     operation.path.split('/').filter(|segment| !segment.starts_with(':')).count()
 }

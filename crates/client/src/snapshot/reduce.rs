@@ -4,8 +4,8 @@
 //! list. A sensitive value, or a text that [may be](judge) or contain a secret, is kept only if the
 //! manifests declare the same value in plain text: whoever can read the snapshot can read it there.
 //! Otherwise the value is marked as withheld, as if the service did not return it, or kept as a
-//! digest ([`seal`](super::seal)). If it identifies an entry, the whole collection counts as not
-//! read.
+//! digest ([`seal`](super::seal)). If the value identifies an entry, the whole collection is marked
+//! as not read.
 
 use std::{
     borrow::Cow,
@@ -30,7 +30,7 @@ use crate::{
     value::{self, Json, Object},
 };
 
-/// The fields that plans use of objects without a kind, by operation.
+/// The fields that plans read from objects without a kind, by operation.
 const FIELDS_WITHOUT_KIND: &[(Op<Read>, &[&str])] = &[
     (operation::CURRENT_USER, &["id", "username", "is_admin"]),
     (operation::VERSION_GET, &["version"]),
@@ -52,7 +52,7 @@ const COPY_FIELDS: [&str; 4] = ["id", "created_at", "updated_at", "next_run_at"]
 /// field.
 type PlainValues = BTreeMap<(Scope, String, &'static str), Vec<(String, String, Json)>>;
 
-/// The parts of manifests that decide what is kept.
+/// The parts of manifests that decide which values a snapshot keeps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeclaredLiterals {
     plain_values: PlainValues,
@@ -80,7 +80,7 @@ impl DeclaredLiterals {
                     let values = entry.values();
                     let plain_fields = values.iter().filter_map(|(name, value)| {
                         let field = kind.field(name);
-                        let value = value.plain()?;
+                        let value = value.plain_json()?;
                         let may_be_secret = field.secrecy() != Secrecy::Open
                             || judge::contains_secret(value, Secrecy::Open);
                         let is_stored = may_be_secret && !forms::is_masked_in_logs(field, &values);
@@ -97,7 +97,7 @@ impl DeclaredLiterals {
     }
 }
 
-/// Reduces answers to the part that a snapshot keeps. Errors are the reason why an answer cannot be
+/// Reduces answers to the part that a snapshot keeps. An error is the reason why an answer cannot be
 /// kept, as a fragment of a sentence.
 #[derive(Debug)]
 pub(super) struct Reducer {
@@ -132,30 +132,32 @@ impl Reducer {
     pub(super) fn reduce_object(&self, scope: Scope, raw: &Object) -> Result<Object, String> {
         let (container, lookup) = catalogue::container(scope);
         let path = lookup.path_in(raw).to_lowercase();
-        let mut reduced = Object::new();
+        let mut reduced_object = Object::new();
         for name in container.looked_at {
             if let Some(value) = raw.get(*name) {
                 let is_secret_fact = lookup.secret_facts.contains(name);
                 let value = if is_secret_fact { Json::Null } else { self.redact_unknown(value) };
-                reduced.insert((*name).to_owned(), value);
+                reduced_object.insert((*name).to_owned(), value);
             }
         }
         for section in catalogue::sections(scope) {
             match section.scoped_kind.read_source {
-                ReadSource::Object => reduced.extend(self.reduce_entry(section, &path, raw)?),
+                ReadSource::Object => {
+                    reduced_object.extend(self.reduce_entry(section, &path, raw)?);
+                }
                 ReadSource::ListField(field) | ReadSource::ObjectField { field, .. } => {
-                    reduced.extend(self.reduce_field(section, &path, raw, field)?);
-                    if let ReadSource::ObjectField { marker_field: sign, .. } =
+                    reduced_object.extend(self.reduce_field(section, &path, raw, field)?);
+                    if let ReadSource::ObjectField { marker_field: marker, .. } =
                         section.scoped_kind.read_source
-                        && let Some(value) = raw.get(sign)
+                        && let Some(value) = raw.get(marker)
                     {
-                        reduced.entry(sign).or_insert_with(|| strip_values(value));
+                        reduced_object.entry(marker).or_insert_with(|| strip_values(value));
                     }
                 }
                 ReadSource::Container | ReadSource::List(_) | ReadSource::Optional(_) => {}
             }
         }
-        Ok(reduced)
+        Ok(reduced_object)
     }
 
     /// Reduces the entries of `section` in the field `field` of an object.
@@ -167,16 +169,16 @@ impl Reducer {
         field: &str,
     ) -> Result<Option<(String, Json)>, String> {
         let Some(value) = raw.get(field) else { return Ok(None) };
-        let reduced = match value {
+        let reduced_value = match value {
             Json::Array(rows) => {
                 let rows = rows.iter().filter_map(Json::as_object);
                 let rows = rows.map(|row| self.reduce_entry(section, path, row).map(Json::Object));
                 Json::Array(rows.collect::<Result<_, _>>()?)
             }
-            Json::Object(part) => Json::Object(self.reduce_entry(section, path, part)?),
+            Json::Object(object) => Json::Object(self.reduce_entry(section, path, object)?),
             _ => Json::Null,
         };
-        Ok(Some((field.to_owned(), reduced)))
+        Ok(Some((field.to_owned(), reduced_value)))
     }
 
     /// Reduces the rows of a list that `op` read for the container at `path`.
@@ -193,12 +195,12 @@ impl Reducer {
         let reduced_rows: Vec<_> = reduced_rows.collect::<Result<_, _>>()?;
         let copied_section = section_read_by(op).filter(|section| section.allows_duplicates());
         let mut removed_by_name = BTreeMap::new();
-        for (section, (row, reduced)) in copied_section.into_iter().flat_map(|section| {
+        for (section, (row, reduced_row)) in copied_section.into_iter().flat_map(|section| {
             rows.iter().zip(&reduced_rows).map(move |versions| (section, versions))
         }) {
             let mut removed_fields = row.clone();
             removed_fields.retain(|name, _| {
-                reduced.get(name).is_none_or(kind::is_withheld)
+                reduced_row.get(name).is_none_or(kind::is_withheld)
                     && !COMPUTED_FIELDS.contains(&name.as_str())
             });
             let name = section.entry_name(section.read(row, FieldSelection::All).fields.raw());
@@ -207,7 +209,7 @@ impl Reducer {
                 .is_some_and(|other| other != removed_fields)
             {
                 return Err(format!(
-                    "two {} are alike in all that is kept",
+                    "several {} have the same name and differ in fields that are not kept",
                     text::plural(section.noun)
                 ));
             }
@@ -233,7 +235,7 @@ impl Reducer {
         }
         let mut nested_fields = Object::new();
         for (section, field) in
-            nested_sections(op).filter_map(|(of, _)| Some((of, of.scoped_kind.within?)))
+            nested_sections(op).filter_map(|(nested, _)| Some((nested, nested.scoped_kind.within?)))
         {
             nested_fields.extend(self.reduce_field(section, path, raw, field)?);
             nested_fields.extend(raw.get("id").map(|id| ("id".to_owned(), id.clone())));
@@ -261,7 +263,7 @@ impl Reducer {
 
     /// Reduces an entry of `section`.
     fn reduce_entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, String> {
-        let mut reduced = Object::new();
+        let mut reduced_entry = Object::new();
         let (scoped_kind, raw) = (section.scoped_kind, &*section.flatten_detail(raw));
         let extra = self.literals.extra_fields.get(&(scoped_kind.scope, section.section));
         let extra_names = extra.into_iter().flatten().map(String::as_str);
@@ -269,30 +271,31 @@ impl Reducer {
             extra_names.filter(|_| !matches!(scoped_kind.read_source, ReadSource::Container))
         {
             let value = raw.get(name).filter(|value| !self.may_be_secret(value));
-            reduced.extend(value.map(|value| (name.to_owned(), value.clone())));
+            reduced_entry.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
         for spec in section.table().specs() {
             let successor = spec.field.replaced_by();
             let successor = successor.filter(|name| section.table().get(name).is_none());
             let successor_value = successor.and_then(|name| Some((name, raw.get(name)?)));
             let successor_value = successor_value.filter(|(_, value)| !self.may_be_secret(value));
-            reduced.extend(successor_value.map(|(name, value)| (name.to_owned(), value.clone())));
-            let Some(live) = spec.field.live_name() else { continue };
-            let Some(value) = raw.get(live) else { continue };
+            reduced_entry
+                .extend(successor_value.map(|(name, value)| (name.to_owned(), value.clone())));
+            let Some(live_name) = spec.field.live_name() else { continue };
+            let Some(value) = raw.get(live_name) else { continue };
             let field = SealedField { section, path, spec, raw };
             let value = if !self.is_sensitive(&field, value) {
                 readable_value(spec, value)
-            } else if let Some(sealed) = self.seal_value(&field, value) {
-                sealed
+            } else if let Some(sealed_value) = self.seal_value(&field, value) {
+                sealed_value
             } else if field.is_identity() {
-                return Err(withheld_failure(section, live).message);
+                return Err(withheld_failure(section, live_name).message);
             } else {
                 kind::withheld_placeholder()
             };
-            reduced.insert(live.to_owned(), value);
+            reduced_entry.insert(live_name.to_owned(), value);
         }
         let copy_fields = COPY_FIELDS.iter().filter(|_| section.allows_duplicates());
-        let address_fields = scoped_kind.address_keys.iter().map(|handle| &handle.field);
+        let address_fields = scoped_kind.address_keys.iter().map(|address_key| &address_key.field);
         let inherited_fields = scoped_kind.inherited.iter().map(|inherited| &inherited.field);
         let row_fields = scoped_kind
             .rows
@@ -305,10 +308,10 @@ impl Reducer {
             if let Some(value) = raw.get(*name)
                 && !specs.any(|spec| spec.field.live_name() == Some(name))
             {
-                reduced.entry(*name).or_insert_with(|| self.redact_unknown(value));
+                reduced_entry.entry(*name).or_insert_with(|| self.redact_unknown(value));
             }
         }
-        Ok(reduced)
+        Ok(reduced_entry)
     }
 
     /// Returns the digest or masked form of the sensitive `value` of a field; `None` if neither is
@@ -371,8 +374,8 @@ impl Reducer {
     }
 }
 
-/// The kept part of a field that is not sensitive. Of rows that refer to other objects, keeps only
-/// the identifying and readable fields.
+/// The part to keep of a field that is not sensitive: of rows that refer to other objects, only the
+/// identifying and readable fields.
 fn readable_value(spec: &Spec, value: &Json) -> Json {
     let Json::Array(rows) = value else { return value.clone() };
     let has_names = spec.field.names.is_some() || spec.field.compare == Compare::Rows;
@@ -390,8 +393,8 @@ fn readable_value(spec: &Spec, value: &Json) -> Json {
 
 /// The readable fields of a row.
 fn readable_row(spec: &Spec, row: &Json) -> Json {
-    let readable_fields = spec.key_fields.iter().filter(|key_field| kind::is_readable(key_field));
-    let fields = readable_fields.filter_map(|key_field| {
+    let readable = spec.key_fields.iter().filter(|key_field| kind::is_readable(key_field));
+    let fields = readable.filter_map(|key_field| {
         Some((key_field.name.to_owned(), row.get(key_field.name)?.clone()))
     });
     Json::Object(fields.collect())
@@ -401,8 +404,8 @@ fn readable_row(spec: &Spec, row: &Json) -> Json {
 fn sections_read_by(op: Op<Read>) -> impl Iterator<Item = Section> {
     catalogue::all_sections().filter(move |section| match section.scoped_kind.read_source {
         ReadSource::List(all) | ReadSource::Optional(all) => {
-            let detail_operation = section.detail.and(section.scoped_kind.operations.get);
-            all == op || detail_operation == Some(op)
+            let detail = section.detail.and(section.scoped_kind.operations.get);
+            all == op || detail == Some(op)
         }
         ReadSource::Container
         | ReadSource::Object
@@ -416,13 +419,13 @@ pub(super) fn section_read_by(op: Op<Read>) -> Option<Section> {
     sections_read_by(op).find(|section| section.scoped_kind.within.is_none())
 }
 
-/// The sections whose entries `op` reads and have a parent, each with its parent.
+/// The sections whose entries have a parent and are read by `op`, each with its parent.
 pub(super) fn nested_sections(op: Op<Read>) -> impl Iterator<Item = (Section, &'static Parent)> {
     sections_read_by(op).filter_map(|section| Some((section, section.scoped_kind.parent?)))
 }
 
-/// Adds the parent's id to each entry of the response to `query`, which distinguishes entries of
-/// different parents.
+/// Adds the parent's id to each entry of the response to `query`, so that entries of different
+/// parents can be distinguished.
 pub(super) fn with_parent_id(query: &Query, mut raw: Object) -> Object {
     for (section, parent) in nested_sections(query.op) {
         let id = Json::from(query.argument(parent.argument));
@@ -476,10 +479,10 @@ mod tests {
 
     #[test]
     fn rows_of_a_list_are_kept_with_their_keys() {
-        let row = |key: &str| json!([{"key": key}]);
+        let make_row = |key: &str| json!([{"key": key}]);
         let hook = json!({
             "id": 1, "url": "https://h.example.org/{Path-1}",
-            "custom_headers": row("X-Token"), "url_variables": row("Path-1"),
+            "custom_headers": make_row("X-Token"), "url_variables": make_row("Path-1"),
         });
         let inputs = json!([{"name": "deploy_env", "value": "A B"}]);
         let schedule = json!({"id": 1, "description": "nightly", "inputs": inputs});
@@ -510,8 +513,9 @@ mod tests {
         let raw = json!({"id": 1, "topics": ["https://bot:hunter2@h.example.org"]});
         let raw = raw.as_object().unwrap();
         let reduced = reducer.reduce_object(Scope::Project, raw).unwrap();
-        let settings =
-            catalogue::sections(Scope::Project).find(|of| of.section == "settings").unwrap();
+        let settings = catalogue::sections(Scope::Project)
+            .find(|section| section.section == "settings")
+            .unwrap();
         let live = settings.read(&reduced, FieldSelection::Known).fields;
         for name in ["topics", "tag_list"] {
             assert!(live.is_withheld(name) && !live.raw().contains_key(name), "{name}");

@@ -1,10 +1,10 @@
 //! Keeps secret values as keyed digests, and URLs that identify entries with their possible
 //! credentials masked.
 //!
-//! With the key, a plan from the snapshot can only tell whether such a value equals the declared
-//! one. A branch could guess values with it, so it must not be able to read the key. Without the
-//! key, such values count as not returned by the service, and a masked URL only shows that its entry
-//! differs from declared entries with another host or path.
+//! With the key, a plan from the snapshot can only check whether such a value equals the declared
+//! one. CI jobs of other branches must not be able to read the key, because they could guess values
+//! with it. Without the key, such values are treated as not returned by the service, and a masked
+//! URL only shows that its entry differs from declared entries with another host or path.
 
 use std::{
     collections::BTreeMap,
@@ -38,7 +38,7 @@ type SectionKey = (Scope, String, &'static str);
 /// Declared sensitive values.
 #[derive(Debug, Default)]
 struct DeclaredValues {
-    /// Field names and values, by section and by present or former path of the container.
+    /// Field names and values, by section and by current or former path of the container.
     values: BTreeMap<SectionKey, Vec<(String, Json)>>,
     /// True if a container has too many former paths.
     has_unknown_paths: bool,
@@ -74,10 +74,10 @@ impl SealedField<'_> {
         let digest = key.map(|key| key.digest(&self.digest_input(value)));
         let url = value.as_str().filter(|_| shows_url && self.is_identity_url());
         let sealed_parts = [(DIGEST_FIELD, digest), (MASKED_URL_FIELD, url.and_then(mask_if_safe))];
-        let parts = sealed_parts
+        let present_parts = sealed_parts
             .into_iter()
             .filter_map(|(name, part)| Some((name.to_owned(), part?.into())));
-        let sealed_fields: Object = parts.collect();
+        let sealed_fields: Object = present_parts.collect();
         (!sealed_fields.is_empty()).then_some(Json::Object(sealed_fields))
     }
 
@@ -111,14 +111,14 @@ fn url_secret_ranges(url: &str) -> Vec<Range<usize>> {
 
 /// Masks `url` as in addresses of entries; `None` if the masked form may still contain a secret.
 fn mask_if_safe(url: &str) -> Option<String> {
-    let is_web_url = url::Url::parse(url).is_ok_and(|parsed| parsed.has_host())
+    let is_web_url = url::Url::parse(url).is_ok_and(|parsed_url| parsed_url.has_host())
         && url.matches("://").count() == 1;
-    let (masked, normalized) = (mask_url(url), text::normal_url(url));
+    let (masked_url, normalized_url) = (mask_url(url), text::normal_url(url));
     let is_safe = is_web_url
         && url.chars().all(|c| c.is_ascii_graphic() && !"\"'<>`\\^{|}".contains(c))
-        && url_secret_ranges(url).len() == url_secret_ranges(&normalized).len()
-        && !masked.split(MASK).any(|text| judge::may_be_secret(text, Secrecy::Sensitive));
-    is_safe.then(|| masked.into_owned())
+        && url_secret_ranges(url).len() == url_secret_ranges(&normalized_url).len()
+        && !masked_url.split(MASK).any(|text| judge::may_be_secret(text, Secrecy::Sensitive));
+    is_safe.then(|| masked_url.into_owned())
 }
 
 /// True if comparisons ignore the masked parts of `url`.
@@ -157,11 +157,11 @@ impl Unsealer {
 
     /// Sets the declarations and secret values whose digests are recognised.
     pub(super) fn use_declarations(&self, desired: &Desired, secrets: &Secrets) {
-        let mut declared = DeclaredValues::default();
+        let mut declared_values = DeclaredValues::default();
         for container in &desired.containers {
             // The container may still be at a former path.
             let former_paths = desired.moves.former_paths(&container.path);
-            declared.has_unknown_paths |= former_paths.is_none();
+            declared_values.has_unknown_paths |= former_paths.is_none();
             let mut paths = former_paths.unwrap_or_default();
             paths.push(container.path.to_lowercase());
             for section in &container.sections {
@@ -178,11 +178,15 @@ impl Unsealer {
                 let values: Vec<_> = values.collect();
                 for path in paths.iter().filter(|_| !values.is_empty()) {
                     let section_key = (container.scope, path.clone(), section.kind.section);
-                    declared.values.entry(section_key).or_default().extend(values.iter().cloned());
+                    declared_values
+                        .values
+                        .entry(section_key)
+                        .or_default()
+                        .extend(values.iter().cloned());
                 }
             }
         }
-        *lock(&self.declared) = Arc::new(declared);
+        *lock(&self.declared) = Arc::new(declared_values);
     }
 
     /// Unseals the entries of `section` in the container at `path`, or its single object.
@@ -203,8 +207,9 @@ impl Unsealer {
                 for spec in section.table().specs() {
                     let Some(live) = spec.field.live_name() else { continue };
                     let sealed_value = raw.get(live);
-                    let [digest, masked] = [DIGEST_FIELD, MASKED_URL_FIELD].map(|part| {
-                        sealed_value.and_then(|sealed| Some(sealed.get(part)?.as_str()?.to_owned()))
+                    let [digest, masked] = [DIGEST_FIELD, MASKED_URL_FIELD].map(|part_name| {
+                        sealed_value
+                            .and_then(|sealed| Some(sealed.get(part_name)?.as_str()?.to_owned()))
                     });
                     if digest.is_none() && masked.is_none() {
                         continue;
@@ -243,7 +248,7 @@ impl Unsealer {
         Some(value.unwrap_or_else(|| self.unequal_placeholder(field, masked)))
     }
 
-    /// The present declarations.
+    /// The current declarations.
     fn declared(&self) -> Arc<DeclaredValues> {
         Arc::clone(&lock(&self.declared))
     }
@@ -255,10 +260,10 @@ impl Unsealer {
         field: &SealedField<'_>,
         digest: &str,
     ) -> Option<Json> {
-        let declared = self.declared();
+        let declared_values = self.declared();
         // An entry is also identified by its former URLs, which another field lists.
         let accepts_former_urls = field.is_identity_url();
-        let values = declared.values_in(field.section, field.path).iter();
+        let values = declared_values.values_in(field.section, field.path).iter();
         let values = values.flat_map(|(name, value)| match value {
             Json::Array(urls) if accepts_former_urls => urls.as_slice(),
             value if *name == field.spec.name => std::slice::from_ref(value),
@@ -285,19 +290,19 @@ impl Unsealer {
     /// True if the section of `field` declares no URL with the host and path of `masked`, regardless
     /// of a final `/`.
     fn is_endpoint_undeclared(&self, field: &SealedField<'_>, masked: &str) -> bool {
-        let (endpoint, declared) = (endpoint_of(masked), self.declared());
-        let values = declared.values_in(field.section, field.path).iter();
+        let (endpoint, declared_values) = (host_and_path(masked), self.declared());
+        let values = declared_values.values_in(field.section, field.path).iter();
         let values = values.flat_map(|(_, value)| match value {
             Json::Array(urls) => urls.as_slice(),
             value => std::slice::from_ref(value),
         });
         let mut urls = values.filter_map(Json::as_str);
-        !declared.has_unknown_paths && urls.all(|url| endpoint_of(url) != endpoint)
+        !declared_values.has_unknown_paths && urls.all(|url| host_and_path(url) != endpoint)
     }
 }
 
 /// The host and path of a URL without credentials.
-fn endpoint_of(url: &str) -> String {
+fn host_and_path(url: &str) -> String {
     let url = text::url_without_user(url);
     let masked = mask_url(&url);
     let endpoint = masked.split(['?', '#']).next().unwrap_or_default();
@@ -309,7 +314,7 @@ pub(super) fn withheld_failure(section: Section, live: &str) -> ReadFailure {
     ReadFailure::from_message(format!("the `{live}` of a {} may hold a credential", section.noun))
 }
 
-/// As [`withheld_failure`], for a value that a plan with the key can compare.
+/// Like [`withheld_failure`], for a value that a plan with the key can compare.
 fn ambiguous_failure(section: Section, live: &str, has_digest: bool) -> ReadFailure {
     let help = if has_digest {
         "only a plan with UNDRIFT_SNAPSHOT_KEY, as on the default branch, can compare it"

@@ -146,7 +146,7 @@ fn outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str, Str
     let mut out = plan_outputs(&container, &live, &secrets);
     for values in [SecretHandling::Plain, SecretHandling::Env, SecretHandling::None] {
         let settings =
-            Exporting { values, ..Exporting::plain(caller(), DetectedRelease::NotRequested) };
+            Exporting { values, ..Exporting::for_caller(caller(), DetectedRelease::NotRequested) };
         let mut builder = ExportBuilder::new(settings, BTreeSet::new());
         builder.add(section.scoped_kind.scope, &container.path, &live, &Names::default());
         let left_out = format!("{:?}", builder.omitted_reads());
@@ -193,7 +193,7 @@ fn plan_outputs(
     let changes = serde_json::to_string(&changes).unwrap();
     let notes = serde_json::to_string(&plan.notes).unwrap();
     let problems = format!("{:?} {:?}", plan.problems, plan.incomplete);
-    let exporting = Exporting::plain(caller(), DetectedRelease::NotRequested);
+    let exporting = Exporting::for_caller(caller(), DetectedRelease::NotRequested);
     let names_of_ids = Names::default();
     let excerpt =
         Excerpt::from_live(declared.scope, &declared.path, live, &names_of_ids, &exporting);
@@ -239,7 +239,7 @@ fn saved_plan_text(
     };
     let recording = PlanRecorder { secrets, key: None };
     let containers = std::slice::from_ref(declared);
-    let plan = plan.into_sorted(&Extent::default());
+    let plan = plan.finish(&Extent::default());
     SavedPlan::from_plan(&plan, containers, source, recording).seal(None).to_text()
 }
 
@@ -247,7 +247,8 @@ fn saved_plan_text(
 fn no_live_credential_of_any_field_leaves_in_any_output() {
     let (forms, mut fields, mut leaks) = (credential_forms(), 0, Vec::new());
     let count = if crate::sample::is_whole() { forms.len() } else { 3 };
-    for section in catalogue::all_sections().filter(|of| of.shape != Shape::Container) {
+    for section in catalogue::all_sections().filter(|candidate| candidate.shape != Shape::Container)
+    {
         for spec in section.table().specs().iter().filter(|spec| text_value(spec, "").is_some()) {
             // In the sample each field has some of the forms, and each form is in many fields.
             let used_forms = forms.iter().cycle().skip(fields * 5).step_by(7).take(count);

@@ -1,4 +1,4 @@
-//! Selects the differences to absorb, and the declarations that remove them.
+//! Selects the differences to absorb, and creates the goals that remove them.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct ContainerComparison<'a> {
     pub plan: &'a ContainerPlan,
     /// The live state.
     pub live: &'a LiveContainer,
-    /// The names of the users and groups in it.
+    /// The names of the users and groups in the live state.
     pub names: &'a Names,
     /// The live state in the form of a manifest; `None` if the container does not exist.
     pub excerpt: Option<&'a Excerpt>,
@@ -120,7 +120,7 @@ pub fn find_missing(comparison: &ContainerComparison<'_>, includes_fields: bool)
 struct DriftCollector<'a> {
     comparison: &'a ContainerComparison<'a>,
     selection: &'a Selection,
-    /// The live entries of sections by name.
+    /// The live entries, by section and by name.
     live_names: BTreeMap<&'static str, BTreeMap<String, Vec<&'a LiveEntry>>>,
     goals: Vec<Goal>,
     refusals: Vec<AbsorbRefusal>,
@@ -168,15 +168,15 @@ impl DriftCollector<'_> {
             return;
         }
         let Some((section, entry)) = self.find_declared(address) else {
-            let why = match step.action {
+            let reason = match step.action {
                 Action::Create => "it does not exist; remove its document, or let apply create it",
                 Action::Delete => "it is declared absent; remove `state: absent` to keep it",
                 Action::Update if step.provides(Capability::AtDeclaredPath) => {
                     return self.leave_rename(step, "move", "path");
                 }
-                Action::Update => "apply restores it, which is not drift",
+                Action::Update => "it is marked for deletion, and apply restores it",
             };
-            return self.refuse(address, why, Some(&step.origin));
+            return self.refuse(address, reason, Some(&step.origin));
         };
         let entry = entry.cloned();
         match (step.action, &entry, step.live_entry()) {
@@ -188,8 +188,8 @@ impl DriftCollector<'_> {
                 // It was compared and matches, so there is nothing to absorb.
                 None if self.comparison.plan.has_compared(step) => {}
                 None => {
-                    let why = format!("it cannot be read yet; it would change {condition}");
-                    self.refuse(address, why, Some(&step.origin));
+                    let reason = format!("it cannot be read yet; it would change {condition}");
+                    self.refuse(address, reason, Some(&step.origin));
                 }
             },
             (Action::Create, Some(entry), _) => {
@@ -233,9 +233,9 @@ impl DriftCollector<'_> {
             }
             match self.live_value(section, entry, live, &change.field) {
                 Ok(values) => fields.extend(values),
-                Err(why) => {
-                    let why = format!("`{}`: {why}", change.field);
-                    return self.refuse(&step.address, why, change.origin.as_ref());
+                Err(obstacle) => {
+                    let reason = format!("`{}`: {obstacle}", change.field);
+                    return self.refuse(&step.address, reason, change.origin.as_ref());
                 }
             }
         }
@@ -244,7 +244,7 @@ impl DriftCollector<'_> {
         }
     }
 
-    /// Leaves a declared rename or move as it is declared.
+    /// Refuses to absorb a rename or move that is declared but not applied yet.
     fn leave_rename(&mut self, step: &Step, rename: &str, name: &str) {
         let reason = format!(
             "its {rename} is declared and not applied yet; to keep the live {name}, declare that \
@@ -270,7 +270,7 @@ impl DriftCollector<'_> {
         let Some(spec) = section.spec(name) else {
             let live_value = live_json.cloned().unwrap_or_default();
             if judge::contains_secret(&live_value, Secrecy::Open) {
-                return Err(NOT_EXPRESSIBLE_REASON);
+                return Err(NOT_EXPRESSIBLE);
             }
             return Ok(vec![(vec![EXTRA_KEY.to_owned(), name.to_owned()], live_value)]);
         };
@@ -283,15 +283,17 @@ impl DriftCollector<'_> {
         if let (Some(object), Some(live_value)) = (declared.as_object(), live_json) {
             let changed_fields = exported_fields.iter().filter_map(|(field_name, value)| {
                 let inner_key = field_name.strip_prefix(name)?.strip_prefix('.')?;
-                let old = object.get(inner_key)?;
-                let old = Json::Object(Object::from_iter([(inner_key.to_owned(), old.clone())]));
-                let old = forms::to_comparable(Some(spec), &old, self.comparison.names);
-                let is_same = forms::are_equal(spec.field.compare, &old, live_value);
+                let inner_value = object.get(inner_key)?;
+                let inner_object =
+                    Json::Object(Object::from_iter([(inner_key.to_owned(), inner_value.clone())]));
+                let declared_object =
+                    forms::to_comparable(Some(spec), &inner_object, self.comparison.names);
+                let is_same = forms::are_equal(spec.field.compare, &declared_object, live_value);
                 (!is_same).then(|| (split_keys(field_name), value.clone()))
             });
             let changed_fields: Vec<_> = changed_fields.collect();
             if changed_fields.is_empty() {
-                return Err(NOT_EXPRESSIBLE_REASON);
+                return Err(NOT_EXPRESSIBLE);
             }
             return Ok(changed_fields);
         }
@@ -299,14 +301,14 @@ impl DriftCollector<'_> {
             match (exported_fields.iter().find(|(field_name, _)| field_name == name), live_json) {
                 (Some((_, value)), _) => keep_declared_order(spec, &declared, value.clone()),
                 (None, None) => Json::Null,
-                // A deprecated spelling, which an export does not write.
-                (None, Some(found))
+                // The field has a deprecated name, which an export does not write.
+                (None, Some(found_value))
                     if spec.field.secrecy() == Secrecy::Open
-                        && !judge::contains_secret(found, Secrecy::Open) =>
+                        && !judge::contains_secret(found_value, Secrecy::Open) =>
                 {
-                    forms::to_readable(Some(spec), found, self.comparison.names)
+                    forms::to_readable(Some(spec), found_value, self.comparison.names)
                 }
-                (None, Some(_)) => return Err(NOT_EXPRESSIBLE_REASON),
+                (None, Some(_)) => return Err(NOT_EXPRESSIBLE),
             };
         Ok(vec![(split_keys(name), value)])
     }
@@ -318,7 +320,7 @@ impl DriftCollector<'_> {
         let names = self.live_names.entry(section.section).or_insert_with(|| {
             let mut names = BTreeMap::<_, Vec<_>>::new();
             for live in comparison.live.entries(section.section).unwrap_or_default() {
-                steps::step();
+                steps::count_step();
                 names.entry(section.entry_name(live.fields.raw())).or_default().push(live);
             }
             names
@@ -326,15 +328,19 @@ impl DriftCollector<'_> {
         let listed_name = address.entry.as_deref().unwrap_or_default();
         // If several have the same name, the address ends with `@` and the id.
         let same_name = names.get_key_value(listed_name).or_else(|| {
-            listed_name.match_indices('@').find_map(|(at, _)| {
-                let known_name = names.get_key_value(&listed_name[..at])?;
-                let handle = &listed_name[at + 1..];
-                known_name.1.iter().any(|live| live.address_text() == handle).then_some(known_name)
+            listed_name.match_indices('@').find_map(|(at_sign, _)| {
+                let known_name = names.get_key_value(&listed_name[..at_sign])?;
+                let listed_address = &listed_name[at_sign + 1..];
+                known_name
+                    .1
+                    .iter()
+                    .any(|live| live.address_text() == listed_address)
+                    .then_some(known_name)
             })
         });
         let Some((key, entries)) = same_name else {
-            let why = "it may be a declared entry whose secret is not set here";
-            return self.refuse(address, why, None);
+            let reason = "it may be a declared entry whose secret is not set here";
+            return self.refuse(address, reason, None);
         };
         if entries.len() > 1 || self.comparison.container.entry(section.section, key).is_some() {
             return self.refuse(address, "it exists twice; remove one of them", None);
@@ -346,11 +352,15 @@ impl DriftCollector<'_> {
     /// Absorbs an entry as a whole: declares its live state.
     fn absorb_entry(&mut self, address: &Address, section: Section, key: &str, live: &LiveEntry) {
         let name = section.entry_name(live.fields.raw());
-        match self.comparison.excerpt.and_then(|words| words.entry(section.section, &name)) {
+        match self
+            .comparison
+            .excerpt
+            .and_then(|live_excerpt| live_excerpt.entry(section.section, &name))
+        {
             Some(excerpt) => {
                 self.add_goal(address, section, key, GoalChange::from_excerpt(excerpt));
             }
-            None => self.refuse(address, NOT_EXPRESSIBLE_REASON, None),
+            None => self.refuse(address, NOT_EXPRESSIBLE, None),
         }
     }
 
@@ -373,14 +383,14 @@ impl DriftCollector<'_> {
 
     fn absorb_problem(&mut self, problem: &Problem) {
         let address = &problem.address;
-        // If it does not exist or has moved, nothing was compared.
+        // If the container does not exist or has moved, nothing in it was compared.
         let is_container = address.section.is_none();
         let is_within = is_container
             && self.selection.only.iter().any(|selector| selector.matches_path(&address.path));
         if !self.selects(address) && !is_within {
             return;
         }
-        // An entry with this problem is not live: it cannot be created without the field.
+        // An entry with this problem does not exist: it cannot be created without the field.
         if problem.code == "missing-field"
             && let Some((section, Some(entry))) = self.find_declared(address)
         {
@@ -397,8 +407,8 @@ fn is_pending_rename(section: Section, entry: &DeclaredEntry, live: &LiveEntry) 
         return false;
     }
     let declared = section.identify(&forms::plain_fields(&entry.values()));
-    let found = section.identify(live.fields.raw());
-    let live_key = found.current_key();
+    let live_identity = section.identify(live.fields.raw());
+    let live_key = live_identity.current_key();
     live_key != declared.current_key() && declared.former_keys.iter().any(|key| key == live_key)
 }
 
@@ -408,7 +418,7 @@ fn field_address(address: &Address, field: &str) -> Address {
     address.entry(entry_prefix.unwrap_or_default() + field)
 }
 
-/// All addresses that can be selected: those of declarations, down to the fields, and of results.
+/// All addresses that can be selected: of declarations and their fields, and of steps and notes.
 pub fn selectable_addresses(comparison: &ContainerComparison<'_>) -> Vec<Address> {
     let container = comparison.container.address();
     let mut addresses: Vec<_> = comparison.container.addresses().collect();
@@ -423,8 +433,7 @@ pub fn selectable_addresses(comparison: &ContainerComparison<'_>) -> Vec<Address
     addresses
 }
 
-const NOT_EXPRESSIBLE_REASON: &str =
-    "no manifest can express the live value, or it may be a secret";
+const NOT_EXPRESSIBLE: &str = "no manifest can express the live value, or it may be a secret";
 
 /// A live list in the order of the declared one, if its order has no meaning; new items come last.
 fn keep_declared_order(spec: &Spec, declared: &Json, live: Json) -> Json {

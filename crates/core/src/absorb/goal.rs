@@ -16,7 +16,7 @@ pub struct Goal {
 /// How a declaration changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum GoalChange {
-    /// These fields get these values.
+    /// These fields are set to these values.
     Fields(FieldValues),
     /// The entry is declared with these fields; the comment names omitted ones.
     Entry(FieldValues, Option<String>),

@@ -27,7 +27,7 @@ use crate::{
 const LAST_KEYS: [&str; 2] = ["unlisted", "undeclared_projects"];
 
 /// The reason for a refusal if there is no declaration at the line and column of its origin.
-const NOT_FOUND_REASON: &str = "it is not written where it was found";
+const NOT_FOUND_REASON: &str = "its declaration was not found in the file";
 
 /// A result, or the reason why the goal cannot be edited.
 type LocateResult<T> = Result<T, AbsorbRefusal>;
@@ -97,7 +97,7 @@ impl Locator<'_> {
     fn locate_in_document(&self, file: &SourceFile) -> LocateResult<Location> {
         let document = file.document_of(&self.container.origin);
         let Some(Location { mapping, .. }) = document else {
-            return Err(self.new_refusal("its document is not where it was", None));
+            return Err(self.new_refusal("its document was not found in the file", None));
         };
         let key = self.section.section.to_owned();
         let entry_origin = self.entry.map(|entry| &entry.origin).filter(|origin| {
@@ -123,12 +123,13 @@ impl Locator<'_> {
 
     /// The edits of an entry of a list.
     fn list_edits(&self, file: &SourceFile, location: &Location) -> LocateResult<Vec<TextEdit>> {
-        let Location { mapping: at, key, item } = location.clone();
+        let Location { mapping: target, key, item } = location.clone();
         if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.change, item) {
-            let entry = at.child(PathStep::Key(key)).child(PathStep::Item(item));
+            let entry = target.child(PathStep::Key(key)).child(PathStep::Item(item));
             return self.field_edits(&entry, file.node(&entry), fields);
         }
-        let removal = item.map(|item| TextEdit::Remove { at: at.clone(), key: key.clone(), item });
+        let removal =
+            item.map(|item| TextEdit::Remove { target: target.clone(), key: key.clone(), item });
         let (entry, comment) = match &self.goal.change {
             GoalChange::Removed if item.is_some() && !self.is_covered => {
                 return Ok(removal.into_iter().collect());
@@ -142,14 +143,15 @@ impl Locator<'_> {
             }
             GoalChange::Fields(fields) => (nested_items(self.identity_items()?, fields), None),
         };
-        let addition = TextEdit::Push { at, key, entry, comment, order: self.section_order() };
+        let addition =
+            TextEdit::Push { at: target, key, entry, comment, order: self.section_order() };
         Ok(removal.into_iter().chain([addition]).collect())
     }
 
     /// The edits of a section that is not a list, or those that declare an empty list.
     fn section_edits(&self, file: &SourceFile, location: &Location) -> LocateResult<Vec<TextEdit>> {
-        let Location { mapping: at, key, .. } = location.clone();
-        let pointer = at.child(PathStep::Key(key.clone()));
+        let Location { mapping: target, key, .. } = location.clone();
+        let pointer = target.child(PathStep::Key(key.clone()));
         let written_node = file.node(&pointer);
         let is_mapping = written_node.is_some_and(|node| matches!(node.data, NodeValue::Map(_)));
         let value = match (&self.goal.change, self.section.shape) {
@@ -166,7 +168,7 @@ impl Locator<'_> {
                 New::Map(nested_items(Vec::new(), fields))
             }
         };
-        Ok(vec![TextEdit::Put { at, keys: vec![key], value, order: self.section_order() }])
+        Ok(vec![TextEdit::Put { target, keys: vec![key], value, order: self.section_order() }])
     }
 
     /// The edits that set `fields` in `mapping`, which is at `pointer`.
@@ -186,8 +188,8 @@ impl Locator<'_> {
                 Some((node, kind)) => self.list_change_values(node, kind, keys, value)?,
             };
             edits.extend(values.into_iter().map(|(keys, value)| {
-                let (at, new_value) = (pointer.clone(), New::Value(value));
-                TextEdit::Put { at, keys, value: new_value, order: order.clone() }
+                let (target, new_value) = (pointer.clone(), New::Value(value));
+                TextEdit::Put { target, keys, value: new_value, order: order.clone() }
             }));
         }
         Ok(edits)
@@ -203,7 +205,7 @@ impl Locator<'_> {
         value: &Json,
     ) -> LocateResult<FieldValues> {
         let field = field_name(keys).and_then(|name| self.entry?.fields.get(name));
-        let declared = field.as_ref().and_then(|field| field.value.plain()?.as_array());
+        let declared = field.as_ref().and_then(|field| field.value.plain_json()?.as_array());
         let lists = declared.and_then(|declared| list_change(node, declared, value.as_array()?));
         let lists = lists.ok_or_else(|| {
             let reason = format!("`{}` is written {kind}", keys.join("."));
@@ -277,13 +279,15 @@ fn key_edit<'n>(
     inner_keys: impl Iterator<Item = &'n String>,
     value: &Json,
 ) -> Result<TextEdit, String> {
-    let Location { mapping: at, key, .. } = file.key(origin).ok_or(NOT_FOUND_REASON)?.clone();
-    let mapping = file.node(&at).ok_or(NOT_FOUND_REASON)?;
+    let Location { mapping: target, key, .. } = file.key(origin).ok_or(NOT_FOUND_REASON)?.clone();
+    let mapping = file.node(&target).ok_or(NOT_FOUND_REASON)?;
     let keys: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
     let node = node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
     match expression_kind(node) {
         Some(kind) => Err(format!("it is written {kind}")),
-        None => Ok(TextEdit::Put { at, keys, value: New::Value(value.clone()), order: Vec::new() }),
+        None => {
+            Ok(TextEdit::Put { target, keys, value: New::Value(value.clone()), order: Vec::new() })
+        }
     }
 }
 
@@ -337,6 +341,6 @@ fn list_change(
     let lists = [(CHANGE_KEYS[0], add, added), (CHANGE_KEYS[1], remove, removed)];
     let is_possible = has_any_key(node, &CHANGE_KEYS)
         && lists.iter().all(|(_, new, old)| !new.is_empty() || old.is_empty());
-    let changed = lists.into_iter().filter(|(_, new, old)| new != old);
-    is_possible.then(|| changed.map(|(key, new, _)| (key, new)).collect())
+    let changed_lists = lists.into_iter().filter(|(_, new, old)| new != old);
+    is_possible.then(|| changed_lists.map(|(key, new, _)| (key, new)).collect())
 }

@@ -1,9 +1,9 @@
-//! Writes drift that should stay into the manifests: the part of `undrift absorb` without IO.
+//! Writes drift that should be kept into the manifests: the part of `undrift absorb` without IO.
 //!
 //! [`find_drift`] finds the changes of declarations ([`Goal`]) that remove differences; [`absorb`] edits
 //! the texts. `locate` finds the place of a declaration, `edit` changes the text there and preserves
-//! everything else. Then the edited manifests are loaded: they must declare every goal, and otherwise
-//! the same as before. If one goal cannot be edited, it is refused and nothing is changed.
+//! everything else. Then the edited manifests are loaded: they must declare every goal, and everything
+//! else as before. If one goal cannot be edited, it is refused and nothing is changed.
 
 mod drift;
 mod edit;
@@ -52,27 +52,27 @@ pub struct AbsorbRefusal {
     pub reason: String,
     /// The place in a manifest that causes the refusal, if any.
     pub origin: Option<Origin>,
-    /// What it means for the other differences.
+    /// What the refusal means for the other differences.
     pub kind: RefusalKind,
 }
 
 /// What a refusal means for the other differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// None of them is absorbed.
+    /// No other difference is absorbed.
     Difference,
-    /// As [`Difference`](Self::Difference), because the object could not be read.
+    /// Like [`Difference`](Self::Difference), because the object could not be read.
     Unread,
-    /// It is a declared rename or move that was not applied. They are absorbed without it.
+    /// The object has a declared rename or move that was not applied. All others are absorbed without it.
     PendingRename,
 }
 
 impl AbsorbRefusal {
     /// The refusal for the object at `address`, because of `why`.
-    pub fn new(address: &Address, why: impl Into<String>) -> Self {
+    pub fn new(address: &Address, reason: impl Into<String>) -> Self {
         Self {
             address: address.clone(),
-            reason: why.into(),
+            reason: reason.into(),
             origin: None,
             kind: RefusalKind::Difference,
         }
@@ -119,10 +119,10 @@ pub fn absorb(
         return edit_texts(before, goals, mode, read, reload);
     }
     // First move the declarations into separate documents, then edit those.
-    let separated_desired = reload(&texts).map_err(AbsorbError::InvalidResult)?;
-    verify::check_goals(before, &separated_desired, &[], mode).map_err(AbsorbError::Refused)?;
+    let separated = reload(&texts).map_err(AbsorbError::InvalidResult)?;
+    verify::check_goals(before, &separated, &[], mode).map_err(AbsorbError::Refused)?;
     let mut absorbed = edit_texts(
-        &separated_desired,
+        &separated,
         goals,
         mode,
         &|name| texts.get(name).cloned().map_or_else(|| read(name), Ok),
@@ -134,13 +134,13 @@ pub fn absorb(
     )
     .map_err(|error| with_original_places(error, before, &texts))?;
     for (name, text) in texts {
-        let old = read(&name).map_err(AbsorbError::InvalidResult)?;
-        absorbed.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old;
+        let old_text = read(&name).map_err(AbsorbError::InvalidResult)?;
+        absorbed.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old_text;
     }
     Ok(absorbed)
 }
 
-/// Replaces places in separated `texts`, which nobody has seen, by those of the objects `before`.
+/// Replaces origins in the separated `texts`, which no file contains, by the origins in `before`.
 fn with_original_places(error: AbsorbError, before: &Desired, texts: &FileTexts) -> AbsorbError {
     let AbsorbError::Refused(mut refusals) = error else { return error };
     for AbsorbRefusal { address, origin, .. } in &mut refusals {
@@ -170,8 +170,8 @@ fn edit_texts(
         let after = reload(&edited).map_err(AbsorbError::InvalidResult)?;
         if mode == AbsorbMode::OwnDocument && covered_addresses.is_empty() {
             // An entry removed from a document may still be declared by a lower layer.
-            let removed = goals.iter().filter(|goal| goal.change == GoalChange::Removed);
-            covered_addresses = removed
+            let removed_goals = goals.iter().filter(|goal| goal.change == GoalChange::Removed);
+            covered_addresses = removed_goals
                 .filter(|goal| verify::declares_goal_entry(&after, goal))
                 .map(|goal| &goal.address)
                 .collect();
@@ -182,11 +182,11 @@ fn edit_texts(
         let other_containers =
             verify::check_goals(before, &after, goals, mode).map_err(AbsorbError::Refused)?;
         let mut absorbed = Absorbed { other_containers, ..Absorbed::default() };
-        for (name, new) in edited {
-            let old = files.text(&name).unwrap_or_default();
-            if old != new {
-                absorbed.edits_rules |= rule_documents(old) != rule_documents(&new);
-                absorbed.files.insert(name, (old.to_owned(), new));
+        for (name, new_text) in edited {
+            let old_text = files.text(&name).unwrap_or_default();
+            if old_text != new_text {
+                absorbed.edits_rules |= rule_documents(old_text) != rule_documents(&new_text);
+                absorbed.files.insert(name, (old_text.to_owned(), new_text));
             }
         }
         return Ok(absorbed);
@@ -230,7 +230,7 @@ fn apply_edits(
     files: &SourceFiles<'_>,
 ) -> Result<FileTexts, AbsorbError> {
     let mut edits_by_file: BTreeMap<FileName, Vec<(usize, TextEdit)>> = BTreeMap::new();
-    // Goals of several groups or projects may need one edit.
+    // Goals of several groups or projects may need the same edit: apply it once.
     let mut distinct_edits = HashSet::new();
     for (number, edits) in edits {
         for (file, edit) in edits {

@@ -30,7 +30,7 @@ pub(super) fn separate_documents(
     let (mut removals, mut refusals) = (Vec::new(), Vec::new());
     let mut copies: BTreeMap<FileName, String> = BTreeMap::new();
     for ((name, _), changed) in find_changed_paths(before, goals, files) {
-        // `find_changed_paths` already read it.
+        // `find_changed_paths` already read this file.
         let Ok(file) = files.open(&name) else { continue };
         let Some(document) = file.node(&changed[0].location.mapping) else { continue };
         let separated = paths_to_separate(changed, document["paths"].children().count(), goals);
@@ -43,7 +43,7 @@ pub(super) fn separate_documents(
                     refusals.push(failure.refuse(address, &name, &file.text));
                 }
             }
-            let removal = TextEdit::Remove { at: mapping, key: "paths".to_owned(), item };
+            let removal = TextEdit::Remove { target: mapping, key: "paths".to_owned(), item };
             removals.push((numbers[0], vec![(name.clone(), removal)]));
         }
     }
@@ -73,9 +73,11 @@ fn find_changed_paths(
         // Skip files that cannot be read: they are reported with each goal.
         let Some(container) = before.container(path) else { continue };
         let Ok(file) = files.open(&container.origin.file) else { continue };
-        if let Some(at) = file.document_of(&container.origin).filter(|at| at.item.is_some()) {
-            let document = (file.name.clone(), at.mapping.document);
-            let changed_path = ChangedPath { location: at, goals };
+        if let Some(path_location) =
+            file.document_of(&container.origin).filter(|location| location.item.is_some())
+        {
+            let document = (file.name.clone(), path_location.mapping.document);
+            let changed_path = ChangedPath { location: path_location, goals };
             paths_by_document.entry(document).or_default().push(changed_path);
         }
     }
@@ -83,19 +85,19 @@ fn find_changed_paths(
 }
 
 /// The paths that need a separate document. `changed` are those with goals, of `path_count` paths. If
-/// all change, those with the same changes as the first may stay together.
+/// all change, those with the same changes as the first one can share its document.
 fn paths_to_separate(
-    mut changed: Vec<ChangedPath>,
+    mut changed_paths: Vec<ChangedPath>,
     path_count: usize,
     goals: &[Goal],
 ) -> Vec<ChangedPath> {
-    let changes = |path: &ChangedPath| {
+    let path_changes = |path: &ChangedPath| {
         let goals = path.goals.iter().map(|number| &goals[*number]);
         goals.map(|goal| (goal.section, &goal.key, &goal.change)).collect::<Vec<_>>()
     };
-    if changed.len() == path_count {
-        let first = changed.remove(0);
-        changed.retain(|other| changes(other) != changes(&first));
+    if changed_paths.len() == path_count {
+        let first_path = changed_paths.remove(0);
+        changed_paths.retain(|other| path_changes(other) != path_changes(&first_path));
     }
-    changed
+    changed_paths
 }

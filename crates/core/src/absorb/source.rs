@@ -1,4 +1,4 @@
-//! The texts of manifests before the edits, read on demand, and the nodes for origins in them.
+//! The texts of manifests before the edits, read on demand, and the positions of origins in them.
 
 use std::{
     collections::{BTreeMap, HashMap},

@@ -55,7 +55,7 @@ impl World {
         only: &[&str],
     ) -> (Result<Absorbed, AbsorbError>, Vec<AbsorbRefusal>) {
         let before = self.load(&FileTexts::new()).unwrap();
-        let export = export::ExportSettings::plain(
+        let export = export::ExportSettings::for_caller(
             caller(),
             release::DetectedRelease::Known(release::REFERENCE),
         );

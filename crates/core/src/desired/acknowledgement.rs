@@ -107,7 +107,7 @@ impl Acknowledgement {
             && is_within_limit(self.until, other.until)
     }
 
-    /// True if its last day is before `today`. Then it acknowledges nothing.
+    /// True if its last day is before `today`, so that it acknowledges nothing.
     pub fn has_expired(&self, today: Date) -> bool {
         self.until.is_some_and(|until| until < today)
     }

@@ -11,8 +11,8 @@ use crate::{
 
 /// Named values with their origins, in the order of their names.
 ///
-/// They are packed into one piece of memory, and unpacked on access. Unpacked, `true` needs 72 bytes and
-/// its origin 16; the fields of 100,000 projects would need a third of a gigabyte.
+/// They are packed into one block of memory, and unpacked on access. Unpacked, `true` needs 72
+/// bytes and its origin 16; the fields of 100,000 projects would need a third of a gigabyte.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DeclaredFields {
     /// The file and layer of the first field. Nearly always, all fields have the same.
@@ -25,7 +25,7 @@ pub struct DeclaredFields {
 }
 
 thread_local! {
-    /// The packed names that this thread used before. Most entries share theirs with many others.
+    /// The packed names that this thread used before. Most entries have the same names as many others.
     static NAMES: RefCell<HashSet<Arc<String>>> = RefCell::default();
 }
 
@@ -74,11 +74,11 @@ impl DeclaredFields {
         std::iter::from_fn(move || {
             (!fields.is_at_end()).then(|| PackedField::next(names.take_text(), &mut fields))
         })
-        .inspect(|_| steps::step())
+        .inspect(|_| steps::count_step())
     }
 }
 
-/// Of several fields with the same name, the last one counts.
+/// Keeps the last of several fields with the same name.
 impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for DeclaredFields {
     fn from_iter<I: IntoIterator<Item = (N, Sourced<Value>)>>(fields: I) -> Self {
         let mut fields: Vec<_> = fields.into_iter().collect();
@@ -170,14 +170,14 @@ mod tests {
 
     #[test]
     fn fields_are_unpacked_unchanged_and_ordered_by_name() {
-        let written = [
+        let written_fields = [
             ("url", field("https://a".into(), "a.yaml", 70_000, Layer::Project)),
             ("active", field(json!([true]).into(), "b.yaml", 1, Layer::Defaults)),
             ("key", field("old".into(), "b.yaml", 2, Layer::Group)),
             ("key", field("new".into(), "c.yaml", 3, Layer::Group)),
         ];
-        let declared = DeclaredFields::from_iter(written.clone());
-        let [url, active, _, key] = written;
+        let declared = DeclaredFields::from_iter(written_fields.clone());
+        let [url, active, _, key] = written_fields;
         let expected = [active, key, url];
         assert!(declared.iter().eq(expected.clone()));
         for (name, field) in expected {

@@ -1,5 +1,5 @@
-//! Declarations of groups that affect everything below them: members, and settings, which plans use
-//! instead of the live ones.
+//! Declarations of groups that affect everything below them: members and settings. Plans use these
+//! settings instead of the live ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use crate::{
 pub struct GroupDeclarations {
     settings: Arc<BTreeMap<String, Vec<DeclaredSetting>>>,
     members: Arc<BTreeMap<String, BTreeSet<String>>>,
-    /// Whether the run has applied them.
+    /// Whether the run has already applied these declarations.
     pub is_applied: bool,
 }
 
@@ -41,8 +41,9 @@ impl GroupDeclarations {
         let members = members.filter(|(_, members)| !members.is_empty()).collect();
         let settings = groups.into_iter().map(|group| {
             let group_settings = constraints::all_constraints().filter_map(|constraint| {
-                let setting = group.setting(&constraint.by.section, &constraint.by.field)?;
-                Some((&constraint.by, setting.value.plain().cloned()))
+                let setting = group
+                    .setting(&constraint.group_setting.section, &constraint.group_setting.field)?;
+                Some((&constraint.group_setting, setting.value.plain_json().cloned()))
             });
             (group.path.to_lowercase(), group_settings.collect::<Vec<_>>())
         });
@@ -65,8 +66,8 @@ impl GroupDeclarations {
     pub fn replaces_values_below(&self, path: &str) -> bool {
         self.has_setting_above(path)
             && constraints::all_constraints().any(|constraint| {
-                let mut outer_declarations = self.declarations_above(path, &constraint.by);
-                outer_declarations.any(|(_, value)| {
+                let mut declarations = self.declarations_above(path, &constraint.group_setting);
+                declarations.any(|(_, value)| {
                     value.is_some_and(|value| constraint.value_below(value).is_some())
                 })
             })
@@ -80,10 +81,9 @@ impl GroupDeclarations {
     ) -> impl Iterator<Item = (String, Option<&'g Json>)> {
         let groups: Vec<_> = groups_above(&path.to_lowercase()).map(str::to_owned).collect();
         groups.into_iter().filter_map(move |group| {
-            let declared_settings = self.settings.get(&group)?;
-            let (_, value) = declared_settings
-                .iter()
-                .find(|(declared_setting, _)| *declared_setting == setting)?;
+            let settings = self.settings.get(&group)?;
+            let (_, value) =
+                settings.iter().find(|(declared_setting, _)| *declared_setting == setting)?;
             Some((group, value.as_ref()))
         })
     }

@@ -1,7 +1,7 @@
 //! The declared state, resolved: containers with their sections, entries and fields, each with its
 //! origin.
 //!
-//! It does not depend on live state, and knows neither YAML nor files. An undeclared field is a
+//! It contains no live state, and does not depend on YAML or files. An undeclared field is a
 //! missing key, `null` is a value, and a secret is a reference.
 
 mod acknowledgement;
@@ -97,11 +97,11 @@ impl Desired {
     /// The container at `path`, ignoring case.
     pub fn container(&self, path: &str) -> Option<&Container> {
         let lower_path = path.to_lowercase();
-        let at = self
+        let index = self
             .containers
             .binary_search_by_key(&lower_path, |container| container.path.to_lowercase())
             .ok()?;
-        Some(&self.containers[at])
+        Some(&self.containers[index])
     }
 
     /// The number of containers of `scope`.
@@ -109,7 +109,7 @@ impl Desired {
         self.containers.iter().filter(|container| container.scope == scope).count()
     }
 
-    /// Removes acknowledgements whose address is not declared: they are for another run.
+    /// Removes acknowledgements that match no declared container: they may be meant for another run.
     #[must_use]
     pub fn without_idle_acknowledgements(mut self) -> Self {
         let mut idle_flags =
@@ -125,13 +125,14 @@ pub fn find_idle_acknowledgements<'c>(
     containers: impl IntoIterator<Item = &'c Container>,
 ) -> Vec<bool> {
     let mut glob_index = GlobIndex::default();
-    acknowledgements.iter().enumerate().for_each(|(at, acknowledgement)| {
-        glob_index.insert(at, acknowledgement.selector.path_pattern());
+    acknowledgements.iter().enumerate().for_each(|(index, acknowledgement)| {
+        glob_index.insert(index, acknowledgement.selector.path_pattern());
     });
     let mut idle_flags = vec![true; acknowledgements.len()];
     for path in containers.into_iter().map(|container| container.path.to_lowercase()) {
-        for at in glob_index.candidates(&path) {
-            idle_flags[at] = idle_flags[at] && !acknowledgements[at].selector.matches_path(&path);
+        for candidate in glob_index.candidates(&path) {
+            idle_flags[candidate] =
+                idle_flags[candidate] && !acknowledgements[candidate].selector.matches_path(&path);
         }
     }
     idle_flags
@@ -277,7 +278,7 @@ impl Container {
         addresses.into_iter()
     }
 
-    /// The fields of its create request, and those of each entry with its section.
+    /// The fields of its create request, and the fields of each entry, with its section.
     fn all_fields(
         &self,
     ) -> impl Iterator<Item = (Option<(&DeclaredSection, &DeclaredEntry)>, &DeclaredFields)> {
@@ -320,10 +321,9 @@ impl Container {
             CreationPolicy::Forbidden => return false,
         };
         let (_, lookup) = catalogue::container(self.scope);
-        let sections_with_container =
+        let sections =
             self.sections.iter().filter(|section| section.kind.is_created_with_container());
-        let mut names =
-            create.keys().chain(sections_with_container.flat_map(DeclaredSection::field_names));
+        let mut names = create.keys().chain(sections.flat_map(DeclaredSection::field_names));
         names.any(|name| {
             lookup.import_fields.iter().any(|import_field| {
                 let rest = name.strip_prefix(import_field);
@@ -332,8 +332,8 @@ impl Container {
         })
     }
 
-    /// The facts in its live object. The state of an import is only used if its creation imports contents:
-    /// a pull mirror uses the same field for its regular updates.
+    /// The facts in its live object. The import state is only used if creating the container
+    /// imports contents: a pull mirror uses the same field for its regular updates.
     pub fn read_facts(&self, raw: &Object) -> ContainerFacts {
         let (_, lookup) = catalogue::container(self.scope);
         let facts = (lookup.read_facts)(raw);
@@ -341,8 +341,8 @@ impl Container {
         ContainerFacts { import_state, ..facts }
     }
 
-    /// True if a run unarchives it: it is archived, and declared not to be. `find_live_entry` returns the
-    /// live entry of a section.
+    /// True if a run unarchives the container: it is archived, but must not be as declared.
+    /// `find_live_entry` returns the live entry of a section.
     pub fn unarchives<'l>(&self, find_live_entry: impl Fn(&str) -> Option<&'l LiveEntry>) -> bool {
         self.sections.iter().any(|section| {
             let effects =
@@ -376,8 +376,8 @@ pub struct DeclaredSection {
     pub entries: Vec<DeclaredEntry>,
     /// Globs for the names of live entries that are managed elsewhere, unless they are declared.
     pub unmanaged_globs: Vec<Glob>,
-    /// Fields that are read although no selected entry declares them, so that the plan of a removal does
-    /// not depend on which entries a run selects.
+    /// Fields to read in addition to the declared ones. With them, the plan of a removal does not
+    /// depend on which entries a run selects.
     pub extra_fields: BTreeSet<String>,
 }
 
@@ -410,8 +410,8 @@ impl DeclaredSection {
 
     /// The declared entry `key`.
     pub fn entry(&self, key: &str) -> Option<&DeclaredEntry> {
-        let at = self.entries.binary_search_by(|entry| (*entry.key).cmp(key)).ok()?;
-        Some(&self.entries[at])
+        let index = self.entries.binary_search_by(|entry| (*entry.key).cmp(key)).ok()?;
+        Some(&self.entries[index])
     }
 
     /// The address of one of its entries in `container`.
@@ -420,8 +420,8 @@ impl DeclaredSection {
         if self.kind.shape == Shape::List { section.entry(entry.key.as_str()) } else { section }
     }
 
-    /// The effects of the declared values on `live`, even if nothing differs; only for a section that is
-    /// part of the container's own object.
+    /// The effects of the declared values on `live`, even if nothing differs. Empty unless the
+    /// section is part of the container's own object.
     pub fn effects_on(&self, live: &LiveEntry) -> Vec<Effect> {
         let is_in_object = matches!(self.kind.scoped_kind.read_source, ReadSource::Object);
         let Some(entry) = self.entries.first().filter(|_| is_in_object) else { return Vec::new() };
@@ -450,7 +450,7 @@ pub enum Unlisted {
     /// Add a note to the plan.
     #[default]
     Report,
-    /// Report them as a difference, which apply does not remove.
+    /// Report them as differences, which apply does not remove.
     Fail,
     /// Remove them.
     Delete,

@@ -1,8 +1,8 @@
 //! The former paths of declared groups and projects.
 //!
-//! `previously` may contain paths from before or after a group above was renamed. Here, all former paths
-//! are canonical: every group above has its declared path. Nothing here depends on live state;
-//! `observe` finds out what exists at these paths.
+//! `previously` may contain paths from before or after a group above was renamed. This module makes
+//! all former paths canonical: they contain the declared paths of the groups above. Nothing here
+//! depends on live state; `observe` finds out what exists at these paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,14 +23,14 @@ pub struct Moves {
     move_by_path: BTreeMap<String, Move>,
     /// The lower-case declared path of a container, by each lower-case former path.
     declared_by_former_path: BTreeMap<String, String>,
-    /// Lower-case former paths at which another container is declared, each with whether that container
-    /// declares a display name.
+    /// Lower-case former paths at which another container is declared. The value is true if that
+    /// container declares a display name.
     reoccupied: BTreeMap<String, bool>,
     /// The declared paths, ordered by their lower-case form.
     declared_paths: Vec<Arc<str>>,
-    /// For groups that need both a rename and a move: the path between the two, and the declared path, both
-    /// in lower case. `None` if the path in between is ambiguous: several groups pass it, or another
-    /// container is or was declared there.
+    /// For groups that need both a rename and a move: the declared path, by the path after the
+    /// rename, both in lower case. `None` if this path is ambiguous: several groups pass through
+    /// it, or another container is or was declared there.
     intermediate: BTreeMap<String, Option<String>>,
     /// The lower-case paths of all declared projects, if a policy for unlisted projects needs them.
     project_paths: Option<BTreeSet<String>>,
@@ -38,7 +38,7 @@ pub struct Moves {
     former_addresses: BTreeMap<Address, Vec<Address>>,
 }
 
-/// The maximum number of former paths of one container that are derived.
+/// The maximum number of former paths that are derived for one container.
 const MAX_FORMER_PATHS: usize = 1000;
 /// The maximum number of groups above, or of successive moves, to follow for one path.
 const MAX_GROUP_DEPTH: usize = 64;
@@ -64,9 +64,10 @@ fn former_entries(container: &Container) -> impl Iterator<Item = (Address, Vec<A
             section.entries.iter().filter(|entry| entry.fields.get(FORMER_FIELD).is_some());
         declared.filter_map(move |entry| {
             let identity = section.kind.identify(&forms::plain_fields(&entry.values()));
-            let former: Vec<_> =
+            let former_addresses: Vec<_> =
                 identity.former_keys.iter().map(|name| section_address.entry(&**name)).collect();
-            (!former.is_empty()).then(|| (section_address.entry(&*entry.key), former))
+            (!former_addresses.is_empty())
+                .then(|| (section_address.entry(&*entry.key), former_addresses))
         })
     })
 }
@@ -95,8 +96,9 @@ impl Moves {
             for written in container.former_paths() {
                 let path = moves.canonical_path(written);
                 let is_same = |other: &str| path.to_lowercase() == other.to_lowercase();
-                // A path from before the move of a group may equal another former path, or the declared path:
-                // then the move of the group also moves this container.
+                // A path from before the move of a group above may become equal to another former
+                // path, or to the declared path. If it becomes equal to the declared path, the move
+                // of the group also moves this container.
                 let follows_group_move = is_same(&container.path) && !is_same(written);
                 if !follows_group_move && !former.iter().any(|other| is_same(other)) {
                     former.push(path);
@@ -169,11 +171,11 @@ impl Moves {
         paths.extend(projects.map(|project| project.path.to_lowercase()));
     }
 
-    /// The canonical form of `path`: every group above has its declared path. A group is not followed if
-    /// another container is declared at its former path.
+    /// Returns `path` with the declared path of every group above. The move of a group is ignored
+    /// if another container is declared at its former path.
     pub fn canonical_path(&self, path: &str) -> Arc<str> {
         let (mut path, mut canonical_len) = (path.to_owned(), 0);
-        while let Some(end) = path[canonical_len..].find('/').map(|at| canonical_len + at) {
+        while let Some(end) = path[canonical_len..].find('/').map(|slash| canonical_len + slash) {
             let group = path[..end].to_lowercase();
             let moved = self
                 .declared_by_former_path
@@ -235,12 +237,12 @@ impl Moves {
         self.reoccupied.contains_key(&former.to_lowercase())
     }
 
-    /// True if the container that is declared at `former`, the former path of another container, gets the
-    /// default display name of this path: it is created there without a declared name, or it moves there
-    /// from a path to which the same applies.
+    /// `former` must be the former path of one container and the declared path of another. True if
+    /// the other one gets the default display name of this path: it is created without a declared
+    /// name, or it moves from a path to which the same applies.
     pub fn takes_matching_name(&self, former: &str) -> bool {
         let mut path = former.to_lowercase();
-        // Two containers may swap paths.
+        // The number of rounds is limited, because containers may swap paths.
         for _ in 0..MAX_GROUP_DEPTH {
             if self.reoccupied.get(&path) != Some(&false) {
                 return false;
@@ -269,14 +271,14 @@ impl Moves {
         self.new_path(path).unwrap_or_else(|| path.into())
     }
 
-    /// True if `is_match` is true for `address` or for a former form of it: below a former path, or with a
-    /// former name. Also true if there are too many former paths.
+    /// True if `is_match` is true for `address`, or for `address` with a former path or a former
+    /// name. Also true if there are too many former paths.
     pub fn any_path_matches(&self, address: &Address, is_match: impl Fn(&Address) -> bool) -> bool {
         is_match(address) || self.any_former_matches(address, is_match).unwrap_or(true)
     }
 
-    /// True if `is_match` is true for a former form of `address`: below a former path, or with a former
-    /// name. `None` if there are too many former paths.
+    /// True if `is_match` is true for `address` with a former path or a former name. `None` if
+    /// there are too many former paths.
     pub fn any_former_matches(
         &self,
         address: &Address,
@@ -290,11 +292,13 @@ impl Moves {
         Some(former_paths.any(|path| {
             let path: Arc<str> = path.into();
             let mut addresses = std::iter::once(address).chain(former_addresses);
-            addresses.any(|at| is_match(&Address { path: Arc::clone(&path), ..at.clone() }))
+            addresses.any(|candidate| {
+                is_match(&Address { path: Arc::clone(&path), ..candidate.clone() })
+            })
         }))
     }
 
-    /// The former addresses of the entry at `address`, below its declared path.
+    /// The addresses with the former names of the entry at `address`, below its container's declared path.
     pub fn former_entries(&self, address: &Address) -> &[Address] {
         self.former_addresses.get(address).map_or(&[], Vec::as_slice)
     }
@@ -317,9 +321,9 @@ impl Moves {
         }
         let former =
             self.move_by_path.get(path).map(|moved| &moved.former_paths[..]).unwrap_or_default();
-        let former = former.iter().map(|former| former.to_lowercase());
+        let lower_former_paths = former.iter().map(|former| former.to_lowercase());
         let mut paths = BTreeSet::new();
-        for full_path in former.chain([path.to_owned()]) {
+        for full_path in lower_former_paths.chain([path.to_owned()]) {
             match full_path.rsplit_once('/') {
                 Some((group, last)) => {
                     let groups = self.all_paths(group, depth + 1)?;
@@ -370,9 +374,9 @@ impl Moves {
 
 /// The intermediate path of a container that needs a rename and a move: its new name in its old group.
 pub fn path_after_rename(former: &str, declared: &str) -> Option<String> {
-    let [(from, old), (to, new)] =
+    let [(old_parent, old_name), (new_parent, new_name)] =
         [former, declared].map(|path| path.split_at(path.rfind('/').map_or(0, |slash| slash + 1)));
-    (from != to && old != new).then(|| format!("{from}{new}"))
+    (old_parent != new_parent && old_name != new_name).then(|| format!("{old_parent}{new_name}"))
 }
 
 #[cfg(test)]
@@ -385,7 +389,7 @@ mod tests {
 
     /// Groups, and projects with the prefix `:`, each with its former paths.
     fn moves(declared: &[(&str, &[&str])]) -> Moves {
-        let container = |(path, former): &(&str, &[&str])| {
+        let new_container = |(path, former): &(&str, &[&str])| {
             let scope = if path.starts_with(':') { Scope::Project } else { Scope::Group };
             let path = path.trim_start_matches(':');
             let mut container = testing::container(scope, path, &Json::Null, Unlisted::Report);
@@ -393,7 +397,7 @@ mod tests {
                 former.iter().map(|path| testing::former_path(path)).collect();
             container
         };
-        Moves::from_containers(&declared.iter().map(container).collect::<Vec<_>>())
+        Moves::from_containers(&declared.iter().map(new_container).collect::<Vec<_>>())
     }
 
     fn former(moves: &Moves, path: &str) -> Vec<String> {
@@ -402,15 +406,15 @@ mod tests {
 
     #[test]
     fn former_paths_have_one_form_whenever_they_were_written() {
-        for written in ["old/x/p", "new/x/p", "new/g/p", "OLD/x/p"] {
+        for former_path in ["old/x/p", "new/x/p", "new/g/p", "OLD/x/p"] {
             let moves = moves(&[
-                (":new/g/q", &[written]),
+                (":new/g/q", &[former_path]),
                 ("new/g", &["old/x"]),
                 ("new", &["old"]),
                 ("other", &[]),
             ]);
             assert_eq!(former(&moves, "new/g"), ["new/x"]);
-            assert_eq!(former(&moves, "new/g/q"), ["new/g/p"], "{written}");
+            assert_eq!(former(&moves, "new/g/q"), ["new/g/p"], "{former_path}");
             assert_eq!(&*moves.nearest_group_above("New/g/a/b").unwrap().path, "new/g");
             assert_eq!(&*moves.former_occupant("NEW/g/P").unwrap().path, "new/g/q");
             assert_eq!(moves.new_path("old/x/p").as_deref(), Some("new/g/q"));
@@ -442,14 +446,14 @@ mod tests {
             ("new/g", &["old/x"]),
             ("new", &["old"]),
         ]);
-        let former = |path: &str| moves.former_paths(path).unwrap().join(" ");
-        assert_eq!(former("new"), "old");
+        let join_former = |path: &str| moves.former_paths(path).unwrap().join(" ");
+        assert_eq!(join_former("new"), "old");
         assert_eq!(
-            former("New/g/Q"),
+            join_former("New/g/Q"),
             "elsewhere/q new/g/p new/x/p new/x/q old/g/p old/g/q old/x/p old/x/q"
         );
-        assert_eq!(former("new/other"), "old/other");
-        assert_eq!((former("old/x"), former("other")), (String::new(), String::new()));
+        assert_eq!(join_former("new/other"), "old/other");
+        assert_eq!((join_former("old/x"), join_former("other")), (String::new(), String::new()));
         let names: Vec<_> = (0..40).map(|at| (format!("g{at}/x"), format!("g{at}/y"))).collect();
         let groups: Vec<_> = (1..=40).map(|at| format!("g{at}")).collect();
         let declared: Vec<_> = groups.iter().zip(&names).collect();
@@ -461,16 +465,20 @@ mod tests {
 
     #[test]
     fn a_group_is_only_recognised_in_between_where_nothing_else_can_be() {
-        let passing = |declared: &[(&str, &[&str])], path: &str| {
+        let group_between = |declared: &[(&str, &[&str])], path: &str| {
             moves(declared).intermediate_group(path).map(|group| group.path.to_string())
         };
         let own = ("acme/bb", &["old/aa"][..]);
-        assert_eq!(passing(&[own], "Old/bb").as_deref(), Some("acme/bb"));
-        assert_eq!(passing(&[own], "acme/aa"), None, "it is renamed first");
-        assert_eq!(passing(&[("acme/aa", &["old/aa"])], "old/aa"), None);
-        assert_eq!(passing(&[(":acme/bb", &["old/aa"])], "old/bb"), None, "a project is found");
+        assert_eq!(group_between(&[own], "Old/bb").as_deref(), Some("acme/bb"));
+        assert_eq!(group_between(&[own], "acme/aa"), None, "it is renamed first");
+        assert_eq!(group_between(&[("acme/aa", &["old/aa"])], "old/aa"), None);
+        assert_eq!(
+            group_between(&[(":acme/bb", &["old/aa"])], "old/bb"),
+            None,
+            "a project is found"
+        );
         for other in [("old/bb", &[][..]), ("other/bb", &["old/cc"]), ("x", &["old/bb"])] {
-            assert_eq!(passing(&[own, other], "old/bb"), None, "{other:?}");
+            assert_eq!(group_between(&[own, other], "old/bb"), None, "{other:?}");
         }
     }
 
@@ -501,16 +509,16 @@ mod tests {
 
     #[test]
     fn a_circle_is_found() {
-        let circle = |declared: &[(&str, &[&str])]| {
+        let find_circle = |declared: &[(&str, &[&str])]| {
             moves(declared)
                 .find_circle()
                 .map(|way| way.into_iter().map(ToString::to_string).collect())
         };
         let none: Option<Vec<String>> = None;
-        assert_eq!(circle(&[("b", &["a"]), ("c", &["b"]), ("d", &["c"])]), none);
-        let swap = circle(&[("a", &["b"]), ("b", &["a"])]);
+        assert_eq!(find_circle(&[("b", &["a"]), ("c", &["b"]), ("d", &["c"])]), none);
+        let swap = find_circle(&[("a", &["b"]), ("b", &["a"])]);
         assert_eq!(swap.unwrap(), ["a", "b"]);
-        let inside = circle(&[("x/a", &["y/a"]), ("x", &["x/a/y"])]);
+        let inside = find_circle(&[("x/a", &["y/a"]), ("x", &["x/a/y"])]);
         assert!(inside.is_some());
     }
 }

@@ -1,6 +1,6 @@
-//! Values as one text: a tag and its data. They never leave the process.
+//! Packs values into one text: for each, a tag and its data. The text never leaves the process.
 //!
-//! Tags and numbers are ASCII, so that texts are taken out without a check of their bytes.
+//! Tags and numbers are ASCII, so that texts can be taken out without checking their bytes.
 
 use crate::value::{Json, Value};
 
@@ -19,7 +19,7 @@ impl Packer {
         self.0.push(byte.into());
     }
 
-    /// Six bits per byte, lowest first; the seventh bit means that more bytes follow.
+    /// Adds a number with six bits per byte, lowest first; the seventh bit means that more bytes follow.
     pub(super) fn push_number(&mut self, mut number: u64) {
         while number >= 0x40 {
             self.push_byte(number as u8 & 0x3f | 0x40);
@@ -111,12 +111,10 @@ impl PackedValue<'_> {
         match (self.tag, self.data) {
             (TEXT_TAG, text) => Value::from(text),
             (SECRET_TAG, json) => Value::Secret(
-                serde_json::from_str(json).expect("what was packed as a reference is one"),
+                serde_json::from_str(json).expect("a packed reference is a reference"),
             ),
             (UPLOAD_TAG, path) => Value::File(path.to_owned()),
-            (_, json) => {
-                Value::Plain(serde_json::from_str(json).expect("what was packed as JSON is JSON"))
-            }
+            (_, json) => Value::Plain(serde_json::from_str(json).expect("packed JSON is JSON")),
         }
     }
 }
@@ -167,7 +165,7 @@ mod tests {
         let mut unpacker = Unpacker::new(&packed);
         for value in values {
             let packed = unpacker.take_value();
-            assert_eq!(packed.is_plain(), value.plain().is_some());
+            assert_eq!(packed.is_plain(), value.plain_json().is_some());
             let unpacked = packed.unpack();
             // As text, because the order of keys must be equal too.
             assert_eq!(format!("{unpacked:?}"), format!("{value:?}"));
@@ -177,7 +175,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_form() {
-        let plain = |json: Json| Value::Plain(json);
+        let plain_value = |json: Json| Value::Plain(json);
         let numbers = [
             json!(0),
             json!(127),
@@ -191,7 +189,7 @@ mod tests {
             json!(f64::MAX),
             json!(f64::MIN_POSITIVE),
         ];
-        assert_round_trip(&numbers.map(plain));
+        assert_round_trip(&numbers.map(plain_value));
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! Renames: declared entries that take over a live entry with a former name.
 //!
-//! An entry only takes over another one while no entry with its own name is live. So the list of live
-//! entries must be complete. The name of a taken entry can become free for a further rename.
+//! An entry only takes over a live entry if no live entry has its own name, so the list of live entries
+//! must be complete. If that live entry is itself renamed in the same run, its name is free again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,13 +18,13 @@ pub struct Renames<'d> {
     /// The key of the live entry that each declared entry takes over, by the declared key.
     former_keys: HashMap<String, String>,
     /// The declared entries that take over a live one, by the key of the live one.
-    taker_by_former_key: HashMap<String, &'d DeclaredEntry>,
+    entry_by_former_key: HashMap<String, &'d DeclaredEntry>,
     /// The keys of declared entries.
     declared_keys: HashSet<String>,
 }
 
 impl<'d> Renames<'d> {
-    /// Finds the renames of the declared `entries` of `section`. `is_live` tells which keys are live.
+    /// Finds the renames of the declared `entries` of `section`. `is_live` returns true for keys of live entries.
     pub fn from_entries(
         section: Section,
         entries: &'d [DeclaredEntry],
@@ -45,19 +45,19 @@ impl<'d> Renames<'d> {
                 renamed.insert(key, (entry, identity));
             }
         }
-        // If the live entry of a declared one is taken over, the declared one may take over another entry.
+        // If an entry loses its own live entry to another one, it may take over a further live entry.
         while let Some(key) = pending_keys.pop() {
-            steps::step();
+            steps::count_step();
             let Some((entry, identity)) = renamed.get(&key) else { continue };
-            let is_live_itself = is_live(&key) && !renames.taker_by_former_key.contains_key(&key);
+            let is_live_itself = is_live(&key) && !renames.entry_by_former_key.contains_key(&key);
             if is_live_itself || renames.former_keys.contains_key(&key) {
                 continue;
             }
             let mut live_names = identity.former_keys.iter().filter(|former| is_live(former));
             let free_name =
-                live_names.find(|former| !renames.taker_by_former_key.contains_key(*former));
+                live_names.find(|former| !renames.entry_by_former_key.contains_key(*former));
             if let Some(former) = free_name.cloned() {
-                renames.taker_by_former_key.insert(former.clone(), entry);
+                renames.entry_by_former_key.insert(former.clone(), entry);
                 renames.former_keys.insert(key, former.clone());
                 pending_keys.push(former);
             }
@@ -80,12 +80,12 @@ impl<'d> Renames<'d> {
     }
 
     /// The name of the live entry with these `fields`; its new name, if a declared entry takes it over.
-    pub fn name_of(&self, section: Section, fields: &Object) -> String {
-        if self.taker_by_former_key.is_empty() {
+    pub fn name_after_rename(&self, section: Section, fields: &Object) -> String {
+        if self.entry_by_former_key.is_empty() {
             return section.entry_name(fields);
         }
-        let taker = self.find_renaming_entry(section.identify(fields).current_key());
-        taker.map_or_else(|| section.entry_name(fields), |entry| entry.key.clone())
+        let renaming_entry = self.find_renaming_entry(section.identify(fields).current_key());
+        renaming_entry.map_or_else(|| section.entry_name(fields), |entry| entry.key.clone())
     }
 
     /// The key of the live entry that the declared entry `key` takes over.
@@ -95,16 +95,16 @@ impl<'d> Renames<'d> {
 
     /// The declared entry that takes over the live entry `key`.
     pub fn find_renaming_entry(&self, key: &str) -> Option<&'d DeclaredEntry> {
-        self.taker_by_former_key.get(key).copied()
+        self.entry_by_former_key.get(key).copied()
     }
 
-    /// The former keys of a declared entry that no other declared entry has or takes over.
+    /// The former keys of a declared entry that no other entry has as its own key or takes over.
     pub fn exclusive_former_keys<'i>(
         &self,
         identity: &'i Identity,
     ) -> impl Iterator<Item = &'i String> {
         identity.former_keys.iter().filter(|former| {
-            !self.taker_by_former_key.contains_key(*former) && !self.declared_keys.contains(*former)
+            !self.entry_by_former_key.contains_key(*former) && !self.declared_keys.contains(*former)
         })
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 
 /// The part of the service that must be listed.
 pub struct RosterQuery<'a> {
-    /// The globs.
+    /// The globs of the rules that include undeclared groups and projects.
     pub globs: Vec<(Scope, Glob)>,
     /// The fields that included containers may declare.
     pub fields: Vec<(Section, BTreeSet<String>)>,
@@ -48,11 +48,11 @@ pub enum PathClass {
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     /// The undeclared groups and projects that rules match.
-    pub members: Vec<MatchedContainer>,
-    /// The paths of groups or users that were searched and, as far as the caller can see, do not
-    /// exist.
-    pub absent_roots: Vec<String>,
-    /// The parts that could not be listed completely, as globs. They have no members.
+    pub containers: Vec<MatchedContainer>,
+    /// The paths of groups or users that were searched, but do not exist or are hidden from the
+    /// caller.
+    pub missing_namespaces: Vec<String>,
+    /// The parts that could not be listed completely, as globs. Their containers are not in `containers`.
     pub incomplete: Vec<(Arc<str>, Cause)>,
     /// Warnings about rules that match nothing.
     pub idle_rules: Diagnostics,

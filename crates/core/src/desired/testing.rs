@@ -23,8 +23,8 @@ pub fn origin(line: u32) -> Origin {
 /// A declared value: `{"env": NAME}` is a secret, `{"file": PATH}` a file to upload, everything
 /// else is plain.
 pub fn value(json: &Json) -> Value {
-    let text = |name: &str| json.get(name).and_then(Json::as_str);
-    match (text("env"), text("file")) {
+    let text_field = |name: &str| json.get(name).and_then(Json::as_str);
+    match (text_field("env"), text_field("file")) {
         (Some(name), _) => Value::Secret(Reference::Env(name.into())),
         (_, Some(path)) => Value::File(path.into()),
         _ => json.clone().into(),

@@ -7,7 +7,7 @@ use super::{
     texts::{self, words},
 };
 use crate::{
-    address::{Address, group_of, groups_above},
+    address::{Address, groups_above, parent_group_path},
     catalogue::{
         self,
         constraints::{self, Constraint, ConstraintEffect, SETTINGS_ABOVE_KEY},
@@ -25,9 +25,9 @@ use crate::{
 /// The reason why the service does not accept a declared value now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValueLimit {
-    /// The service refuses it: the code, the message and the help of the problem.
+    /// The service refuses the value. Contains the code, the message and the help of the problem.
     Refused(&'static str, String, String),
-    /// It would have no effect; the end of a sentence that begins with `waits`.
+    /// The value would have no effect yet. Contains the end of a sentence that begins with `waits`.
     Waits(String),
 }
 
@@ -47,9 +47,9 @@ impl ValueLimit {
 }
 
 impl<'c> DiffContext<'c> {
-    /// The limit if a group above prevents `value` for the field `name`. Adds a question if that depends
-    /// on an unknown fact. If the group is declared, its declared value counts, not its live value;
-    /// `check` reports such conflicts between manifests.
+    /// The limit if a group above prevents `value` for the field `name`. Adds a question if that
+    /// depends on an unknown fact. The declared value of a group takes precedence over its live
+    /// value; `check` reports such conflicts between manifests.
     pub fn group_limit(
         self,
         section: Section,
@@ -57,31 +57,38 @@ impl<'c> DiffContext<'c> {
         value: &Value,
         findings: &mut Findings,
     ) -> Option<ValueLimit> {
-        let plain = value.plain()?;
+        let plain_value = value.plain_json()?;
         constraints::constraints_over(section.section, Some(name)).find_map(|constraint| {
-            let (group, group_value, source) = self.deciding_value(constraint, plain, findings)?;
+            let (group, group_value, source) =
+                self.deciding_value(constraint, plain_value, findings)?;
             let is_declared = matches!(source, ValueSource::Declared);
-            if !constraint.contradicts(&group_value, plain)
+            if !constraint.contradicts(&group_value, plain_value)
                 || (is_declared
-                    && constraint.how == ConstraintEffect::Bounds
+                    && constraint.effect == ConstraintEffect::Bounds
                     && self.declares(section, name))
             {
                 return None;
             }
-            let setting = &constraint.by.field;
-            if constraint.how == ConstraintEffect::Replaces {
+            let setting = &constraint.group_setting.field;
+            if constraint.effect == ConstraintEffect::Replaces {
                 return Some(ValueLimit::Waits(format!(
                     "until `{setting}` of `{group}` allows it"
                 )));
             }
-            let by = text::escape(group_value.as_str().unwrap_or_default());
+            let group_text = text::escape(group_value.as_str().unwrap_or_default());
             let is = match source {
-                ValueSource::ReplacedIn(outer) => format!("`{outer}` sets to `{by}` in this run"),
-                ValueSource::Live | ValueSource::Declared => format!("is `{by}`"),
+                ValueSource::ReplacedIn(outer) => {
+                    format!("`{outer}` sets to `{group_text}` in this run")
+                }
+                ValueSource::Live | ValueSource::Declared => format!("is `{group_text}`"),
             };
-            let words = words![name, setting, group, is];
+            let placeholders = words![name, setting, group, is];
             let [code, message, help] = texts::BEYOND_GROUP;
-            Some(ValueLimit::Refused(code, text::fill(message, words), text::fill(help, words)))
+            Some(ValueLimit::Refused(
+                code,
+                text::fill(message, placeholders),
+                text::fill(help, placeholders),
+            ))
         })
     }
 
@@ -110,12 +117,12 @@ impl<'c> DiffContext<'c> {
         let name = step.address.entry.as_deref().unwrap_or_default();
         let candidates = constraints::constraints_over(section.section, None);
         let candidates = candidates
-            .filter(|constraint| constraint.groups || self.target.scope == Scope::Project);
+            .filter(|constraint| constraint.includes_groups || self.target.scope == Scope::Project);
         candidates.filter(|constraint| constraint.applies_to(&self.target.path, name)).find_map(
             |constraint| {
                 let (groups, group_value) =
                     match self.deciding_value(constraint, &Json::Null, findings) {
-                        // A declared limit counts only if it is also live: otherwise it is set after the creation.
+                        // A declared limit matters only if it is also live: otherwise it is set after the creation.
                         Some((_, group_value, ValueSource::Declared))
                             if !constraint.forbids(&group_value, self.target.scope) =>
                         {
@@ -124,14 +131,16 @@ impl<'c> DiffContext<'c> {
                         _ => self.live_value_above(constraint, findings)?,
                     };
                 let (setting, text, scope) =
-                    (&constraint.by.field, &constraint.text, self.target.scope);
-                // This run lifts it in a group that declares another value.
+                    (&constraint.group_setting.field, &constraint.text, self.target.scope);
+                // This run lifts the limit in groups that declare another value.
                 let lowest_path = self.path_below_groups(constraint);
-                let lifted = self.groups.declarations_above(&lowest_path, &constraint.by);
-                let lifted = lifted.filter(|(_, group_value)| {
-                    group_value.is_some_and(|by| !constraint.forbids(by, scope))
+                let lifted =
+                    self.groups.declarations_above(&lowest_path, &constraint.group_setting);
+                let lifted_groups = lifted.filter(|(_, group_value)| {
+                    group_value
+                        .is_some_and(|declared_value| !constraint.forbids(declared_value, scope))
                 });
-                let lifting_groups: Vec<_> = lifted.map(|(path, _)| path).collect();
+                let lifting_groups: Vec<_> = lifted_groups.map(|(path, _)| path).collect();
                 let mut groups = groups.iter();
                 let group = groups.find(|group| {
                     !lifting_groups.iter().any(|path| path.eq_ignore_ascii_case(group))
@@ -145,19 +154,19 @@ impl<'c> DiffContext<'c> {
         )
     }
 
-    /// Adds to `step` the entries of groups above that collide with its entry: entries with the same name,
-    /// and entries that the service copies into a new project, if a project can have only one of them.
+    /// Adds to `step` the entries of groups above that collide with its entry. These have the same
+    /// name; or a project can have only one of them, and the service copies it into a new project.
     pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
         let Some(key) = step.address.entry.as_deref() else { return };
         let gets_copies = self.target.id.is_none() && section.exclusive_group(key).is_some();
         if !(section.is_name_unique_above() || gets_copies) || !self.has_group_above() {
             return;
         }
-        let Some(above) = self.live.entries_above.get(section.section) else {
+        let Some(entries_above) = self.live.entries_above.get(section.section) else {
             return findings.add_missing_fact(ExtraFact::EntriesAbove(section.section));
         };
         let Target { scope, path, .. } = self.target;
-        let colliding = above.iter().filter(|(name, group)| {
+        let colliding = entries_above.iter().filter(|(name, group)| {
             section.may_collide_with(group, *scope, path) && section.collides_with_parent(key, name)
         });
         step.effects.extend(colliding.map(|(name, group)| {
@@ -177,28 +186,28 @@ impl<'c> DiffContext<'c> {
             return None;
         }
         let declared: Vec<_> =
-            self.groups.declarations_above(&self.target.path, &constraint.by).collect();
-        let nearest = declared.first()?.1?;
-        let Some(above) = &self.live.group_above else {
+            self.groups.declarations_above(&self.target.path, &constraint.group_setting).collect();
+        let nearest_value = declared.first()?.1?;
+        let Some(parent_settings) = &self.live.group_above else {
             findings.add_missing_fact(ExtraFact::GroupAbove);
             return None;
         };
-        let spec =
-            catalogue::section(Scope::Group, &constraint.by.section)?.field(&constraint.by.field);
+        let spec = catalogue::section(Scope::Group, &constraint.group_setting.section)?
+            .field(&constraint.group_setting.field);
         let is_changed = declared.iter().any(|(group, group_value)| {
-            let live = above
-                .get(SETTINGS_ABOVE_KEY)
-                .and_then(|all| all.get(group)?.get(&constraint.by.field));
+            let live = parent_settings.get(SETTINGS_ABOVE_KEY).and_then(|group_settings| {
+                group_settings.get(group)?.get(&constraint.group_setting.field)
+            });
             group_value.zip(live).is_some_and(|(group_value, live)| {
                 constraint.value_below(group_value).is_some()
                     && !are_equal(spec.compare, group_value, live)
             })
         });
-        is_changed.then_some(nearest)
+        is_changed.then_some(nearest_value)
     }
 
     /// The value of the setting that limits `value`, with its group and source. If the declared value
-    /// allows `value`, the live one counts too: an undeclared group in between may be stricter.
+    /// allows `value`, the live value is checked too: an undeclared group in between may be stricter.
     fn deciding_value(
         self,
         constraint: &'static Constraint,
@@ -209,14 +218,17 @@ impl<'c> DiffContext<'c> {
             return None;
         }
         let lowest_path = self.path_below_groups(constraint);
-        let mut declared = self.groups.declarations_above(&lowest_path, &constraint.by);
-        let nearest = declared.next();
-        let deciding_declaration = nearest
+        let mut declared = self.groups.declarations_above(&lowest_path, &constraint.group_setting);
+        let nearest_declared = declared.next();
+        let deciding = nearest_declared
             .iter()
             .cloned()
-            .chain(declared.filter(|_| constraint.every))
-            .find(|(_, by)| by.is_some_and(|by| constraint.contradicts(by, value)));
-        if let Some((group, group_value)) = deciding_declaration.or(nearest) {
+            .chain(declared.filter(|_| constraint.from_all_ancestors))
+            .find(|(_, declared_value)| {
+                declared_value
+                    .is_some_and(|declared_value| constraint.contradicts(declared_value, value))
+            });
+        if let Some((group, group_value)) = deciding.or(nearest_declared) {
             let group_value = group_value?;
             let is_direct = lowest_path.rfind('/') == Some(group.len());
             let value_between = constraint.value_in_subgroups(group_value);
@@ -229,7 +241,7 @@ impl<'c> DiffContext<'c> {
             if let Some(replacement) =
                 value_between.filter(|_| self.changed_setting(constraint, findings).is_some())
             {
-                let parent_group = group_of(&self.target.path)?.to_owned();
+                let parent_group = parent_group_path(&self.target.path)?.to_owned();
                 return Some((parent_group, replacement.clone(), ValueSource::ReplacedIn(group)));
             }
         }
@@ -245,8 +257,8 @@ impl<'c> DiffContext<'c> {
     ) -> Option<(Vec<String>, Json)> {
         let is_new =
             matches!(self.target.namespace, Some(LiveNamespace { id: Id::Pending(_), .. }));
-        let is_unknown = is_new && !constraint.every && !constraint.is_handed_down();
-        if constraint.by.section != settings::SECTION
+        let is_unknown = is_new && !constraint.from_all_ancestors && !constraint.is_handed_down();
+        if constraint.group_setting.section != settings::SECTION
             || is_unknown
             || !self.is_decided_by_group(constraint)
         {
@@ -257,15 +269,15 @@ impl<'c> DiffContext<'c> {
             return None;
         };
         let path = self.path_below_groups(constraint);
-        let path = group_of(&path).unwrap_or_default();
-        if is_new && !constraint.every {
+        let path = parent_group_path(&path).unwrap_or_default();
+        if is_new && !constraint.from_all_ancestors {
             let settings = parent_settings.get(SETTINGS_ABOVE_KEY)?;
             let path = path.to_lowercase();
-            let mut above = groups_above(&path)
-                .filter_map(|outer| settings.get(outer)?.get(&constraint.by.field));
+            let mut values_above = groups_above(&path)
+                .filter_map(|outer| settings.get(outer)?.get(&constraint.group_setting.field));
             return Some((
                 vec![path.clone()],
-                constraint.value_in_subgroups(above.next()?)?.clone(),
+                constraint.value_in_subgroups(values_above.next()?)?.clone(),
             ));
         }
         let named_groups = parent_settings
@@ -276,19 +288,19 @@ impl<'c> DiffContext<'c> {
         let group_paths: Vec<_> =
             named_groups.filter_map(Json::as_str).map(str::to_owned).collect();
         let groups = if group_paths.is_empty() { vec![path.to_owned()] } else { group_paths };
-        Some((groups, parent_settings.get(&constraint.by.field)?.clone()))
+        Some((groups, parent_settings.get(&constraint.group_setting.field)?.clone()))
     }
 
-    /// A path directly below the lowest group whose setting counts for `constraint`.
+    /// A path directly below the lowest group whose setting is relevant for `constraint`.
     fn path_below_groups(self, constraint: &Constraint) -> Cow<'c, str> {
-        if constraint.groups && self.target.scope == Scope::Group {
+        if constraint.includes_groups && self.target.scope == Scope::Group {
             return format!("{}/", self.target.path).into();
         }
         (&*self.target.path).into()
     }
 
     fn is_decided_by_group(self, constraint: &Constraint) -> bool {
-        self.has_group_above() || (constraint.groups && self.target.scope == Scope::Group)
+        self.has_group_above() || (constraint.includes_groups && self.target.scope == Scope::Group)
     }
 
     /// True if the container is in a group.

@@ -27,7 +27,7 @@ pub struct Findings {
     pub held: Vec<HeldObject>,
     /// Notes on objects or fields without a step, and on side effects of steps.
     pub notes: Vec<Note>,
-    /// What must be repaired before its container is changed.
+    /// The problems that must be repaired before their containers are changed.
     pub problems: Vec<Problem>,
     /// The parts that could not be read; nothing is planned there.
     pub incomplete: Vec<Incomplete>,
@@ -86,10 +86,10 @@ pub struct HeldObject {
 impl HeldObject {
     /// True if `address` is the held object, or inside it.
     pub fn covers(&self, address: &Address) -> bool {
-        let held = &self.address;
-        held.path == address.path
-            && held.section.is_none_or(|section| address.section == Some(section))
-            && (held.entry.is_none() || held.entry == address.entry)
+        let held_address = &self.address;
+        held_address.path == address.path
+            && held_address.section.is_none_or(|section| address.section == Some(section))
+            && (held_address.entry.is_none() || held_address.entry == address.entry)
     }
 }
 
@@ -169,8 +169,8 @@ pub enum Reason {
         /// The switch, as a sentence.
         why: String,
     },
-    /// Removing it also removes what these entries grant to it, and no manifest declares those
-    /// grants. This holds for a replacement too.
+    /// Removing or replacing it also removes the grants to it in these entries. No manifest
+    /// declares those grants.
     TakesAlong {
         /// The entries; a section means all its entries, because they were not read.
         grants_of: Vec<Address>,
@@ -193,8 +193,8 @@ impl Reason {
         matches!(self, Self::UnlistedFails | Self::UndeclaredFails { .. } | Self::ArchivedByHand)
     }
 
-    /// True if `drift --strict` counts it as a difference: the user can remove it by editing a manifest
-    /// or by setting a variable.
+    /// True if `drift --strict` reports it as a difference: the user can remove it by editing a
+    /// manifest or by setting a variable.
     pub const fn is_strict_difference(&self) -> bool {
         matches!(self, Self::Unlisted | Self::Undeclared { .. } | Self::SecretMissing { .. })
             || self.is_difference()
@@ -250,14 +250,20 @@ impl Problem {
     /// A problem with these texts. Their placeholders are filled with `words`.
     pub(crate) fn from_texts(
         texts: ProblemTexts,
-        words: PlaceholderValues<'_>,
+        placeholders: PlaceholderValues<'_>,
         address: &Address,
         origin: &Origin,
     ) -> Self {
-        let address_words = words![address, path = address.path];
-        let words = [words, address_words].concat();
+        let address_values = words![address, path = address.path];
+        let all_placeholders = [placeholders, address_values].concat();
         let [code, message, help] = texts;
-        Self::new(address, code, text::fill(message, &words), text::fill(help, &words), origin)
+        Self::new(
+            address,
+            code,
+            text::fill(message, &all_placeholders),
+            text::fill(help, &all_placeholders),
+            origin,
+        )
     }
 
     /// True if a declared container is not at its path. `drift` reports this as a difference.

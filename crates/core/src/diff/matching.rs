@@ -11,20 +11,20 @@ use crate::{
 
 /// The live entry that a declared one matches.
 pub(super) enum Match<'l> {
-    /// None.
+    /// No live entry matches.
     None,
-    /// This one, and its copies.
+    /// This entry matches, and the others are copies of it.
     One(&'l LiveEntry, Vec<&'l LiveEntry>),
-    /// One that another declared entry already matches.
+    /// The matching live entry already matches another declared entry.
     AlreadyMatched,
-    /// The entry exists, and so does this live entry with one of its former names.
+    /// An entry with its current name is live, and so is this entry with one of its former names.
     Both(&'l LiveEntry),
     /// No match, but this live entry has nearly the same identity.
     NearlyEqual(&'l LiveEntry),
     /// Several entries match and differ from each other. The text explains what to do and contains no
     /// credential.
     Ambiguous(String),
-    /// Its identity contains a secret that is not set.
+    /// The identity contains a secret that is not set, so the match is unknown.
     SecretUnset,
 }
 
@@ -45,12 +45,12 @@ impl<'l> EntryMatcher<'l> {
         let section = declared.kind;
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
         let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
-        for (at, entry) in live.iter().enumerate() {
+        for (index, entry) in live.iter().enumerate() {
             let identity = section.identify(entry.fields.raw());
             let key = identity.keys.into_iter().next().unwrap_or_default();
-            by_key.entry(key).or_default().push(at);
+            by_key.entry(key).or_default().push(index);
             if let Some(name) = identity.service_name {
-                by_name.entry(name).or_default().push(at);
+                by_name.entry(name).or_default().push(index);
             }
         }
         let renames =
@@ -64,83 +64,86 @@ impl<'l> EntryMatcher<'l> {
         self.renames.find_renaming_entry(identity.current_key())
     }
 
-    /// How many live entries have a declared one.
+    /// The number of live entries that match a declared one.
     pub(super) const fn matched_count(&self) -> usize {
         self.matched_count
     }
 
-    /// Finds the match for a declared entry with this identity. `has_unset_secret`: the identity contains
-    /// a secret that is not set.
+    /// Finds the match for a declared entry with this identity. `has_unset_secret` is true if the
+    /// identity contains a secret that is not set.
     pub(super) fn find(&mut self, identity: &Identity, has_unset_secret: bool) -> Match<'l> {
         let positions = self.find_by_name(identity).or_else(|| self.find_by_key(identity));
         let Some(positions) = positions else {
-            let similar_positions =
+            let similar =
                 identity.similar_keys.iter().filter_map(|key| self.by_key.get(key)).flatten();
-            return match similar_positions.copied().find(|at| !self.is_matched[*at]) {
+            return match similar.copied().find(|index| !self.is_matched[*index]) {
                 _ if has_unset_secret => Match::SecretUnset,
-                Some(at) => Match::NearlyEqual(&self.live[at]),
+                Some(index) => Match::NearlyEqual(&self.live[index]),
                 None => Match::None,
             };
         };
-        if let Some(other) = self.find_live_former(identity) {
-            for at in positions.into_iter().chain([other]) {
-                self.is_matched[at] = true;
+        if let Some(former_position) = self.find_live_former(identity) {
+            for position in positions.into_iter().chain([former_position]) {
+                self.is_matched[position] = true;
             }
-            return Match::Both(&self.live[other]);
+            return Match::Both(&self.live[former_position]);
         }
-        let entries: Vec<_> = positions.iter().map(|at| &self.live[*at]).collect();
-        let Copies { kept, copies } = match Copies::find(self.section, &entries) {
+        let entries: Vec<_> = positions.iter().map(|position| &self.live[*position]).collect();
+        let Copies { kept_entry: kept, copies } = match Copies::find(self.section, &entries) {
             Ok(copies) => copies,
             Err(difference) => {
                 return Match::Ambiguous(self.describe_ambiguity(&entries, &difference));
             }
         };
-        if positions.iter().all(|at| self.is_matched[*at]) {
+        if positions.iter().all(|position| self.is_matched[*position]) {
             return Match::AlreadyMatched;
         }
         self.matched_count += positions.len();
-        for at in positions {
-            self.is_matched[at] = true;
+        for position in positions {
+            self.is_matched[position] = true;
         }
         Match::One(kept, copies)
     }
 
-    /// The positions of live entries with its name; if several, of those that also have its key.
+    /// The positions of live entries with the name of this identity, preferably those that also have its key.
     fn find_by_name(&self, identity: &Identity) -> Option<Vec<usize>> {
         let named_entries = self.by_name.get(identity.service_name.as_ref()?)?;
-        let free = self.unmatched(named_entries);
+        let unmatched = self.unmatched(named_entries);
         let same_key = identity.keys.first().and_then(|key| self.by_key.get(key));
-        let same_name_and_key: Vec<_> =
-            free.iter().copied().filter(|at| same_key.is_some_and(|k| k.contains(at))).collect();
-        [same_name_and_key, free].into_iter().find(|found| !found.is_empty())
+        let same_name_and_key: Vec<_> = unmatched
+            .iter()
+            .copied()
+            .filter(|index| same_key.is_some_and(|k| k.contains(index)))
+            .collect();
+        [same_name_and_key, unmatched].into_iter().find(|found| !found.is_empty())
     }
 
-    /// The positions of live entries with its key, or with one of its former keys; only unmatched ones if
-    /// there are any.
+    /// The positions of live entries with the key of this identity, or with one of its former keys.
+    /// Returns only unmatched entries, if there are any.
     fn find_by_key(&self, identity: &Identity) -> Option<Vec<usize>> {
         let positions = match self.renames.former_key(identity.current_key()) {
             Some(former) => self.by_key.get(former)?,
             None if self.find_renaming_entry(identity).is_some() => return None,
             None => identity.keys.iter().find_map(|key| self.by_key.get(key))?,
         };
-        let free = self.unmatched(positions);
-        Some(if free.is_empty() { positions.clone() } else { free })
+        let unmatched = self.unmatched(positions);
+        Some(if unmatched.is_empty() { positions.clone() } else { unmatched })
     }
 
-    /// The position of a live entry with a former name of this one, which is live too.
+    /// The position of a live entry with a former name, if an entry with the current name is live too.
     fn find_live_former(&self, identity: &Identity) -> Option<usize> {
         let is_renamed = self.renames.former_key(identity.current_key()).is_some();
-        let mut former = self.renames.exclusive_former_keys(identity).filter(|_| !is_renamed);
-        former.find_map(|key| self.by_key.get(key)?.first().copied())
+        let mut former_keys = self.renames.exclusive_former_keys(identity).filter(|_| !is_renamed);
+        former_keys.find_map(|key| self.by_key.get(key)?.first().copied())
     }
 
-    /// Those of `positions` whose entries match no declared entry.
+    /// The `positions` of entries that match no declared entry.
     fn unmatched(&self, positions: &[usize]) -> Vec<usize> {
         positions
             .iter()
             .copied()
-            .inspect(|_| steps::step())
-            .filter(|at| !self.is_matched[*at])
+            .inspect(|_| steps::count_step())
+            .filter(|index| !self.is_matched[*index])
             .collect()
     }
 
@@ -158,9 +161,9 @@ impl<'l> EntryMatcher<'l> {
         entries.sort_by_key(|entry| entry.id());
         let ids: Vec<_> = entries.iter().map(|entry| entry.address_text()).collect();
         let noun = self.section.noun;
-        let same = self.section.identity.last().copied().unwrap_or_default();
+        let field_name = self.section.identity.last().copied().unwrap_or_default();
         format!(
-            "the {noun}s {} have the same `{same}` and {difference}, so they are not duplicates: remove all but one, or give them different values",
+            "the {noun}s {} have the same `{field_name}` and {difference}, so they are not duplicates: remove all but one, or give them different values",
             text::join_words(&ids)
         )
     }

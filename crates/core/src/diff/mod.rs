@@ -49,15 +49,15 @@ use crate::{
 pub struct DiffContext<'a> {
     /// The container.
     pub target: &'a Target,
-    /// Its address.
+    /// The address of the container.
     pub container: &'a Address,
     /// The token's user.
     pub caller: &'a Caller,
-    /// The facts from its live object; for a missing container, those of a new one.
+    /// The facts from its live object; for a missing container, the facts of a new one.
     pub facts: &'a ContainerFacts,
-    /// Its live state, with the answers to [questions](Findings::questions).
+    /// The live state of the container, with the answers to [questions](Findings::questions).
     pub live: &'a LiveContainer,
-    /// The ids of the names in entries.
+    /// The ids of the objects that entries name.
     pub names: &'a Names,
     /// The declared sections of the container.
     pub sections: &'a [DeclaredSection],
@@ -72,7 +72,7 @@ pub struct DiffContext<'a> {
 }
 
 impl DiffContext<'_> {
-    /// The context of the calls that do `purpose` to an entry of `section`.
+    /// The context of calls with this `purpose` for an entry of `section`.
     pub(crate) fn call_context<'j>(
         &'j self,
         section: Section,
@@ -122,11 +122,12 @@ pub fn compare_section(
             }
             Match::SecretUnset => doubt.has_ambiguous_match = true,
         }
-        // If a live entry has its name and is renamed, that step frees the name first.
-        let taker = matcher.find_renaming_entry(&identity);
-        let freeing_address = taker.map(|entry| declared.address_of(entry, context.container));
+        // If another entry renames the live entry that has this name, that step must come first.
+        let renaming_entry = matcher.find_renaming_entry(&identity);
+        let renaming_address =
+            renaming_entry.map(|entry| declared.address_of(entry, context.container));
         for step in findings.steps.iter_mut().skip(first_step) {
-            step.effects.extend(freeing_address.clone().map(Effect::follows));
+            step.effects.extend(renaming_address.clone().map(Effect::follows));
         }
         doubt.has_unmatched_secret |=
             matcher.matched_count() == matched_before && entry_diff.has_secret_identity();
@@ -141,10 +142,10 @@ pub fn compare_section(
     Ok(findings)
 }
 
-/// Adds risks to a new entry that replaces a removed one with the same name but another scope:
-/// compared with the removed entry, it may weaken protection.
+/// Adds risks to an entry that is created in place of a removed one with the same name but another scope: the new
+/// entry may protect less than the removed one.
 fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &mut Findings) {
-    let [name, _, ..] = section.scoped_kind.address_keys[..] else { return };
+    let [name_key, _, ..] = section.scoped_kind.address_keys[..] else { return };
     let removals = findings.steps.iter().filter(|step| step.action == Action::Delete);
     let removed_entries: BTreeMap<_, _> = removals
         .filter_map(Step::live_entry)
@@ -154,25 +155,25 @@ fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &
         section.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
     let risky_fields: Vec<&str> = risky_specs.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
-        let after = |name: &str| step.change(name)?.after.value().cloned();
-        let text = after(name.field).map(|text| forms::plain_text(&text));
+        let value_after = |name: &str| step.change(name)?.after.value().cloned();
+        let text = value_after(name_key.field).map(|text| forms::plain_text(&text));
         let Some(before) = text.and_then(|text| removed_entries.get(&text)) else { continue };
         let find_default =
             |name: &str| preset::service_default(section, name, &context.target.path);
-        let after = risky_fields.iter().map(|field| {
-            ((*field).to_owned(), after(field).unwrap_or_else(|| find_default(field)))
+        let fields_after = risky_fields.iter().map(|field| {
+            ((*field).to_owned(), value_after(field).unwrap_or_else(|| find_default(field)))
         });
         step.effects.extend(risk::change_risks(
             section,
             &risky_fields,
             before.fields.raw(),
-            &after.collect(),
+            &fields_after.collect(),
         ));
     }
 }
 
-/// Refuses new entries of an exclusive kind while the container keeps another one. If that one is
-/// inherited, refuses changes too.
+/// Refuses a new entry of an exclusive group while another entry of that group stays. If the other entry is
+/// inherited, also refuses an update.
 fn refuse_second_exclusive(
     declared: &DeclaredSection,
     live: &[LiveEntry],
@@ -180,61 +181,66 @@ fn refuse_second_exclusive(
     findings: &mut Findings,
 ) {
     let kind = declared.kind;
-    let step = |name: &str, findings: &Findings| {
-        let at = context.container.section(kind.section).entry(name);
-        let position = findings.steps.iter().position(|step| step.address == at)?;
+    let find_step = |name: &str, findings: &Findings| {
+        let entry_address = context.container.section(kind.section).entry(name);
+        let position = findings.steps.iter().position(|step| step.address == entry_address)?;
         Some((position, findings.steps[position].action))
     };
     for entry in &declared.entries {
         let Some(what) = kind.exclusive_group(&entry.key) else { continue };
-        let Some((position, action)) = step(&entry.key, findings) else { continue };
+        let Some((position, action)) = find_step(&entry.key, findings) else { continue };
         let names =
             live.iter().map(|live| (kind.entry_name(live.fields.raw()), live.protection_reason));
         let Some((other, reason)) = names.into_iter().find(|(name, reason)| {
             *name != entry.key
                 && kind.exclusive_group(name) == Some(what)
                 && (action == Action::Create || (action == Action::Update && reason.is_some()))
-                && step(name, findings).is_none_or(|(_, action)| action != Action::Delete)
+                && find_step(name, findings).is_none_or(|(_, action)| action != Action::Delete)
         }) else {
             continue;
         };
         let address = findings.steps.remove(position).address;
         let problem_texts =
             if reason.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
-        let words = words![
+        let placeholders = words![
             noun = context.target.scope.noun(),
             what,
             other = text::escape(&other),
             why = reason.unwrap_or_default(),
             identity = kind.identity[0]
         ];
-        findings.problems.push(Problem::from_texts(problem_texts, words, &address, &entry.origin));
+        findings.problems.push(Problem::from_texts(
+            problem_texts,
+            placeholders,
+            &address,
+            &entry.origin,
+        ));
     }
 }
 
-/// The texts in request paths that address several live or declared entries; only the query of the
-/// request distinguishes these.
+/// The path segments that several live or declared entries have in common. Only the query of a request tells these
+/// entries apart.
 fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
     let section = declared.kind;
-    let [path, .., _] = &section.scoped_kind.address_keys[..] else { return BTreeSet::new() };
+    let [path_key, .., _] = &section.scoped_kind.address_keys[..] else { return BTreeSet::new() };
     if section.edit != kind::EditMethod::OrReplace {
         return BTreeSet::new();
     }
-    let present = declared.present_entries().filter_map(|entry| {
-        Some((entry.fields.get(path.field)?.value.text()?.to_owned(), entry.key.clone()))
+    let declared_names = declared.present_entries().filter_map(|entry| {
+        Some((entry.fields.get(path_key.field)?.value.text()?.to_owned(), entry.key.clone()))
     });
     let live =
         live.iter().map(|entry| (entry.address_text(), section.entry_name(entry.fields.raw())));
-    let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (handle, name) in present.chain(live) {
-        names.entry(handle).or_default().insert(name);
+    let mut names_by_address: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (address_text, name) in declared_names.chain(live) {
+        names_by_address.entry(address_text).or_default().insert(name);
     }
-    names.retain(|_, names| names.len() > 1);
-    names.into_keys().collect()
+    names_by_address.retain(|_, names| names.len() > 1);
+    names_by_address.into_keys().collect()
 }
 
 /// Plans a section that can be read only later, as if each entry were absent. `condition` describes
-/// when the steps are needed. They never remove anything.
+/// when the steps are needed. The steps never remove anything.
 pub fn plan_possible(
     declared: &DeclaredSection,
     condition: &'static str,
@@ -253,7 +259,7 @@ pub fn plan_possible(
 /// The reasons why an unlisted live entry may be a declared one.
 #[derive(Clone, Copy, Default)]
 struct UnlistedDoubt {
-    /// The match of a declared entry is ambiguous, so it may be this one.
+    /// The match of a declared entry is ambiguous, so that entry may be this live one.
     has_ambiguous_match: bool,
     /// A declared entry with a secret in its identity was not found. This entry may have that
     /// secret, or its former value.
@@ -261,7 +267,7 @@ struct UnlistedDoubt {
 }
 
 /// The reason why an unlisted entry that may match an ambiguous declared one is not removed.
-const AMBIGUOUS_REASON: &str = "may be a declared one: ambiguous";
+const AMBIGUOUS_REASON: &str = "may be a declared entry: the match is ambiguous";
 
 /// Plans a live entry that no manifest lists.
 fn plan_unlisted(
@@ -275,9 +281,10 @@ fn plan_unlisted(
     if section.shape != Shape::List || declared.unlisted.value == Unlisted::Ignore {
         return;
     }
-    let user = live.id().filter(|_| matches!(subject_field(section), Some((_, NamedObject::User))));
-    let is_caller = user == Some(context.caller.id);
-    let is_owner = user.is_some() && user == context.facts.personal_owner;
+    let user_id =
+        live.id().filter(|_| matches!(subject_field(section), Some((_, NamedObject::User))));
+    let is_caller = user_id == Some(context.caller.id);
+    let is_owner = user_id.is_some() && user_id == context.facts.personal_owner;
     let caller_reason = is_caller.then_some("the token's own access");
     let protection = live
         .protection_reason
@@ -314,18 +321,18 @@ fn unlisted_address(
     hides_name: bool,
     container: &Address,
 ) -> Address {
-    let id = || live.address_text();
+    let address_text = || live.address_text();
     let entry = if hides_name {
-        format!("id:{}", id())
+        format!("id:{}", address_text())
     } else if section.allows_duplicates() {
-        format!("{}@{}", section.entry_name(live.fields.raw()), id())
+        format!("{}@{}", section.entry_name(live.fields.raw()), address_text())
     } else {
         section.entry_name(live.fields.raw())
     };
     container.section(section.section).entry(entry)
 }
 
-/// The user or group in a live entry.
+/// The id of the user or group in a live entry.
 fn subject_id(section: Section, live: &LiveEntry) -> Option<u64> {
     live.id().filter(|_| subject_field(section).is_some())
 }
@@ -333,7 +340,7 @@ fn subject_id(section: Section, live: &LiveEntry) -> Option<u64> {
 /// The step that removes `live`.
 ///
 /// # Errors
-/// The problem why there is none, if it must be reported: the service would refuse the removal.
+/// The problem if the service would refuse the removal; `None` if no calls are needed.
 fn plan_removal(
     section: Section,
     address: Address,
@@ -359,7 +366,7 @@ fn plan_removal(
     Ok(step.with_live(live).with_effects(effects, risk::removal_risks(section, live.fields.raw())))
 }
 
-/// A live value in a form that may be shown.
+/// Converts a live value for display, without secrets.
 pub fn show_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Shown {
     let secrecy = spec.map_or(Secrecy::Open, |spec| spec.field.secrecy());
     match value.map(|value| judge::showable_value(value, secrecy)) {
@@ -369,7 +376,8 @@ pub fn show_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Sh
     }
 }
 
-/// A declared value of `field` in a form that may be shown; `other_fields` holds the other fields.
+/// Converts a declared value of `field` for display, without secrets. `other_fields` contains the other fields of
+/// the entry.
 pub fn show_declared(field: &Field, value: &Value, other_fields: &Fields) -> Shown {
     match value {
         Value::Plain(value) if forms::is_literal_hidden(field, value, other_fields) => {
@@ -384,7 +392,7 @@ pub fn show_declared(field: &Field, value: &Value, other_fields: &Fields) -> Sho
     }
 }
 
-/// A reference to a secret in a form that may be shown.
+/// Converts a reference to a secret for display.
 pub fn show_secret(reference: &Reference) -> Shown {
     match reference.masked() {
         Some(masked) => Shown::Value(masked),

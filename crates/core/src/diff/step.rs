@@ -29,7 +29,7 @@ pub enum Action {
     Delete,
 }
 
-// Results from three values: declared at the base of the branch, declared on the branch, and live.
+// Derived from three values: declared at the base of the branch, declared on the branch, and live.
 /// Where a difference comes from.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -88,10 +88,10 @@ pub struct FieldChange {
     pub before: Arc<Shown>,
     /// The declared value.
     pub after: Arc<Shown>,
-    /// Where it is declared; the removal of a field has no place.
+    /// Where it is declared; none if the field is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Where it comes from, if the plan was made against a base.
+    /// Where the difference comes from, if the plan was made against a base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
 }
@@ -122,7 +122,7 @@ pub struct Edge {
 /// One object to create, change or remove.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Whether it concerns a group or a project, also for something inside one.
+    /// Whether the object is a group or a project, or is in a group or in a project.
     pub scope: Scope,
     /// The object.
     pub address: Address,
@@ -136,16 +136,16 @@ pub struct Step {
     /// may then prove unnecessary or a smaller change.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
     pub possible: Option<&'static str>,
-    /// The part that does not depend on the condition, if any.
+    /// The part of a possible step that does not depend on its condition, if any.
     #[serde(skip)]
     pub certain: Option<Box<Step>>,
     /// Where it is declared: the entry, or the line of `unlisted` that removes it.
     pub origin: Origin,
     /// What changes, field by field.
     pub changes: Vec<FieldChange>,
-    /// Where it comes from, if the plan was made against a base: the label of its changes that
-    /// comes first in the order of [`Label`]. It is `both` if the missing entry was declared with
-    /// other values at the base.
+    /// Where the difference comes from, if the plan was made against a base: of the labels of its
+    /// changes, the first in the order of [`Label`]. For a missing entry, it is `both` if the base
+    /// declared other values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
     /// The calls, in order.
@@ -160,7 +160,7 @@ pub struct Step {
     /// The objects that the dropped requests refer to, if any.
     #[serde(skip)]
     pub dropped_references: Option<Box<RequestReferences>>,
-    /// Its effects beyond the object itself.
+    /// The effects of the step beyond the object itself.
     #[serde(skip)]
     pub effects: Vec<Effect>,
     /// True if it removes a copy of another entry.
@@ -192,7 +192,7 @@ impl Step {
         self.effects.contains(&Effect::revokes(capability))
     }
 
-    /// A step with nothing more than these parts.
+    /// A step without label, edges, effects or live entry.
     pub fn new(
         scope: Scope,
         address: Address,
@@ -221,18 +221,18 @@ impl Step {
         }
     }
 
-    /// True if the service must accept a new entry: also a replacement adds one.
+    /// True if the step adds an entry, as a creation or as part of a replacement.
     pub fn adds_entry(&self) -> bool {
         self.action == Action::Create || self.replaces
     }
 
-    /// The name of an entry that is in use after it and was not before.
+    /// The entry name that is in use after the step, but not before it.
     pub fn taken_name(&self) -> Option<&str> {
         let is_new = self.adds_entry() || self.former_name().is_some();
         self.address.entry.as_deref().filter(|_| is_new)
     }
 
-    /// The name of an entry that is in use before it and not after it.
+    /// The entry name that is in use before the step, but not after it.
     pub fn freed_name(&self) -> Option<&str> {
         match self.action {
             Action::Delete => self.address.entry.as_deref(),
@@ -240,7 +240,7 @@ impl Step {
         }
     }
 
-    /// The former name of the entry that it renames.
+    /// The former name of the entry, if the step renames it.
     pub fn former_name(&self) -> Option<&str> {
         let section = catalogue::section(self.scope, self.address.section?)?;
         let [name] = section.identity else { return None };
@@ -254,21 +254,22 @@ impl Step {
         Self { live: Some(KeptLive(Box::new(live.clone()))), ..self }
     }
 
-    /// Sets the effects: `effects`, `risks`, and those of its calls that its fields do not show.
+    /// Sets the effects to `effects` and `risks`, and adds effects of the calls that no field shows.
     pub(super) fn with_effects(mut self, effects: Vec<Effect>, risks: Vec<Effect>) -> Self {
         self.effects = effects;
         self.effects.extend(risks);
         for call in &self.planned_calls {
             let opening_risk =
                 call.opened_access.map(|text| Effect::Risk(Risk::Opens, text.to_owned()));
-            let side_effect = call.side_effect.map(|what| Effect::SideEffect(what.to_owned()));
+            let side_effect =
+                call.side_effect.map(|description| Effect::SideEffect(description.to_owned()));
             self.effects.extend(side_effect.into_iter().chain(opening_risk));
         }
         self
     }
 
-    /// Shrinks its lists, and shares equal parts with other steps through `interner`: plans keep many
-    /// steps.
+    /// Saves memory, because plans keep many steps: shrinks the lists, and shares equal parts with
+    /// other steps through `interner`.
     pub(crate) fn shrink(&mut self, interner: &mut StepInterner) {
         self.changes.shrink_to_fit();
         self.effects.shrink_to_fit();
@@ -282,8 +283,8 @@ impl Step {
         self.planned_calls.iter_mut().for_each(|call| call.request.shrink());
     }
 
-    /// Drops the requests and keeps their references: apply plans the step again. Steps of the group or
-    /// project itself keep them: apply needs them to detect that somebody else did the same.
+    /// Drops the requests and keeps their references, because apply plans the step again. A step of the group
+    /// or project itself keeps its requests: with them, apply detects that somebody else did the same.
     pub(crate) fn drop_requests(&mut self) {
         if self.address.section.is_some() {
             self.dropped_references = RequestReferences::from_step(self);
@@ -291,8 +292,8 @@ impl Step {
         }
     }
 
-    /// True if planning again from the same live state would give the same step: it keeps its requests,
-    /// and was not compared with a base.
+    /// True if planning again from the same live state would give the same step: this step keeps
+    /// its requests, and was not compared with a base.
     pub fn is_reusable(&self) -> bool {
         self.label.is_none() && self.planned_calls.len() == self.calls.len()
     }
@@ -320,21 +321,21 @@ impl Step {
 
     /// True if `other`, planned later, makes the same change to an unchanged field.
     pub fn is_same_field_change(&self, other: &Self, field: &str) -> bool {
-        let before = |step: &Self| step.live_entry()?.fields.raw().get(field).cloned();
-        let after = |step: &Self| step.change(field).map(|change| change.after.clone());
-        after(self) == after(other) && before(self) == before(other)
+        let value_before = |step: &Self| step.live_entry()?.fields.raw().get(field).cloned();
+        let value_after = |step: &Self| step.change(field).map(|change| change.after.clone());
+        value_after(self) == value_after(other) && value_before(self) == value_before(other)
     }
 
-    /// True if it does no more than the step `possible` that was shown: same object, same action, no
-    /// further changes. An object is replaced only if that was shown.
+    /// True if this step does no more than `possible`, which was shown: same object, same action,
+    /// no further changes. It may replace the object only if `possible` does.
     pub fn is_subset_of(&self, possible: &Self) -> bool {
         // A create may become an update, and a replacement may become a create if the object is gone.
         let is_other_way = !self.replaces && self.action != possible.action;
         self.has_changes_within(possible) && (self.replaces == possible.replaces || is_other_way)
     }
 
-    /// True if it sets only fields of the same object that `possible` sets, to the same values, and does
-    /// not remove the object.
+    /// True if this step concerns the same object as `possible`, sets only fields that `possible`
+    /// sets, to the same values, and does not remove the object.
     pub fn has_changes_within(&self, possible: &Self) -> bool {
         self.address == possible.address
             && self.action != Action::Delete
@@ -343,15 +344,15 @@ impl Step {
             })
     }
 
-    /// True if the fields that this step does not change have the same values in `replanned`, the entry
-    /// read later. A field that `replanned` lacks counts as unchanged.
+    /// True if the fields that this step does not change have the same values in `replanned`, the
+    /// entry read later. A field that `replanned` lacks is treated as unchanged.
     pub fn leaves_rest_unchanged(&self, section: Section, replanned: &LiveEntry) -> bool {
         let live_fields = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
-        live_fields.filter(|(name, _)| self.change(name).is_none()).all(|(name, before)| {
+        live_fields.filter(|(name, _)| self.change(name).is_none()).all(|(name, value_before)| {
             let field = section.field(name);
             let current = replanned.fields.raw().get(name);
             !field.accepted.includes(WriteRequest::Create)
-                || current.is_none_or(|now| kind::are_equal(field.compare, before, now))
+                || current.is_none_or(|now| kind::are_equal(field.compare, value_before, now))
         })
     }
 
@@ -383,15 +384,15 @@ impl Step {
         self.planned_calls.iter().map(|call| &call.request)
     }
 
-    /// The paths of the things that must be created before its requests can be sent.
+    /// The paths of the objects that must be created before the requests can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.waits_for);
         let waits = self.requests().flat_map(Request::awaited_containers);
-        let named = self.named_entries().map(|entry| entry.to_string().into());
-        waits.chain(dropped.map(String::as_str)).map(Cow::from).chain(named)
+        let entry_addresses = self.named_entries().map(|entry| entry.to_string().into());
+        waits.chain(dropped.map(String::as_str)).map(Cow::from).chain(entry_addresses)
     }
 
-    /// The entries that it names and that the run creates.
+    /// The entries that the step refers to and that the run creates.
     pub fn named_entries(&self) -> impl Iterator<Item = &Address> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::Follows { object, is_created: true } => Some(object),
@@ -399,7 +400,7 @@ impl Step {
         })
     }
 
-    /// The entries of its container whose renames free its name.
+    /// The entries of the same container whose renames free the name of this entry.
     pub fn followed_entries(&self) -> impl Iterator<Item = &Address> {
         self.followed_addresses().filter(|address| address.path == self.address.path)
     }
@@ -414,10 +415,10 @@ impl Step {
     pub fn secrets_and_files(&self) -> impl Iterator<Item = &Value> {
         let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
         let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.sources);
-        fields.filter(|value| value.plain().is_none()).chain(dropped)
+        fields.filter(|value| value.plain_json().is_none()).chain(dropped)
     }
 
-    /// The objects that must move, be renamed or be removed before the service accepts it.
+    /// The objects that must be moved, renamed or removed before the service accepts the step.
     pub fn followed_addresses(&self) -> impl Iterator<Item = &Address> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::Follows { object, is_created: false } => Some(object),
@@ -425,7 +426,7 @@ impl Step {
         })
     }
 
-    /// The users whose access it changes, with their levels before and after.
+    /// The users whose access the step changes, with their levels before and after.
     pub fn accesses(&self) -> impl Iterator<Item = (u64, u8, u8)> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::Access { user: Some(user), before, after, .. } => {

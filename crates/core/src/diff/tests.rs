@@ -112,21 +112,21 @@ fn unlisted_and_steps(
 fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     use Unlisted::{Delete, Report};
     let declared = json!([{"url": {"env": "CHAT"}, "push_events": true}]);
-    let named = json!([{"name": "chat", "url": {"env": "CHAT"}, "push_events": true}]);
+    let named_hook = json!([{"name": "chat", "url": {"env": "CHAT"}, "push_events": true}]);
     let urls = [SECRET, "https://ci.example.org/x"];
     let by_id = ["acme/shop#hooks/id%3A7", "acme/shop#hooks/id%3A8"];
     // Not set: either hook may be it.
     assert_eq!(unlisted_and_steps(&declared, Report, urls, None), by_id);
-    assert_eq!(unlisted_and_steps(&named, Report, urls, None), by_id);
+    assert_eq!(unlisted_and_steps(&named_hook, Report, urls, None), by_id);
     assert_eq!(unlisted_and_steps(&declared, Delete, urls, None), by_id);
     // Set to another value: the live hook may have the old one.
     let create = "Create acme/shop#hooks/env%3ACHAT".to_owned();
-    let new = Some("https://chat.example.org/new");
+    let new_url = Some("https://chat.example.org/new");
     assert_eq!(
-        unlisted_and_steps(&declared, Report, urls, new),
+        unlisted_and_steps(&declared, Report, urls, new_url),
         [by_id[0].to_owned(), by_id[1].to_owned(), create]
     );
-    let removed = unlisted_and_steps(&declared, Delete, urls, new);
+    let removed = unlisted_and_steps(&declared, Delete, urls, new_url);
     assert_eq!(removed[1..], ["Delete acme/shop#hooks/id%3A7", "Delete acme/shop#hooks/id%3A8"]);
     // Set and found: the other hook is not declared.
     let other = "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx@8";
@@ -213,25 +213,33 @@ fn compare_copies(live: &[Json]) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn a_copy_equals_the_first_and_was_made_soon_after_it() {
-    let at = |id: u64, made: &str| json!({"id": id, "url": "https://h/x", "push_events": true, "created_at": made, "updated_at": made});
-    let first = at(3, "2026-01-31T12:00:00.000Z");
+    let new_hook = |id: u64, made: &str| json!({"id": id, "url": "https://h/x", "push_events": true, "created_at": made, "updated_at": made});
+    let first_hook = new_hook(3, "2026-01-31T12:00:00.000Z");
     for made in ["2026-01-31T12:00:00.500Z", "2026-01-31T12:15:00.000Z", "2026-01-31T11:45:00Z"] {
         let copy = "Delete acme/shop#hooks/ci@4".to_owned();
-        assert_eq!(compare_copies(&[at(4, made), first.clone()]), (vec![copy], vec![]), "{made}");
+        assert_eq!(
+            compare_copies(&[new_hook(4, made), first_hook.clone()]),
+            (vec![copy], vec![]),
+            "{made}"
+        );
     }
     let ambiguous = |live: &[Json]| {
-        let (steps, why) = compare_copies(live);
-        assert_eq!((steps.len(), why.len()), (0, 1));
-        why[0].clone()
+        let (steps, reasons) = compare_copies(live);
+        assert_eq!((steps.len(), reasons.len()), (0, 1));
+        reasons[0].clone()
     };
-    let why = ambiguous(&[first.clone(), at(4, "2026-01-31T12:15:01Z")]);
-    assert!(why.contains("`3`") && why.contains("`4`") || why.contains("3 and 4"), "{why}");
-    assert!(why.contains("were created more than 15 minutes apart"), "{why}");
-    let mut silent = first.clone();
+    let reason = ambiguous(&[first_hook.clone(), new_hook(4, "2026-01-31T12:15:01Z")]);
+    assert!(
+        reason.contains("`3`") && reason.contains("`4`") || reason.contains("3 and 4"),
+        "{reason}"
+    );
+    assert!(reason.contains("were created more than 15 minutes apart"), "{reason}");
+    let mut silent = first_hook.clone();
     silent["id"] = 4.into();
     silent.as_object_mut().unwrap().remove("created_at");
     assert!(
-        ambiguous(&[first.clone(), silent.clone()]).contains("do not show when they were created")
+        ambiguous(&[first_hook.clone(), silent.clone()])
+            .contains("do not show when they were created")
     );
     // Both may have a token, and the tokens may differ.
     let mut other = silent.clone();
@@ -243,9 +251,9 @@ fn a_copy_equals_the_first_and_was_made_soon_after_it() {
         ("alert_status", json!("disabled")),
         ("url", json!("https://H/x")),
     ] {
-        let mut other = at(4, "2026-01-31T12:00:00.000Z");
+        let mut other = new_hook(4, "2026-01-31T12:00:00.000Z");
         other[name] = value;
-        let why = ambiguous(&[first.clone(), other]);
+        let why = ambiguous(&[first_hook.clone(), other]);
         assert!(why.contains(&format!("differ in `{name}`")), "{why}");
         assert!(!why.contains("https://"), "{why}");
     }
@@ -256,16 +264,16 @@ fn a_former_url_matches_only_if_the_new_one_does_not_exist() {
     let declared = json!([
         {"name": "ci", "url": "https://h/new", "previously": ["https://h/old", "https://h/older"]},
     ]);
-    let found = |live: &[Json]| {
+    let compare_live = |live: &[Json]| {
         let findings = compare_hooks(&declared, Unlisted::Report, &json!(live), None);
         let steps = findings.steps.iter().map(|step| format!("{:?}", step.action));
         let unlisted = findings.notes.iter().filter(|note| note.reason == Reason::Unlisted);
         (steps.collect::<Vec<_>>(), unlisted.count())
     };
-    assert_eq!(found(&[hook(7, "https://h/old")]), (vec!["Update".to_owned()], 0));
-    assert_eq!(found(&[hook(7, "https://h/older")]), (vec!["Update".to_owned()], 0));
-    assert_eq!(found(&[hook(7, "https://h/new"), hook(8, "https://h/old")]), (vec![], 1));
-    assert_eq!(found(&[hook(7, "https://h/other")]), (vec!["Create".to_owned()], 1));
+    assert_eq!(compare_live(&[hook(7, "https://h/old")]), (vec!["Update".to_owned()], 0));
+    assert_eq!(compare_live(&[hook(7, "https://h/older")]), (vec!["Update".to_owned()], 0));
+    assert_eq!(compare_live(&[hook(7, "https://h/new"), hook(8, "https://h/old")]), (vec![], 1));
+    assert_eq!(compare_live(&[hook(7, "https://h/other")]), (vec!["Create".to_owned()], 1));
 }
 
 /// Compares one declared hook with a live one (or none) for this release. Returns the questions, the
@@ -315,15 +323,22 @@ fn the_release_matters_only_for_fields_that_differ() {
         (live(None), "Update description: description url"),
         (live(Some("y")), "Update description: description url"),
     ] {
-        for (known, expected) in [
+        for (known_release, expected) in [
             (DetectedRelease::NotRequested, "Release?"),
             (DetectedRelease::Hidden, step),
             (release("15.8"), too_old),
             (release("17.1"), step),
         ] {
-            let found = compare_in_release(&declared, live.clone(), known);
-            assert_eq!(found.first().map(String::as_str), Some(expected), "{known:?} {live:?}");
-            assert!(known == DetectedRelease::NotRequested || found.len() == 1, "{found:?}");
+            let found = compare_in_release(&declared, live.clone(), known_release);
+            assert_eq!(
+                found.first().map(String::as_str),
+                Some(expected),
+                "{known_release:?} {live:?}"
+            );
+            assert!(
+                known_release == DetectedRelease::NotRequested || found.len() == 1,
+                "{found:?}"
+            );
         }
     }
 }
@@ -417,13 +432,13 @@ fn matching_looks_up_and_does_not_search() {
     const MANY: usize = 1_000;
     let kind =
         Kind { rules_in_rust: Some(&CountingRules), ..testing::section("variables").kind.clone() };
-    let of = Box::leak(Box::new(kind)).in_scope(Scope::Project).unwrap();
+    let section = Box::leak(Box::new(kind)).in_scope(Scope::Project).unwrap();
     let variables = |from: usize| -> Json {
         (from..from + MANY)
             .map(|i| json!({"key": format!("V{i}"), "environment_scope": "*", "value": "x"}))
             .collect()
     };
-    let declared = declared_section(of, &variables(MANY / 2), Unlisted::Report);
+    let declared = declared_section(section, &variables(MANY / 2), Unlisted::Report);
     let live = live_entries(&declared, &variables(0), FieldSelection::Only(&[].into()));
     IDENTIFY_CALLS.store(0, Ordering::Relaxed);
     let findings = compare_section(&declared, &live, World::default().context()).unwrap();
@@ -504,14 +519,14 @@ fn compare_lines(section_name: &str, declared: &Json, live: &Json) -> Vec<String
 fn kinds_of_every_shape_are_compared() {
     let none = [""; 0];
     // Rows, in any order and case.
-    let there = json!([{"id": 1, "name": "main", "code_owner_approval_required": false,
+    let live_branch = json!([{"id": 1, "name": "main", "code_owner_approval_required": false,
         "push_access_levels": [{"id": 1, "access_level": 40, "user_id": 3}]}]);
     let branch = |row: Json| json!([{"name": "main", "allowed_to_push": [row]}]);
-    let compared = |row| compare_lines("protected_branches", &branch(row), &there);
-    assert_eq!(compared(json!({"user": "ALICE"})), none);
+    let compare_row = |row| compare_lines("protected_branches", &branch(row), &live_branch);
+    assert_eq!(compare_row(json!({"user": "ALICE"})), none);
     let update = "Update main: allowed_to_push by PATCH";
-    assert_eq!(compared(json!({"group": "acme/kids"})), [update]);
-    assert_eq!(compared(json!({"user": "nobody"})), ["unknown-user"]);
+    assert_eq!(compare_row(json!({"group": "acme/kids"})), [update]);
+    assert_eq!(compare_row(json!({"user": "nobody"})), ["unknown-user"]);
 
     // Another scope means another variable.
     let variable = |scope: &str| json!({"key": "A", "environment_scope": scope, "value": "x", "variable_type": "env_var"});
@@ -535,12 +550,12 @@ fn kinds_of_every_shape_are_compared() {
 
     // Without an edit operation.
     let share = |level: &str| json!([{"group": "acme/kids", "group_access": level}]);
-    let there = json!([{"group_id": 5, "group_full_path": "Acme/Kids", "group_access_level": 10, "expires_at": null}]);
-    assert_eq!(compare_lines("shares", &share("guest"), &there), none);
+    let live_share = json!([{"group_id": 5, "group_full_path": "Acme/Kids", "group_access_level": 10, "expires_at": null}]);
+    assert_eq!(compare_lines("shares", &share("guest"), &live_share), none);
     let replaced = "Update acme/kids: group_access by DELETE POST POST replaces";
-    assert_eq!(compare_lines("shares", &share("reporter"), &there), [replaced]);
+    assert_eq!(compare_lines("shares", &share("reporter"), &live_share), [replaced]);
     let gone = "Delete acme/kids: group_access expires_at by DELETE";
-    assert_eq!(compare_lines("shares", &json!([]), &there), [gone]);
+    assert_eq!(compare_lines("shares", &json!([]), &live_share), [gone]);
 
     // One object, or none.
     let (large, small) = (json!({"max_file_size": 9}), json!({"max_file_size": 5}));
@@ -556,45 +571,45 @@ fn kinds_of_every_shape_are_compared() {
 
 #[test]
 fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
-    let there = json!([{"key": "A", "environment_scope": "*", "value": "old"}]);
+    let live_variable = json!([{"key": "A", "environment_scope": "*", "value": "old"}]);
     let world = World::default();
-    let found = |declared: Json| {
+    let compare_declared = |declared: Json| {
         let declared =
             declared_section(testing::section("variables"), &json!([declared]), Unlisted::Delete);
         compare_section(
             &declared,
-            &live_entries(&declared, &there, FieldSelection::Only(&[].into())),
+            &live_entries(&declared, &live_variable, FieldSelection::Only(&[].into())),
             world.context(),
         )
         .unwrap()
     };
     let variable = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value});
-    let findings = found(variable("new"));
+    let findings = compare_declared(variable("new"));
     assert!(findings.steps.is_empty() && findings.problems.is_empty());
     let [unseen] = &findings.incomplete[..] else { panic!("{findings:?}") };
     assert_eq!(unseen.address.to_string(), "acme/shop#variables/A@*");
     assert!(unseen.reason.help.is_some());
     let mut told = variable("new");
     told["variable_type"] = "file".into();
-    assert_eq!(found(told).steps.len(), 1);
-    assert!(found(variable("old")).incomplete.is_empty(), "as it is");
+    assert_eq!(compare_declared(told).steps.len(), 1);
+    assert!(compare_declared(variable("old")).incomplete.is_empty(), "as it is");
 }
 
 #[test]
 fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
-    let of = catalogue::section(Scope::Group, "variables").unwrap();
+    let section = catalogue::section(Scope::Group, "variables").unwrap();
     let raw = |value: &str, protected: bool| json!({"key": "A", "environment_scope": "prod", "value": value, "protected": protected});
-    let live = |raw: Json| testing::live_entry(of, raw);
+    let live = |raw: Json| testing::live_entry(section, raw);
     let change = FieldChange::new("value", Shown::Hidden, Shown::Value("new".into()), None);
     let address = Address::container("acme".into()).section("variables").entry("A@prod");
     let origin = shop(&json!({}), Unlisted::Report).origin;
     let step = Step::new(Scope::Group, address, Action::Update, origin, vec![change], Vec::new());
     let step = step.with_live(&live(raw("old", true)));
-    assert!(step.leaves_rest_unchanged(of, &live(raw("new", true))));
-    assert!(!step.leaves_rest_unchanged(of, &live(raw("new", false))));
+    assert!(step.leaves_rest_unchanged(section, &live(raw("new", true))));
+    assert!(!step.leaves_rest_unchanged(section, &live(raw("new", false))));
     let silent = json!({"key": "A", "environment_scope": "prod", "value": "new"});
     assert!(
-        step.leaves_rest_unchanged(of, &live(silent)),
+        step.leaves_rest_unchanged(section, &live(silent)),
         "what an answer does not say is no evidence"
     );
 }

@@ -21,8 +21,8 @@ use crate::{
     value::Json,
 };
 
-/// With these statuses, a section is not visible to this caller, not in the tier of the service, or
-/// switched off. A 401 for the token itself ends the run.
+/// The statuses for a section that is not visible to this caller, not in the tier of the service,
+/// or switched off. A 401 for the token itself ends the run.
 const REFUSAL_STATUSES: [u16; 3] = [401, 403, 404];
 
 /// A section that could not be read.
@@ -155,7 +155,7 @@ impl DocumentBuilder<'_> {
             let reason = format!("manifests cannot express `{name}`");
             return self.omit_entry(content, &entry.key, reason);
         }
-        // A section that is not a list exists even if it has no fields.
+        // An entry of a list exists even without fields. Another section is left out if it has none.
         if section.shape == Shape::List
             || !entry.fields.is_empty()
             || !entry.unknown_fields.is_empty()
@@ -164,7 +164,7 @@ impl DocumentBuilder<'_> {
         }
     }
 
-    /// A section that could not be read.
+    /// Records a section that could not be read.
     fn add_unread(&mut self, section: Section, cause: &Cause) {
         self.document.unread_sections.push(section.section);
         let field_tiers =
@@ -192,7 +192,7 @@ impl DocumentBuilder<'_> {
         self.document.omitted.push((format!("{}/{key}", content.name()), Cause::new(reason)));
     }
 
-    /// Omits entries that share an identity: declaring one of them would change the others.
+    /// Omits entries that share an identity, because declaring one of them would change the others.
     fn omit_ambiguous(&mut self, content: &mut DocSection) {
         let section = content.section;
         let identities = content.entries.iter().map(|entry| {
@@ -208,11 +208,11 @@ impl DocumentBuilder<'_> {
         let mut is_ambiguous = identities
             .iter()
             .map(|identities| identities.iter().any(|key| counts[key.as_str()] > 1));
-        let ambiguous_entries: Vec<_> = content
+        let ambiguous: Vec<_> = content
             .entries
             .extract_if(.., |entry| is_ambiguous.next() == Some(true) && entry.state.is_none())
             .collect();
-        for entry in ambiguous_entries {
+        for entry in ambiguous {
             let reason = format!("a manifest cannot tell it from another {}", section.noun);
             self.omit_entry(content, &entry.key, reason);
         }

@@ -1,12 +1,12 @@
 //! Moves values that most projects, or subgroups, of a group have in common into the group's `Defaults`.
 //!
-//! A shared value is a field of a mapping section, or an entry of a list section. Groups are processed
-//! from the outside in: a group shares the value that more than half of the projects below it have. A
-//! shared value costs its own lines and those of overrides, and saves its lines in the projects that
-//! have it. It is moved only if that saves lines, and a group gets `Defaults` only if the values together
-//! save more lines than `Defaults` need. A project without a shared entry becomes an exception of the
-//! `match`: an export does not declare entries absent. The choice depends only on the documents.
-//! Subgroups are handled like projects. Empty sections move last, into `Defaults` that exist anyway.
+//! A shared value is a field of a mapping section, or an entry of a list section. Groups are processed from
+//! the outside in: a group shares the value that more than half of the projects below it have. A shared
+//! value costs its own lines and the lines of overrides, and saves its lines in the projects that have it.
+//! It is moved only if that saves lines, and a group gets `Defaults` only if the values together save more
+//! lines than `Defaults` need. A project without a shared entry becomes an exception of the `match`,
+//! because an export does not declare entries absent. The choice depends only on the documents. Subgroups
+//! are handled like projects. Empty sections move last, and only into existing `Defaults`.
 
 use std::{
     borrow::Cow,
@@ -22,7 +22,7 @@ use super::{
     },
 };
 use crate::{
-    address::{group_of, groups_above, is_literal},
+    address::{groups_above, is_literal, parent_group_path},
     catalogue::preset,
     field::Scope,
     kind::Section,
@@ -33,15 +33,15 @@ use crate::{
 
 /// The minimum number of projects in a group with `Defaults`.
 const MIN_PROJECTS: usize = 3;
-/// The maximum number of exceptions in small groups; in larger ones it is a tenth of the projects.
+/// The maximum number of exceptions in small groups. In larger groups, the maximum is a tenth of the projects.
 const MAX_EXCEPTIONS: usize = 3;
 /// The cost of an override that cannot be expressed.
 const IMPOSSIBLE_COST: u64 = 1 << 40;
 
-/// The lines of a second `Defaults` document of a group.
+/// The number of lines that a second `Defaults` document of a group needs.
 const ANOTHER_DOCUMENT_LINES: u64 = 3;
 
-/// The value in one project.
+/// The value of a shared key in one project.
 enum ProjectValue<'d> {
     /// Not relevant: the rule does not apply to this section of the project.
     Irrelevant,
@@ -49,8 +49,8 @@ enum ProjectValue<'d> {
     Unknown,
     /// Declared in the document.
     Declared(Cow<'d, DocEntry>),
-    /// Not in the document. A field has this default of the service; for an entry (`None`), the project
-    /// has no such entry.
+    /// Not in the document. For a field, the value is its default on the service. For an entry, it
+    /// is `None`: the project has no such entry.
     Undeclared(Option<Json>),
 }
 
@@ -92,12 +92,12 @@ pub(super) fn extract_defaults(
             remove_shared_values(&mut documents[project], &shared);
         }
     }
-    let mut sections_by_rule: BTreeMap<(usize, Vec<String>), Vec<DocSection>> = BTreeMap::new();
+    let mut by_rule: BTreeMap<(usize, Vec<String>), Vec<DocSection>> = BTreeMap::new();
     for SharedValue { group_index: group, excluded_paths: except, section, entry, .. } in values {
-        add_entry(sections_by_rule.entry((group, except)).or_default(), section, entry);
+        add_entry(by_rule.entry((group, except)).or_default(), section, entry);
     }
-    let rules = sections_by_rule.into_iter().map(|((at, except), sections)| {
-        let group = groups[at].path.clone();
+    let rules = by_rule.into_iter().map(|((rule_group, except), sections)| {
+        let group = groups[rule_group].path.clone();
         let path = if group.is_empty() { "**" } else { &*format!("{group}/**") };
         let mut match_value = Object::from_iter([("path".to_owned(), path.into())]);
         if !except.is_empty() {
@@ -144,7 +144,7 @@ fn choose_values(
         if unprofitable.is_empty() {
             return values;
         }
-        unprofitable.into_iter().for_each(|(at, _)| groups[*at].may_share = false);
+        unprofitable.into_iter().for_each(|(index, _)| groups[*index].may_share = false);
     }
 }
 
@@ -181,7 +181,7 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
     for document in documents {
         let path = match document.scope {
             Scope::Group => &*document.path,
-            Scope::Project => group_of(&document.path).unwrap_or_default(),
+            Scope::Project => parent_group_path(&document.path).unwrap_or_default(),
         };
         paths.entry(path.to_lowercase()).or_insert_with(|| path.to_owned());
     }
@@ -197,16 +197,16 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
         positions.insert(lower_path, groups.len());
         groups.push(GroupProjects { path, parent, ..GroupProjects::default() });
     }
-    for (at, document) in documents.iter().enumerate() {
-        let group = group_of(&document.path).unwrap_or_default().to_lowercase();
+    for (index, document) in documents.iter().enumerate() {
+        let group = parent_group_path(&document.path).unwrap_or_default().to_lowercase();
         if document.scope == scope
             && let Some(group) = positions.get(&group)
         {
-            groups[*group].projects.push(at);
+            groups[*group].projects.push(index);
         }
     }
-    for at in (0..groups.len()).rev() {
-        let group = &mut groups[at];
+    for index in (0..groups.len()).rev() {
+        let group = &mut groups[index];
         group.projects_below.extend(&group.projects);
         group.may_share = group.projects_below.len() >= MIN_PROJECTS && is_literal(&group.path);
         if let Some(parent_index) = group.parent {
@@ -233,12 +233,12 @@ fn shared_values(
     counts.retain(|_, (_, count)| *count >= MIN_PROJECTS);
     counts
         .into_iter()
-        .flat_map(|(key, (section, _))| shared_values_of(&key, section, documents, groups))
+        .flat_map(|(key, (section, _))| find_shared_values(&key, section, documents, groups))
         .collect()
 }
 
 /// The shared values of one field or entry. Outer groups come first: their values also apply below.
-fn shared_values_of(
+fn find_shared_values(
     key: &SharedKey,
     section: Section,
     documents: &[ExportedDocument],
@@ -247,14 +247,14 @@ fn shared_values_of(
     let project_values: Vec<_> =
         documents.iter().map(|document| find_value(document, key, section)).collect();
     let mut values = Vec::new();
-    let mut effective: Vec<Option<&DocEntry>> = vec![None; groups.len()];
+    let mut effective_entries: Vec<Option<&DocEntry>> = vec![None; groups.len()];
     for (group_index, group) in groups.iter().enumerate() {
-        effective[group_index] = group.parent.and_then(|above| effective[above]);
-        let Some(common) = majority_value(group, &project_values) else { continue };
+        effective_entries[group_index] = group.parent.and_then(|parent| effective_entries[parent]);
+        let Some(common_entry) = majority_value(group, &project_values) else { continue };
         let [costs_before, costs_after] =
-            [effective[group_index], Some(common)].map(|above| -> u64 {
+            [effective_entries[group_index], Some(common_entry)].map(|inherited| -> u64 {
                 let values = group.projects_below.iter().map(|project| &project_values[*project]);
-                values.map(|value| line_cost(section, value, above)).sum()
+                values.map(|value| line_cost(section, value, inherited)).sum()
             });
         let lacking_projects = group
             .projects_below
@@ -266,11 +266,12 @@ fn shared_values_of(
         if excluded_paths.len() > MAX_EXCEPTIONS.max(group.projects_below.len() / 10) {
             continue;
         }
-        let saved_lines = costs_before.saturating_sub(costs_after + line_count(section, common));
-        // To save only one line is not worth a value in another document.
+        let saved_lines =
+            costs_before.saturating_sub(costs_after + line_count(section, common_entry));
+        // Saving a single line does not justify moving the value to another document.
         if saved_lines > 1 {
-            effective[group_index] = Some(common);
-            let entry = common.clone();
+            effective_entries[group_index] = Some(common_entry);
+            let entry = common_entry.clone();
             values.push(SharedValue {
                 group_index,
                 key: key.clone(),
@@ -315,7 +316,7 @@ fn find_value<'d>(
     key: &SharedKey,
     section: Section,
 ) -> ProjectValue<'d> {
-    steps::step();
+    steps::count_step();
     let content = document.section(key.0);
     let is_irrelevant =
         document.scope != section.scoped_kind.scope || document.unread_sections.contains(&key.0);
@@ -348,18 +349,21 @@ fn find_value<'d>(
 }
 
 /// The number of lines that a project needs for a value if the group declares `above`.
-fn line_cost(section: Section, value: &ProjectValue<'_>, above: Option<&DocEntry>) -> u64 {
-    match (value, above) {
+fn line_cost(section: Section, value: &ProjectValue<'_>, inherited: Option<&DocEntry>) -> u64 {
+    match (value, inherited) {
         (ProjectValue::Irrelevant, _)
         | (ProjectValue::Unknown | ProjectValue::Undeclared(_), None) => 0,
         (ProjectValue::Declared(entry), None) => line_count(section, entry),
-        (ProjectValue::Declared(entry), Some(above)) if **entry == *above => 0,
-        (ProjectValue::Declared(entry), Some(above)) => override_entry(section, entry, above)
-            .map_or(IMPOSSIBLE_COST, |entry| line_count(section, &entry)),
+        (ProjectValue::Declared(entry), Some(group_entry)) if **entry == *group_entry => 0,
+        (ProjectValue::Declared(entry), Some(group_entry)) => {
+            override_entry(section, entry, group_entry)
+                .map_or(IMPOSSIBLE_COST, |entry| line_count(section, &entry))
+        }
         (ProjectValue::Unknown, Some(_)) => IMPOSSIBLE_COST,
         (ProjectValue::Undeclared(None), Some(_)) => 1,
-        (ProjectValue::Undeclared(Some(default_value)), Some(above)) => {
-            let name = above.fields.first().map(|(name, _)| name.as_str()).unwrap_or_default();
+        (ProjectValue::Undeclared(Some(default_value)), Some(group_entry)) => {
+            let name =
+                group_entry.fields.first().map(|(name, _)| name.as_str()).unwrap_or_default();
             if is_expressible(section, name, default_value) { 1 } else { IMPOSSIBLE_COST }
         }
     }
@@ -367,17 +371,17 @@ fn line_cost(section: Section, value: &ProjectValue<'_>, above: Option<&DocEntry
 
 /// The entry that a project must declare to keep its value if the group declares `above`; `None` if no
 /// manifest can express it.
-fn override_entry(section: Section, declared: &DocEntry, above: &DocEntry) -> Option<DocEntry> {
+fn override_entry(section: Section, declared: &DocEntry, inherited: &DocEntry) -> Option<DocEntry> {
     if declared.state.is_some() || !shares_entries(section) {
         return Some(declared.clone());
     }
     let mut entry = DocEntry { fields: Vec::new(), ..declared.clone() };
     for (name, value) in &declared.fields {
-        if section.identity.contains(&name.as_str()) || above.get(name) != Some(value) {
+        if section.identity.contains(&name.as_str()) || inherited.get(name) != Some(value) {
             entry.fields.push((name.clone(), value.clone()));
         }
     }
-    for (name, _) in above.fields.iter().filter(|(name, _)| declared.get(name).is_none()) {
+    for (name, _) in inherited.fields.iter().filter(|(name, _)| declared.get(name).is_none()) {
         let default_value = preset::service_default(section, name, "");
         if declared.unknown_fields.contains(name) || !is_expressible(section, name, &default_value)
         {
@@ -389,21 +393,21 @@ fn override_entry(section: Section, declared: &DocEntry, above: &DocEntry) -> Op
     Some(entry)
 }
 
-/// The shared values that apply to projects directly in the group at `at`, one for each key.
+/// The shared values that apply to projects directly in the group with this index, one for each key.
 fn effective_values<'c>(
     groups: &[GroupProjects],
     values: &'c [SharedValue],
-    at: usize,
+    group_index: usize,
 ) -> Vec<&'c SharedValue> {
-    let mut effective: BTreeMap<&SharedKey, &SharedValue> = BTreeMap::new();
-    let mut next = Some(at);
-    while let Some(at) = next {
-        for shared in values.iter().filter(|value| value.group_index == at) {
-            effective.entry(&shared.key).or_insert(shared);
+    let mut effective_by_key: BTreeMap<&SharedKey, &SharedValue> = BTreeMap::new();
+    let mut next = Some(group_index);
+    while let Some(current_index) = next {
+        for shared in values.iter().filter(|value| value.group_index == current_index) {
+            effective_by_key.entry(&shared.key).or_insert(shared);
         }
-        next = groups[at].parent;
+        next = groups[current_index].parent;
     }
-    effective.into_values().collect()
+    effective_by_key.into_values().collect()
 }
 
 /// Removes the values from `document` that the shared `values` declare, and adds overrides.
@@ -411,7 +415,7 @@ fn remove_shared_values(document: &mut ExportedDocument, values: &[&SharedValue]
     let (mut ignored_sections, mut moved_keys) = (BTreeSet::new(), BTreeSet::new());
     let mut overrides = Vec::new();
     for value in values {
-        let SharedValue { key, section, entry: above, .. } = value;
+        let SharedValue { key, section, entry: shared_entry, .. } = value;
         let overriding = match find_value(document, key, *section) {
             ProjectValue::Irrelevant => {
                 if document.unread_sections.contains(&key.0) {
@@ -419,8 +423,8 @@ fn remove_shared_values(document: &mut ExportedDocument, values: &[&SharedValue]
                 }
                 continue;
             }
-            ProjectValue::Declared(entry) if *entry == *above => None,
-            ProjectValue::Declared(entry) => override_entry(*section, &entry, above),
+            ProjectValue::Declared(entry) if *entry == *shared_entry => None,
+            ProjectValue::Declared(entry) => override_entry(*section, &entry, shared_entry),
             ProjectValue::Undeclared(Some(default_value)) => Some(field_entry(key, default_value)),
             ProjectValue::Undeclared(None) | ProjectValue::Unknown => continue,
         };

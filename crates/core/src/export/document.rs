@@ -53,7 +53,7 @@ pub(super) struct ExportedDocument {
     pub(super) secrets: Vec<SecretReference>,
     /// The sections that the service did not show.
     pub(super) refused_sections: Vec<UnreadSection>,
-    /// Entries and fields that no manifest can express, with their sections, and why.
+    /// Entries and fields that no manifest can express, with their sections and the reasons.
     pub(super) omitted: Vec<(String, Cause)>,
 }
 
@@ -81,7 +81,7 @@ pub struct DocEntry {
     pub(super) state: Option<&'static str>,
 }
 
-/// A reference in place of a value.
+/// A reference that replaces a value.
 #[derive(Clone, Debug)]
 pub(super) struct SecretReference {
     /// The section, the entry and the field with the reference.
@@ -178,11 +178,11 @@ impl DocSection {
 
     /// The first entry `key`. The entries must be sorted.
     pub(super) fn entry(&self, key: &str) -> Option<&DocEntry> {
-        let at = self.entries.partition_point(|entry| {
-            steps::step();
+        let index = self.entries.partition_point(|entry| {
+            steps::count_step();
             *entry.key < *key
         });
-        self.entries.get(at).filter(|entry| entry.key == key)
+        self.entries.get(index).filter(|entry| entry.key == key)
     }
 
     /// True if it is an empty list, which declares that there are no entries.
@@ -253,7 +253,7 @@ impl ExportedDocument {
             let settings = sections.filter(|content| content.name() == settings::SECTION);
             for entry in settings.flat_map(|content| &mut content.entries) {
                 entry.fields.retain(|(name, _)| name != approval_rules::APPROVALS_SETTING);
-                // No `Defaults` may set it either.
+                // Mark it as unknown, so that no `Defaults` sets it either.
                 entry.unknown_fields.push(approval_rules::APPROVALS_SETTING.to_owned());
             }
         }
@@ -354,8 +354,8 @@ pub(super) fn sort_fields(section: Section, fields: &mut [(String, Json)]) {
     let specs = section.table().specs();
     fields.sort_by_cached_key(|(name, _)| {
         let (outer, inner) = name.split_once('.').unwrap_or((name, ""));
-        let at = specs.iter().position(|spec| spec.name == outer);
-        let keys = at.and_then(|at| specs[at].schema["properties"].as_object());
-        (at, keys.and_then(|keys| keys.keys().position(|key| key == inner)))
+        let index = specs.iter().position(|spec| spec.name == outer);
+        let keys = index.and_then(|at| specs[at].schema["properties"].as_object());
+        (index, keys.and_then(|keys| keys.keys().position(|key| key == inner)))
     });
 }

@@ -18,7 +18,7 @@ use crate::{
     secret::{Secret, is_reserved, judge},
     text::MASK,
     value::{Json, Object},
-    yaml::is_forbidden,
+    yaml::is_forbidden_char,
 };
 
 /// The reason if an answer lacks a field that every answer should have.
@@ -32,8 +32,8 @@ pub(super) struct EntryWriter<'d, 'a> {
     builder: &'d mut DocumentBuilder<'a>,
     section: Section,
     live: &'d LiveEntry,
-    /// True if the object has fields that every edit sends, and one of them is not a default. Then its
-    /// default values are exported too: somebody set them.
+    /// True if the object has fields that every edit sends, and one of them differs from its
+    /// default. Then default values of these fields are exported too, because somebody set them.
     is_edited: bool,
     /// The fields without which the service refuses the entry.
     needed_fields: &'static [&'static str],
@@ -91,7 +91,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         entry
     }
 
-    /// Adds required fields and records that depend on the whole entry.
+    /// Adds missing required fields, and records omissions that only the whole entry shows.
     fn finish_entry(&mut self) {
         let (section, raw) = (self.section, self.live.fields.raw());
         for (name, usual_value) in section.unmanaged() {
@@ -122,16 +122,16 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 self.record_omitted(name, MISSING_IN_ANSWER);
             }
         }
-        // A removable object exists even if it has no fields.
+        // Write at least one field, because a removable object exists even if all its fields are defaults.
         if section.is_removable() && self.entry.fields.is_empty() {
-            let first = section.table().specs().iter().find_map(|spec| {
+            let first_field = section.table().specs().iter().find_map(|spec| {
                 let value = raw.get(spec.name)?;
                 let is_usable = !is_empty_value(value)
                     && is_expressible(section, spec.name, value)
                     && self.confidential_reason(spec, value).is_none();
                 is_usable.then(|| (spec.name.to_owned(), value.clone()))
             });
-            self.entry.fields.extend(first);
+            self.entry.fields.extend(first_field);
         }
     }
 
@@ -148,7 +148,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         let is_switch_off =
             switch.and_then(|switch| self.live.fields.raw().get(switch)).map(is_off);
         if spec.field.read != Readback::IfPresent && is_switch_off != Some(true) {
-            // Report each missing field of an entry. Settings may be hidden by the caller's role: list them.
+            // Report each missing field of an entry. For settings, only list them: the caller's role may hide them.
             match self.section.scoped_kind.read_source {
                 ReadSource::Optional(_) if !spec.field.is_nested() => {
                     self.record_omitted(spec.name, MISSING_IN_ANSWER);
@@ -179,7 +179,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             && settings.create
             && uses_references
         {
-            // Without a value, apply could not create it.
+            // Without a value, apply could not create the entry.
             self.add_reference(spec, None);
         } else if section.identity.contains(&spec.name) {
             return Some(reason);
@@ -268,8 +268,8 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     fn add_reference(&mut self, spec: &Spec, value: Option<&Json>) {
         let key = &self.entry.key;
         let address = Address::container(self.builder.path.into()).section(self.section.section);
-        // For a URL use the host: its path may be secret. An entry may have several references that are
-        // never shown: add the field's name.
+        // Name a URL by its host, because its path may be secret. For references that are never
+        // shown, add the name of the field: an entry may have several.
         let name_source = match spec.field.secrecy() {
             Secrecy::Address => value.map(url_host).unwrap_or_default(),
             Secrecy::Reference => format!("{key}_{}", spec.name),
@@ -307,7 +307,7 @@ pub(super) fn lacks_credential(section: Section, spec: &Spec) -> bool {
     spec.field.compare == Compare::Location && !section.identity.contains(&spec.name)
 }
 
-/// The entry to write if an identity field is secret: managed elsewhere, with a glob of the URL's host.
+/// The entry to write if an identity field is secret: an unmanaged entry with a glob for the URL's host.
 fn unmanaged_entry(entry: DocEntry, spec: &Spec, value: &Json, reason: &str) -> DocEntry {
     let glob = format!("*{}*", url_host(value));
     let fields = vec![(spec.name.to_owned(), glob.into())];
@@ -370,7 +370,7 @@ pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool
 /// True if a text in `value` has a character that no manifest may contain.
 fn has_forbidden_character(value: &Json) -> bool {
     match value {
-        Json::String(text) => text.contains(is_forbidden),
+        Json::String(text) => text.contains(is_forbidden_char),
         Json::Array(items) => items.iter().any(has_forbidden_character),
         Json::Object(object) => object.values().any(has_forbidden_character),
         _ => false,
@@ -380,10 +380,11 @@ fn has_forbidden_character(value: &Json) -> bool {
 /// Sorts a list whose order has no meaning: levels, then users, then groups.
 fn sort_unordered(spec: &Spec, mut value: Json) -> Json {
     if let Some(items) = value.as_array_mut().filter(|_| spec.field.ignores_order()) {
-        let rows = spec.schema["items"]["properties"].as_object();
+        let row_properties = spec.schema["items"]["properties"].as_object();
         items.sort_by_cached_key(|item| {
-            let first = item.as_object().and_then(|item| item.keys().next());
-            let position = first.and_then(|first| rows?.keys().position(|key| key == first));
+            let first_key = item.as_object().and_then(|item| item.keys().next());
+            let position = first_key
+                .and_then(|first_key| row_properties?.keys().position(|key| key == first_key));
             (position, item.to_string())
         });
     }

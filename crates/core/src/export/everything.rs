@@ -12,8 +12,8 @@ use crate::{
     value::{Json, Value},
 };
 
-/// The declaration with which the group or project at `path` is read. It is in no manifest, and nothing
-/// is planned for it.
+/// A declaration for reading the group or project at `path`. It is in no manifest, and nothing is
+/// planned for it.
 pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSettings) -> Container {
     let origin = Origin::new("", 0, 0, Layer::Project);
     let mut sections = Vec::new();
@@ -49,17 +49,17 @@ pub fn with_all_fields(container: &Container, settings: &ExportSettings) -> Cont
 
 /// `container`, changed so that all sections are read completely, also undeclared ones.
 pub fn with_all_sections(container: &Container, settings: &ExportSettings) -> Container {
-    let mut widened = container.clone();
+    let mut widened_container = container.clone();
     for section in readable_container(container.scope, container.path.clone(), settings).sections {
-        match widened
+        match widened_container
             .sections
             .iter_mut()
             .find(|existing| existing.kind.section == section.kind.section)
         {
             Some(declared) => declared.entries.extend(section.entries),
-            None => widened.sections.push(section),
+            None => widened_container.sections.push(section),
         }
     }
-    widened.sections.sort_by_key(|section| section.kind.section);
-    widened
+    widened_container.sections.sort_by_key(|section| section.kind.section);
+    widened_container
 }

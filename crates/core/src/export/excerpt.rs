@@ -21,8 +21,8 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The live state at `path`; `None` if the container does not exist. `names` contains the names for
-    /// [`ExportBuilder::referenced_ids`](super::ExportBuilder::referenced_ids).
+    /// The live state at `path`; `None` if the container does not exist. `names` must contain the names of
+    /// the [referenced ids](super::ExportBuilder::referenced_ids).
     pub fn from_live(
         scope: Scope,
         path: &str,
@@ -37,7 +37,7 @@ impl Excerpt {
         Some(Self { full_document: full?, exported_document: exported? })
     }
 
-    /// The texts in it; none of them is a secret.
+    /// All text values of the full document; none of them is a secret.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         let entries = self.full_document.sections.iter().flat_map(|content| &content.entries);
         let values = entries.flat_map(|entry| &entry.fields);

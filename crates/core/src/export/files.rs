@@ -8,18 +8,18 @@ use std::{
 };
 
 use super::{ExportBuilder, ExportedFile, document::ExportedDocument};
-use crate::{address::group_of, field::Scope, text::count, yaml::write};
+use crate::{address::parent_group_path, field::Scope, text::count, yaml::write};
 
 /// The size in bytes above which another manifest file is started.
 const FILE_SPLIT_BYTES: usize = 1 << 19;
 
-/// What the line of a path has in addition to the path: `  - ` and the end of the line.
+/// The number of bytes that the line of a path needs in addition to the path: `  - ` and the line feed.
 const PATH_LINE_BYTES: usize = 5;
 
-/// The minimum number of documents with the same comment for which it is written only once.
+/// A comment that at least this number of documents have is written only once.
 const MIN_SHARED_COMMENTS: usize = 3;
 
-/// Names that manifests of groups must not have at the root: other files use them.
+/// Names that manifests of groups must not have at the root, because other files use them.
 const RESERVED_NAMES: [&str; 3] = ["undrift", "sandbox", SHARED_NAME];
 /// The name of the file with the rules for several top-level groups.
 const SHARED_NAME: &str = "defaults";
@@ -32,7 +32,7 @@ impl ExportBuilder {
     /// The text of every document, with its file and scope. Documents of a file with the same content are
     /// merged into one with several paths.
     pub(super) fn document_texts(&self) -> Vec<(String, Scope, String)> {
-        let mut merged: Vec<(String, &ExportedDocument, Vec<Arc<str>>)> = Vec::new();
+        let mut merged_documents: Vec<(String, &ExportedDocument, Vec<Arc<str>>)> = Vec::new();
         let mut positions = HashMap::new();
         for document in &self.documents {
             let stem = file_stem(document.scope, &document.path);
@@ -40,25 +40,25 @@ impl ExportBuilder {
             let separate_path = stays_separate.then(|| document.path.clone());
             let body = document.items(self.settings.watch, &["".into()]);
             let key = (stem.clone(), write::document(&body), separate_path);
-            let at = *positions.entry(key).or_insert(merged.len());
-            if at == merged.len() {
-                merged.push((stem, document, Vec::new()));
+            let index = *positions.entry(key).or_insert(merged_documents.len());
+            if index == merged_documents.len() {
+                merged_documents.push((stem, document, Vec::new()));
             }
-            merged[at].2.push(document.path.clone());
+            merged_documents[index].2.push(document.path.clone());
         }
-        let mut written = Vec::new();
-        for (stem, document, paths) in merged {
+        let mut written_files = Vec::new();
+        for (stem, document, paths) in merged_documents {
             for paths in split_paths(&paths) {
                 let items = document.items(self.settings.watch, paths);
-                written.push((stem.clone(), document.scope, items));
+                written_files.push((stem.clone(), document.scope, items));
             }
         }
         if self.settings.defaults {
             share_comments(
-                written.iter_mut().map(|(.., items)| &mut items[0].comments_above).collect(),
+                written_files.iter_mut().map(|(.., items)| &mut items[0].comments_above).collect(),
             );
         }
-        let texts = written.into_iter();
+        let texts = written_files.into_iter();
         texts.map(|(stem, scope, items)| (stem, scope, write::document(&items))).collect()
     }
 }
@@ -76,7 +76,7 @@ fn split_paths(paths: &[Arc<str>]) -> impl Iterator<Item = &[Arc<str>]> {
     })
 }
 
-/// Keeps a comment of several documents only in the first one, with the number of others.
+/// Keeps a comment that many documents have only in the first one, and adds the number of the others.
 fn share_comments(mut documents: Vec<&mut Vec<String>>) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for comment in documents.iter().flat_map(|comments| comments.iter()) {
@@ -128,30 +128,30 @@ pub fn file_stem(scope: Scope, path: &str) -> String {
     }
     let group = match scope {
         Scope::Group => path,
-        Scope::Project => group_of(path).unwrap_or(path),
+        Scope::Project => parent_group_path(path).unwrap_or(path),
     };
     let segments = group.split('/').enumerate();
-    let names: Vec<_> = segments.map(|(at, segment)| file_name(segment, at == 0)).collect();
+    let names: Vec<_> = segments.map(|(index, segment)| file_name(segment, index == 0)).collect();
     names.join("/")
 }
 
 /// A name for `segment` that any file system accepts. Unsafe characters, and the first character of a
 /// reserved name, become `%` and a code; no path of the service contains `%`.
 fn file_name(segment: &str, is_first: bool) -> String {
-    let lower = segment.to_lowercase();
-    let device = lower.split('.').next().unwrap_or_default();
+    let lower_segment = segment.to_lowercase();
+    let device = lower_segment.split('.').next().unwrap_or_default();
     let device_number = ["com", "lpt"].into_iter().find_map(|port| device.strip_prefix(port));
     let is_port = device_number.is_some_and(|number| matches!(number.as_bytes(), [b'0'..=b'9']));
     let is_special = segment.is_empty()
         || segment.starts_with('.')
         || DEVICE_NAMES.contains(&device)
         || is_port
-        || (is_first && RESERVED_NAMES.contains(&&*lower));
+        || (is_first && RESERVED_NAMES.contains(&&*lower_segment));
     let mut name = String::new();
-    for (at, c) in segment.char_indices() {
-        let is_last = at + c.len_utf8() == segment.len();
+    for (index, c) in segment.char_indices() {
+        let is_last = index + c.len_utf8() == segment.len();
         let is_safe = c.is_alphanumeric() || "-_.+".contains(c);
-        if !is_safe || (is_special && at == 0) || (is_last && c == '.') {
+        if !is_safe || (is_special && index == 0) || (is_last && c == '.') {
             let mut bytes = [0; 4];
             c.encode_utf8(&mut bytes).bytes().for_each(|byte| name += &format!("%{byte:02X}"));
         } else {

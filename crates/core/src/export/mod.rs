@@ -91,7 +91,7 @@ pub struct ExportSettings {
 
 impl ExportSettings {
     /// The settings for a plain, complete export of what `caller` may see.
-    pub fn plain(caller: Caller, release: DetectedRelease) -> Self {
+    pub fn for_caller(caller: Caller, release: DetectedRelease) -> Self {
         Self { caller, release, ..Self::default() }
     }
 
@@ -111,9 +111,9 @@ impl ExportSettings {
     }
 
     /// True if `section` of the container at `path` is exported. The container itself and switches
-    /// such as `archived` are exported regardless of the selection. A section is not exported if the
-    /// manifests must not declare it, the release or the container cannot have it, or only declared
-    /// entries are read.
+    /// such as `archived` are exported regardless of the selection. A section is not exported if
+    /// the manifests must not declare it, if the release or the container does not support it, or
+    /// if only its declared entries are ever read.
     pub fn exports_section(&self, path: &str, section: Section) -> bool {
         let manages = self.manages.as_ref();
         if manages.is_some_and(|manages| !manages.allows_section(path, section.section)) {
@@ -175,7 +175,7 @@ pub struct ExportBuilder {
     tier: Tier,
     missing_reads: Vec<IncompleteRead>,
     omitted: Vec<IncompleteRead>,
-    /// The sections that no token can read: those of a higher tier, and those switched off.
+    /// The sections that no token can read: first those of a higher tier, then those that are switched off.
     unavailable_sections: [BTreeSet<&'static str>; 2],
 }
 
@@ -409,7 +409,7 @@ fn list_note<'n, S: AsRef<str> + 'n>(
 /// The fields of `sections` that can be declared but are never shown in a response.
 fn collect_never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    // How a container was created is irrelevant afterwards.
+    // Skip the fields of `create`: they have no effect on an existing container.
     for doc_section in sections.filter(|content| content.section.shape != Shape::Container) {
         let section = doc_section.section;
         let entries = doc_section.entries.iter();

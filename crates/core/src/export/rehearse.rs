@@ -1,5 +1,5 @@
-//! A seed for the sandbox, so that the manifests can be applied to it: the users, groups, projects and
-//! runners that they name, branches, entries that no request creates, and placeholders for secrets.
+//! A seed for the sandbox, and placeholders for secrets, so that the manifests can be applied there. The seed
+//! contains the users, groups, projects and runners that they name, branches, and entries that no request creates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,12 +42,12 @@ pub(super) fn seed_files(
     std::iter::once(seed).chain(values).collect()
 }
 
-/// The assignment of a placeholder for a secret.
+/// The line that assigns a placeholder to the environment variable of a secret.
 fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
     let section = catalogue::section(scope, secret.section);
     let field = section.map(|section| section.field(&secret.field));
     let value = match secret.value.expose() {
-        // The service cannot mask a value with the characters of a URL.
+        // The service cannot mask a value with the characters of a URL, so use a placeholder without them.
         _ if field.is_some_and(|field| field.relations.hidden_by.is_some()) => "",
         // The value is unknown if the service never shows it; it may have to be a URL.
         "" => "https://example.org",
@@ -56,8 +56,8 @@ fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
     format!("{}='{}'\n", secret.name, placeholder(&secret.name, value))
 }
 
-/// Omits members whose level is below the one in a group above, and returns their number. The upper level
-/// was raised later; the service refuses to add such members again.
+/// Omits members whose level is below their level in a group above, and returns their number. Their level
+/// above was raised later, so the service would refuse to add them here again.
 pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
     let mut levels_above: BTreeMap<(String, String), u8> = BTreeMap::new();
     for document in documents.iter().filter(|document| document.scope == Scope::Group) {
@@ -105,7 +105,7 @@ fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
 fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<Item> {
     // The names in documents, by type and by lower-case name.
     let mut names_by_type: BTreeMap<NamedObject, BTreeMap<String, String>> = BTreeMap::new();
-    // The projects that have each runner.
+    // The paths of the projects that name each runner.
     let mut runners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for document in documents {
         for (section, fields) in document_entries(document) {
@@ -135,11 +135,8 @@ fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<I
     let groups: Vec<_> = groups.collect();
     let declared: BTreeSet<_> =
         documents.iter().map(|document| document.path.to_lowercase()).collect();
-    let undeclared_projects =
-        named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
-    projects.extend(
-        undeclared_projects.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])),
-    );
+    let undeclared = named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
+    projects.extend(undeclared.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
     let runner_owner = (!runners.is_empty()).then(|| vec![Item::value("path", RUNNER_PROJECT)]);
     projects.extend(runner_owner.map(|items| (RUNNER_PROJECT.to_owned(), items)));
     let runners = runners.into_iter().map(|(runner, project_paths)| {
@@ -160,12 +157,12 @@ fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<I
 }
 
 fn seed_list(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
-    let rows: Vec<_> = rows.map(|items| (items, None)).collect();
-    (!rows.is_empty()).then(|| Item::new(name, OutputNode::List(rows)))
+    let list_rows: Vec<_> = rows.map(|items| (items, None)).collect();
+    (!list_rows.is_empty()).then(|| Item::new(name, OutputNode::List(list_rows)))
 }
 
-/// The groups of the seed, each with its visibility: groups above seeded `projects`, groups that apply
-/// does not create, groups above exported objects that are not exported themselves, and `named_groups`.
+/// The groups of the seed, each with its visibility. Contains `named_groups`, groups above seeded
+/// `projects`, groups that apply does not create, and unexported groups above exported objects.
 fn seed_groups(
     documents: &[ExportedDocument],
     projects: &[(String, Vec<Item>)],
@@ -178,12 +175,13 @@ fn seed_groups(
     let exported: BTreeMap<String, &ExportedDocument> =
         exported.map(|document| (document.path.to_lowercase(), document)).collect();
     let mut groups: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
-    for (lower, document) in &exported {
-        if ancestor_paths.contains(lower) || !document.can_be_created() {
-            groups.insert(lower.clone(), (document.path.to_string(), seed_visibility(document)));
+    for (lower_path, document) in &exported {
+        if ancestor_paths.contains(lower_path) || !document.can_be_created() {
+            groups
+                .insert(lower_path.clone(), (document.path.to_string(), seed_visibility(document)));
         }
     }
-    // Apply does not create groups that are not exported: seed them, as visible as anything in them.
+    // Apply does not create groups that are not exported: seed them, at least as visible as their contents.
     for document in documents.iter().filter(|document| !document.is_personal) {
         let visibility = seed_visibility(document);
         for group in ancestors(&document.path)
@@ -204,10 +202,12 @@ fn seed_groups(
     groups.into_values()
 }
 
-/// The seed of a project that apply alone cannot create, with its path; `None` if it can. Seeded are:
-/// - archived projects, because groups for these often allow nobody to create projects;
-/// - projects with a field that waits for a branch, or with entries that no request creates. The latter
-///   only if no guard refuses additions: guards check more if a project exists;
+/// The path and the seed of a project that apply alone cannot create; `None` for other projects. The
+/// seed contains:
+/// - archived projects, because their groups often do not allow anybody to create projects;
+/// - projects with a field that waits for a branch;
+/// - projects with entries that no request creates, if no guard refuses their other entries: guards
+///   check more if a project exists;
 /// - projects with a runner, because a guard refuses to add one even to a new project;
 /// - projects with a path that is not valid for new projects.
 fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
@@ -239,7 +239,7 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
     Some((document.path.to_string(), items))
 }
 
-/// True if a guard would refuse to add one of the entries to an existing project. Runners do not count,
+/// True if a guard would refuse to add one of the entries to an existing project. Ignores runners,
 /// because the seed contains them.
 fn is_guarded(document: &ExportedDocument) -> bool {
     document_entries(document).any(|(section, fields)| {
@@ -278,7 +278,7 @@ fn required_branch(content: &DocSection) -> Option<Json> {
     let mut names = fields.keys();
     let waiting_field = names
         .find(|name| section.rules().wait_reason(section, name, &fields, None, true).is_some());
-    fields.get(waiting_field?)?.plain().cloned()
+    fields.get(waiting_field?)?.plain_json().cloned()
 }
 
 /// The visibility that the document declares.

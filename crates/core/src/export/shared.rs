@@ -10,14 +10,14 @@ use crate::{
     yaml::write::{self, OutputNode},
 };
 
-/// The minimum number of lines that `Defaults` must save: its own five without values, plus one.
+/// The minimum number of lines that `Defaults` must save: the five that they need without values, plus one.
 pub(super) const MIN_SAVED_LINES: u64 = 6;
 
 /// The key of a shared value: a field of a mapping, or an entry.
 pub(super) type SharedKey = (&'static str, String);
 
-/// The sections of `document` whose values can be shared. Switches such as `archived`, and `create`, stay
-/// in each document.
+/// The sections of `document` whose values can be shared. Switches such as `archived`, and `create`, are
+/// written in each document.
 pub(super) fn shareable_sections(document: &ExportedDocument) -> impl Iterator<Item = &DocSection> {
     let sections = document.sections.iter();
     sections.filter(|content| !matches!(content.section.shape, Shape::Switch | Shape::Container))
@@ -56,7 +56,7 @@ pub(super) fn field_entry(key: &SharedKey, value: Json) -> DocEntry {
 pub(super) fn line_count(section: Section, entry: &DocEntry) -> u64 {
     let content = DocSection::new(section, vec![entry.clone()]);
     let text = content.item().map(|item| match item.node {
-        // The section's own key takes a line anyway.
+        // Do not count the key of the section: its line is needed in any case.
         OutputNode::Map(items) if !shares_entries(section) => write::document(&items),
         OutputNode::List(_) => write::document(&[item])
             .split_once('\n')
@@ -96,13 +96,14 @@ pub(super) fn replace_values(
 
 /// Adds an entry, or its fields to an existing one.
 pub(super) fn add_entry(sections: &mut Vec<DocSection>, section: Section, entry: DocEntry) {
-    let at = sections.iter().position(|content| content.name() == section.section).unwrap_or_else(
-        || {
+    let index = sections
+        .iter()
+        .position(|content| content.name() == section.section)
+        .unwrap_or_else(|| {
             sections.push(DocSection::new(section, Vec::new()));
             sections.len() - 1
-        },
-    );
-    let entries = &mut sections[at].entries;
+        });
+    let entries = &mut sections[index].entries;
     match entries.first_mut().filter(|_| !shares_entries(section)) {
         Some(existing) => existing.fields.extend(entry.fields),
         None => entries.push(entry),

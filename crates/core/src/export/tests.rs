@@ -21,7 +21,7 @@ fn settings(values: SecretHandling) -> ExportSettings {
     ExportSettings {
         values,
         defaults: true,
-        ..ExportSettings::plain(
+        ..ExportSettings::for_caller(
             Caller { id: 1, username: "root".into(), is_administrator: true },
             DetectedRelease::NotRequested,
         )
@@ -39,14 +39,16 @@ fn live_of(scope: Scope, path: &str, sections: &Json) -> LiveContainer {
         Presence::Existing(target, ContainerFacts::default()),
         std::time::Duration::ZERO,
     );
-    for of in catalogue::sections(scope).filter(|of| of.shape != Shape::Container) {
-        let read = |raw: &Json| of.read(&object(raw.clone()), FieldSelection::All);
-        let entries = match &sections[of.section] {
+    for section in
+        catalogue::sections(scope).filter(|candidate| candidate.shape != Shape::Container)
+    {
+        let read = |raw: &Json| section.read(&object(raw.clone()), FieldSelection::All);
+        let entries = match &sections[section.section] {
             Json::Array(rows) => LiveEntries::Updated(rows.iter().map(read).collect()),
             Json::Null => LiveEntries::Updated(Vec::new()),
             one => LiveEntries::Single(Some(read(one).into())),
         };
-        live.sections.insert(of.section, entries);
+        live.sections.insert(section.section, entries);
     }
     live
 }
@@ -65,20 +67,20 @@ fn texts(written: &Export) -> BTreeMap<&str, &str> {
 
 #[test]
 fn unread_sections_are_missing_and_hidden_ones_are_not() {
-    let refused = |status| {
+    let new_cause = |status| {
         let (message, operation) = ("refused".into(), Some("variable-list"));
         Cause::from(CauseParts { message, operation, status, ..CauseParts::default() })
     };
-    for (found, is_missing) in [
-        (LiveEntries::Unreadable(refused(Some(403))), true),
-        (LiveEntries::Unreadable(refused(Some(404))), true),
+    for (entries, is_missing) in [
+        (LiveEntries::Unreadable(new_cause(Some(403))), true),
+        (LiveEntries::Unreadable(new_cause(Some(404))), true),
         (LiveEntries::Partial("the token's role is too low".into()), false),
-        (LiveEntries::Unreadable(refused(Some(500))), true),
-        (LiveEntries::Partial(refused(None)), true),
+        (LiveEntries::Unreadable(new_cause(Some(500))), true),
+        (LiveEntries::Partial(new_cause(None)), true),
         (LiveEntries::Unreadable(Cause::new("no answer").mark_transient()), true),
     ] {
         let mut live = live("acme/shop", &json!({}));
-        live.sections.insert("variables", found);
+        live.sections.insert("variables", entries);
         let mut builder = builder(SecretHandling::Plain, &[]);
         builder.add(Scope::Project, "acme/shop", &live, &Names::default());
         let missing: Vec<_> =
@@ -145,13 +147,13 @@ fn an_entry_whose_needed_field_may_hold_a_credential_is_left_out() {
 
 #[test]
 fn the_callers_own_access_is_known_by_id_or_by_name() {
-    for (id, username, written) in
+    for (id, username, is_written) in
         [(1, "root", false), (9, "Root", false), (1, "other", false), (9, "alice", true)]
     {
         let row = json!({"id": id, "username": username, "access_level": 50});
         let builder = builder(SecretHandling::Plain, &[("acme/shop", json!({"members": [row]}))]);
         let finished = builder.finish();
-        assert_eq!(finished.files[0].text.contains("members:"), written, "{id} {username}");
+        assert_eq!(finished.files[0].text.contains("members:"), is_written, "{id} {username}");
     }
 }
 
@@ -159,7 +161,7 @@ fn the_callers_own_access_is_known_by_id_or_by_name() {
 fn vanished_projects_are_missing_or_marked_for_deletion() {
     let path = "acme/shop";
     let marked = ContainerFacts { deletion_mark: Some(None), ..ContainerFacts::default() };
-    for (presence, missing, deleting) in [
+    for (presence, cause, is_deleted) in [
         (
             Presence::Redirected { new_path: Some("acme/store".into()) },
             "it is now `acme/store`",
@@ -175,10 +177,10 @@ fn vanished_projects_are_missing_or_marked_for_deletion() {
         builder.add(Scope::Project, path, &live, &Names::default());
         let why: Vec<_> =
             builder.missing_reads().iter().map(|missing| missing.cause.to_string()).collect();
-        assert_eq!(why.join(""), missing);
+        assert_eq!(why.join(""), cause);
         let written = builder.finish();
         let (text, notes) = (texts(&written)["acme.yaml"], written.notes.join("\n"));
-        assert_eq!(notes.contains("marked for deletion: `acme/shop`"), deleting, "{notes}");
+        assert_eq!(notes.contains("marked for deletion: `acme/shop`"), is_deleted, "{notes}");
         assert!(!text.contains("path: acme/shop"), "{text}");
     }
 }
@@ -187,14 +189,14 @@ fn vanished_projects_are_missing_or_marked_for_deletion() {
 fn references_have_stable_and_unique_names() {
     let variable = |key: &str, scope: &str| json!({"key": key, "environment_scope": scope, "value": format!("v-{key}-{scope}"), "masked": true});
     let names = |projects: &[(&str, Json)]| -> Vec<String> {
-        let written = builder(SecretHandling::Env, projects).finish();
-        for (name, value) in &written.secrets {
-            assert!(written.files.iter().any(|file| file.text.contains(&format!("env: {name}}}"))));
+        let export = builder(SecretHandling::Env, projects).finish();
+        for (name, value) in &export.secrets {
+            assert!(export.files.iter().any(|file| file.text.contains(&format!("env: {name}}}"))));
             let is_shown = |file: &ExportedFile| file.text.contains(value.expose());
             // A value that the service never shows is empty here.
-            assert!(value.expose().is_empty() || !written.files.iter().any(is_shown));
+            assert!(value.expose().is_empty() || !export.files.iter().any(is_shown));
         }
-        written.secrets.into_keys().collect()
+        export.secrets.into_keys().collect()
     };
     let shop = ("acme/shop", json!({"variables": [variable("A", "*"), variable("A", "prod/*")]}));
     assert_eq!(names(std::slice::from_ref(&shop)), ["ACME_SHOP__A", "ACME_SHOP__A_PROD__"]);
@@ -291,12 +293,12 @@ fn a_refused_section_is_missing_left_out_or_noted() {
             let (missing, left_out) =
                 (builder.missing_reads().len(), builder.omitted_reads().len());
             let notes = builder.finish().notes.join("\n");
-            let found = match (missing, left_out) {
+            let outcome = match (missing, left_out) {
                 (1, 0) => "missing",
                 (0, 1) => "left out",
                 _ => &notes,
             };
-            assert!(found.contains(told), "{section} {level:?} {tier:?}: {found}");
+            assert!(outcome.contains(told), "{section} {level:?} {tier:?}: {outcome}");
         }
     }
 }
@@ -349,12 +351,12 @@ fn a_field_without_a_value_proves_no_tier() {
 /// If one project shows a section, the service has its tier.
 #[test]
 fn a_section_shown_by_another_project_is_not_above_the_tier() {
-    let mut refused = live("acme/shop", &json!({}));
+    let mut refused_live = live("acme/shop", &json!({}));
     let mut cause = Cause::new("refused");
     cause.status = Some(404);
-    refused.sections.insert("push_rule", LiveEntries::Unreadable(cause));
+    refused_live.sections.insert("push_rule", LiveEntries::Unreadable(cause));
     let mut builder = builder(SecretHandling::Plain, &[]);
-    builder.add(Scope::Project, "acme/shop", &refused, &Names::default());
+    builder.add(Scope::Project, "acme/shop", &refused_live, &Names::default());
     let rule = json!({"push_rule": {"deny_delete_tag": true}});
     builder.add(Scope::Project, "acme/web", &live("acme/web", &rule), &Names::default());
     let missing: Vec<_> =
@@ -517,13 +519,13 @@ fn ambiguous_entries_are_left_out_and_named() {
         let picture = "https://e.org/i.png";
         json!({"id": id, "name": name, "link_url": page, "image_url": picture, "kind": "project"})
     };
-    let (one, other) = ("https://e.org/x", "https://e.org/y");
+    let (first_url, other_url) = ("https://e.org/x", "https://e.org/y");
     let sections = json!({
         "labels": [
             {"id": 1, "name": "bell \u{1}", "color": "#ff0000", "is_project_label": true},
             {"id": 2, "name": "good", "color": "#ff0000", "is_project_label": true},
         ],
-        "badges": [badge(1, Some("docs"), one), badge(2, None, one), badge(3, Some("other"), other)],
+        "badges": [badge(1, Some("docs"), first_url), badge(2, None, first_url), badge(3, Some("other"), other_url)],
     });
     let mut builder = builder(SecretHandling::Plain, &[("acme/shop", sections)]);
     let left_out: Vec<_> =
@@ -532,7 +534,7 @@ fn ambiguous_entries_are_left_out_and_named() {
         left_out,
         [
             "acme/shop#badges/docs".to_owned(),
-            format!("acme/shop#badges/{one}@https://e.org/i.png"),
+            format!("acme/shop#badges/{first_url}@https://e.org/i.png"),
             "acme/shop#labels/bell \u{1}".to_owned()
         ]
     );
@@ -540,7 +542,10 @@ fn ambiguous_entries_are_left_out_and_named() {
     let written = builder.finish();
     let text = texts(&written)["acme.yaml"];
     assert!(text.contains("name: good") && text.contains("name: other"), "{text}");
-    assert!(!text.contains("name: docs") && !text.contains(&format!("link_url: {one}")), "{text}");
+    assert!(
+        !text.contains("name: docs") && !text.contains(&format!("link_url: {first_url}")),
+        "{text}"
+    );
     let today = "2026-11-01".parse().unwrap();
     let file = ("acme.yaml".into(), text.to_owned());
     assert_eq!(
@@ -602,8 +607,8 @@ fn settings_of_most_projects_move_to_defaults() {
 
 /// A project at `path` with `badges` badges and one label.
 fn with_badges(path: &str, badges: usize) -> Json {
-    let badge = |at: usize| {
-        let (name, page) = (format!("b{at}"), format!("https://e.org/{at}"));
+    let badge = |index: usize| {
+        let (name, page) = (format!("b{index}"), format!("https://e.org/{index}"));
         json!({"name": name, "link_url": page, "image_url": page, "kind": "project"})
     };
     let label = json!({"name": path, "color": "#ff0000", "is_project_label": true});
@@ -686,7 +691,7 @@ proptest! {
         projects in prop::collection::vec((0..3_usize, 0..4_usize, 0..4_usize, any::<bool>()), 1..12),
     ) {
         let paths: Vec<_> =
-            projects.iter().enumerate().map(|(at, of)| format!("g{}/p{at}", of.0)).collect();
+            projects.iter().enumerate().map(|(index, project)| format!("g{}/p{index}", project.0)).collect();
         let sections = projects.iter().map(|(_, badges, method, has_label)| {
             let mut sections = with_badges("same", badges * 4);
             if !has_label {
@@ -771,7 +776,7 @@ fn a_document_of_many_paths_is_split_into_several_files() {
 #[test]
 fn export_time_grows_linearly_with_projects() {
     steps::grow_in_proportion("exported projects", |n| {
-        let sections = |at: usize| {
+        let new_sections = |at: usize| {
             let (own, method) = (format!("OWN_{at}"), ["ff", "merge"][at % 2]);
             json!({
                 "settings": {"merge_method": method, "description": own},
@@ -781,7 +786,7 @@ fn export_time_grows_linearly_with_projects() {
         };
         let paths: Vec<_> = (0..n).map(|at| format!("acme/g{}/p{at}", at / 10)).collect();
         let projects: Vec<_> =
-            paths.iter().enumerate().map(|(at, path)| (path.as_str(), sections(at))).collect();
+            paths.iter().enumerate().map(|(at, path)| (path.as_str(), new_sections(at))).collect();
         builder(SecretHandling::Plain, &projects).finish();
     });
 }

@@ -89,11 +89,11 @@ pub struct ReadTimes {
 
 impl ReadTimes {
     /// The same time for all parts.
-    pub fn all_at(now: Duration) -> Self {
-        Self { object: ReadTime { began: now, ended: now }, sections: BTreeMap::new() }
+    pub fn all_at(read_at: Duration) -> Self {
+        Self { object: ReadTime { began: read_at, ended: read_at }, sections: BTreeMap::new() }
     }
 
-    /// When `section`, or else the container's own object, was read.
+    /// When `section` was read; without an own time, when the container's own object was read.
     pub fn read_time(&self, section: Option<&str>) -> ReadTime {
         section.and_then(|name| self.sections.get(name)).copied().unwrap_or(self.object)
     }
@@ -101,7 +101,7 @@ impl ReadTimes {
 
 impl LiveContainer {
     /// The live state of a container of which only the presence is known.
-    pub fn with_presence(presence: Presence, now: Duration) -> Self {
+    pub fn with_presence(presence: Presence, read_at: Duration) -> Self {
         Self {
             presence,
             sections: BTreeMap::new(),
@@ -116,7 +116,7 @@ impl LiveContainer {
             caller_access: None,
             projects_below: None,
             release: DetectedRelease::NotRequested,
-            read_times: ReadTimes::all_at(now),
+            read_times: ReadTimes::all_at(read_at),
         }
     }
 
@@ -135,7 +135,7 @@ pub struct ListedProject {
     pub facts: ContainerFacts,
 }
 
-/// Facts that only some differences need. They are only read then.
+/// Facts that are read only if a difference needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtraFact {
     /// The levels of access that users have from the group above, at the declared path.
@@ -164,8 +164,8 @@ pub enum ExtraFact {
     Release,
 }
 
-/// The levels of access that users have from the group above, by user id. Empty if they could not be
-/// read: so a missing user may have access.
+/// The levels of access that users have from the group above, by user id. Empty if they could not
+/// be read, so a missing user may still have access.
 pub type InheritedLevels = Arc<BTreeMap<u64, u8>>;
 
 /// The entries of groups above, by section: the name of each entry with the declared path of its group.
@@ -218,9 +218,9 @@ pub enum Presence {
 pub enum LiveEntries {
     /// A list that was read to its end.
     Complete(CompleteList<LiveEntry>),
-    /// A list in the container's own object, or the lists of all parents that declared entries name, each
-    /// read to its end. In the object, the service omits entries that the caller may not see. So a missing
-    /// entry only counts as absent if it was also looked up by name.
+    /// A list in the container's own object, or the lists of all parents that declared entries
+    /// name, each read to its end. In the object, the service omits entries that the caller may not
+    /// see, so a missing entry is only absent if looking it up by name finds nothing either.
     Nested(Vec<LiveEntry>),
     /// A list that was read to its end, updated with the responses to writes of this run.
     Updated(Vec<LiveEntry>),
@@ -286,7 +286,7 @@ pub fn without_copies<'l>(
     }
     let remaining =
         by_name.into_iter().flat_map(|(name, entries)| match Copies::find(section, &entries) {
-            Ok(Copies { kept, .. }) if keys.contains(&*name) => vec![kept],
+            Ok(Copies { kept_entry: kept, .. }) if keys.contains(&*name) => vec![kept],
             _ => entries,
         });
     remaining.collect()
@@ -304,11 +304,11 @@ pub fn entry_ids(
 ) -> Result<EntryIds, Cause> {
     let live = without_copies(section, container, live_entries.entries().map_err(Cause::clone)?)
         .into_iter();
-    let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(section.id_of(live)?))));
+    let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(section.live_id(live)?))));
     let renames =
         Renames::from_container(section, container, live_entries.entries().map_err(Cause::clone)?);
     let ids_by_name: BTreeMap<_, _> =
-        live.clone().map(|(fields, id)| (renames.name_of(section, fields), id)).collect();
+        live.clone().map(|(fields, id)| (renames.name_after_rename(section, fields), id)).collect();
     let present = container.present_entries(section.section).filter_map(|entry| {
         let id = ids_by_name.get(&entry.key).cloned().unwrap_or_else(|| {
             let section = container.address().section(section.section);

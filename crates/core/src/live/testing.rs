@@ -40,20 +40,23 @@ pub fn live_entries(
         }
         all => all,
     };
-    let read = |raw: &Object| kind.read(raw, selection);
-    let object = |raw: &Json| with_flags(kind, raw.as_object().cloned().unwrap_or_default());
+    let read_entry = |raw: &Object| kind.read(raw, selection);
+    let flagged_object =
+        |raw: &Json| with_flags(kind, raw.as_object().cloned().unwrap_or_default());
     match (raw, kind.scoped_kind.read_source) {
         (Json::Array(raw), ReadSource::ListField(_)) => {
-            LiveEntries::Nested(raw.iter().map(|raw| read(&object(raw))).collect())
+            LiveEntries::Nested(raw.iter().map(|raw| read_entry(&flagged_object(raw))).collect())
         }
         (Json::Array(raw), _) => {
-            let raw = page::assume_complete(raw.iter().map(object).collect());
-            LiveEntries::Complete(raw.map(|raw| read(&raw)))
+            let raw = page::assume_complete(raw.iter().map(flagged_object).collect());
+            LiveEntries::Complete(raw.map(|raw| read_entry(&raw)))
         }
         (Json::Null, ReadSource::ObjectField { .. }) => LiveEntries::Nested(Vec::new()),
-        (raw, ReadSource::ObjectField { .. }) => LiveEntries::Nested(vec![read(&object(raw))]),
+        (raw, ReadSource::ObjectField { .. }) => {
+            LiveEntries::Nested(vec![read_entry(&flagged_object(raw))])
+        }
         (Json::Null, _) => LiveEntries::Single(None),
-        (raw, _) => LiveEntries::Single(Some(read(&object(raw)).into())),
+        (raw, _) => LiveEntries::Single(Some(read_entry(&flagged_object(raw)).into())),
     }
 }
 

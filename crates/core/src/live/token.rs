@@ -1,7 +1,7 @@
 //! The facts that the service shows about a token: its name, scopes and expiry, and the project or
 //! group of a bot's token.
 //!
-//! Only certain facts are used: an unknown scope may allow anything.
+//! Facts are used only if they are certain: an unknown scope may allow anything.
 
 use std::fmt;
 
@@ -86,7 +86,7 @@ impl TokenProperties {
     }
 }
 
-/// Formats it as in the head of a report.
+/// Formats the properties as in the header of a report.
 impl fmt::Display for TokenProperties {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "token `{}`, {}", self.name, self.scopes.join(" "))?;
@@ -110,13 +110,13 @@ impl BotOwner {
     /// Parses the username of a bot, which the service generates: `project_12_bot` and a suffix, because a
     /// project or group can have several bots.
     pub fn from_username(username: &str) -> Option<Self> {
-        let (scope, rest) = match username.split_once('_')? {
+        let (scope, id_and_suffix) = match username.split_once('_')? {
             ("project", rest) => (Scope::Project, rest),
             ("group", rest) => (Scope::Group, rest),
             _ => return None,
         };
-        let (id, rest) = rest.split_once('_')?;
-        let suffix = rest.strip_prefix("bot")?;
+        let (id, suffix_text) = id_and_suffix.split_once('_')?;
+        let suffix = suffix_text.strip_prefix("bot")?;
         let is_bot_suffix =
             suffix.strip_prefix('_').unwrap_or(suffix).chars().all(|c| c.is_ascii_hexdigit());
         let is_number = id.chars().all(|c| c.is_ascii_digit());
@@ -163,8 +163,12 @@ mod tests {
 
     #[test]
     fn a_token_expires_soon_for_seven_days() {
-        let soon = |day| token(&["api"]).near_expiry(day).is_some();
-        assert!(soon(date(2030, 1, 1)) && soon(date(2030, 1, 7)) && !soon(date(2029, 12, 31)));
+        let is_near_expiry = |day| token(&["api"]).near_expiry(day).is_some();
+        assert!(
+            is_near_expiry(date(2030, 1, 1))
+                && is_near_expiry(date(2030, 1, 7))
+                && !is_near_expiry(date(2029, 12, 31))
+        );
         for (text, expected) in [
             (json!("2030-01-08T00:00:00Z"), Some(date(2030, 1, 8))),
             (json!(null), None),
@@ -181,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn a_home_is_derived_from_the_username_of_a_bot() {
-        let owner = |scope, id| Some(BotOwner { scope, id });
+    fn bot_usernames_tell_their_owner() {
+        let bot_owner = |scope, id| Some(BotOwner { scope, id });
         for (username, expected) in [
-            ("project_12_bot", owner(Scope::Project, 12)),
-            ("project_12_bot1", owner(Scope::Project, 12)),
-            ("group_7_bot_0a1b2c3d", owner(Scope::Group, 7)),
+            ("project_12_bot", bot_owner(Scope::Project, 12)),
+            ("project_12_bot1", bot_owner(Scope::Project, 12)),
+            ("group_7_bot_0a1b2c3d", bot_owner(Scope::Group, 7)),
             ("project_12_both", None),
             ("project_x_bot", None),
             ("project__bot", None),

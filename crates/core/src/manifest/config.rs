@@ -31,12 +31,12 @@ use crate::{
 };
 
 /// The name of the file.
-pub const FILE: &str = "undrift.yaml";
+pub const CONFIG_FILE: &str = "undrift.yaml";
 
 /// A common wrong name of the file.
-pub(super) const MISNAMED: &str = "undrift.yml";
+pub(super) const MISNAMED_FILE: &str = "undrift.yml";
 
-/// How to run.
+/// Configuration of undrift for these manifests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -114,12 +114,12 @@ impl PartialEq for ManagedPaths {
 }
 
 impl ManagedPaths {
-    /// The reason why no entry of `manages` allows `path`, as a hint about its globs.
+    /// The reason why no entry of `manages` allows `path`, as a hint about the globs of the entries.
     pub(super) fn explain_exclusion(&self, path: &str) -> String {
         let lower_path = path.to_lowercase();
         let mut candidates = self.by_path.candidates(&lower_path).into_iter();
         if candidates.any(|index| self.globs[index].0.matches(&lower_path)) {
-            return "there `except` leaves it out".to_owned();
+            return "`except` excludes it".to_owned();
         }
         let mut globs = self.entries.iter().map(|managed| &*managed.path);
         let inner_glob = globs.clone().find(|glob| {
@@ -131,13 +131,15 @@ impl ManagedPaths {
         });
         match (inner_glob, outer_glob) {
             (Some(glob), _) => {
-                format!("`{glob}` is only what is below, so add `{{path: {path}}}`")
+                format!(
+                    "`{glob}` matches only what is below this group; add `{{path: {path}}}` for the group itself"
+                )
             }
             (None, Some(glob)) => {
-                format!("there `{glob}` is only itself, and `{glob}/**` all below it")
+                format!("`{glob}` matches only this group; `{glob}/**` matches everything below it")
             }
             (None, None) => {
-                "there `*` matches within one part of a path, and `**` everything below".to_owned()
+                "`*` matches within one part of a path, `**` matches everything below".to_owned()
             }
         }
     }
@@ -176,14 +178,14 @@ impl Config {
         let manages = self.manages.as_ref()?;
         let mut declared_paths = std::iter::once(&*container.path).chain(container.former_paths());
         if let Some(path) = declared_paths.find(|path| manages.matching_entries(path).is_empty()) {
-            let message = format!("`{path}` is outside of what the manifests manage at the base");
+            let message = format!("the base does not manage `{path}`");
             return Some((container.address(), message));
         }
         let matching_entries = manages.matching_entries(&container.path);
         let mut names = container.section_names();
         let name = names
             .find(|name| !matching_entries.iter().any(|managed| managed.allows_section(name)))?;
-        let message = format!("`{name}` of `{}` is not managed at the base", container.path);
+        let message = format!("the base does not manage `{name}` of `{}`", container.path);
         Some((container.address().section(name), message))
     }
 }
@@ -197,16 +199,16 @@ pub struct ServiceConfig {
     pub url: Option<String>,
     /// Its tier. Fields that need a higher tier are errors.
     pub tier: Option<Tier>,
-    /// Its release, as text: `'18.2'`. Fields that it does not have are errors; there are no
-    /// warnings about deprecated fields whose replacement it does not have. A run that needs the
-    /// release asks the service.
+    /// Its release, as text: `'18.2'`. Fields that this release lacks are errors. A deprecated
+    /// field causes a warning only if the release has its replacement. A run that needs the release
+    /// asks the service.
     pub release: Option<Release>,
     /// The names of the hosts that projects are imported from.
     pub import_hosts: ImportHosts,
 }
 
-/// The names that the service uses, in import requests, for two hosts with neutral words in its
-/// reference (reference 1, 1). Without a name, the neutral word is sent.
+/// The names in import requests of two hosts for which the service's reference uses neutral words
+/// (reference 1, 1). Without a name, the neutral word is sent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImportHosts {
@@ -251,8 +253,8 @@ pub struct ChangeLimit {
     pub share: Option<f64>,
 }
 
-/// Finds and reads `undrift.yaml` for `folder`: in it, or in the nearest folder above it in the
-/// repository. Returns the folder of the file too, or `folder` if there is no file.
+/// Finds and reads `undrift.yaml` in `folder`, or in the nearest folder above it in the repository.
+/// Also returns the folder of the file, or `folder` if there is no file.
 pub fn find(
     folder: &Path,
     environment: &LoadEnvironment,
@@ -270,15 +272,15 @@ pub(super) fn load(
     manifest_paths: Option<&[String]>,
     diagnostics: &mut Diagnostics,
 ) -> Config {
-    let path = root.folder.join(FILE);
+    let path = root.folder.join(CONFIG_FILE);
     let name = root.name(&path);
     match files::special_file_type(&path) {
         Ok(Some(what)) => {
             diagnostics.push(file_diagnostic(texts::IRREGULAR_CONFIG, name, words![what]));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            if root.folder.join(MISNAMED).exists() {
-                let name = name.replace(FILE, MISNAMED);
+            if root.folder.join(MISNAMED_FILE).exists() {
+                let name = name.replace(CONFIG_FILE, MISNAMED_FILE);
                 diagnostics.push(file_diagnostic(texts::MISNAMED_CONFIG, name, &[]));
             }
         }
@@ -317,24 +319,24 @@ fn read_content(
     findings: &mut Findings,
 ) -> Option<Config> {
     let [document] = &parsed.documents[..] else {
-        let second = parsed.documents.get(1).map_or(0, |second| second.span.start);
+        let second_start = parsed.documents.get(1).map_or(0, |second| second.span.start);
         let has_manifest = parsed.documents.iter().any(|document| document.get("kind").is_some());
         if !parsed.is_broken {
             let texts =
                 if has_manifest { texts::MANIFEST_IN_CONFIG } else { texts::SEVERAL_CONFIGS };
-            findings.report(texts, second..second, &[]);
+            findings.report(texts, second_start..second_start, &[]);
         }
         return None;
     };
-    let refused_pointers = findings.add_schema_faults(document, &schema::CONFIG_CHECKER);
-    let config = findings.deserialize::<Config>(document, refused_pointers.is_empty());
+    let refused = findings.add_schema_faults(document, &schema::CONFIG_CHECKER);
+    let config = findings.deserialize::<Config>(document, refused.is_empty());
     for managed in document["manages"].items() {
         check_managed(managed, findings);
     }
     let release = config.as_ref().and_then(|config| config.service.release);
     if release.is_some_and(|release| release < REFERENCE) {
-        let at = document["service"]["release"].span.clone();
-        findings.report(texts::OLD_RELEASE, at, words![first = REFERENCE]);
+        let span = document["service"]["release"].span.clone();
+        findings.report(texts::OLD_RELEASE, span, words![first = REFERENCE]);
     }
     for lint in document["lints"].items() {
         lints::check(lint, manifest_paths, findings);

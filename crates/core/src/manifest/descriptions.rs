@@ -24,15 +24,16 @@ use crate::{
     yaml::{self, Node, NodeValue},
 };
 
-/// Loads the built-in kinds, and those of the files `description_paths`. `manifest_path` is the folder
-/// or file with the manifests of this run, if any: descriptions must not be in that folder.
+/// Loads the built-in kinds, and the kinds in the files `description_paths`. `manifest_path` is the
+/// folder or file with the manifests of this run, if any: descriptions must not be in that folder.
 pub fn load(
     description_paths: &[PathBuf],
     manifest_path: Option<&Path>,
     environment: &LoadEnvironment,
     diagnostics: &mut Diagnostics,
 ) -> Registry {
-    let root = manifest_path.map(|named| Root::find(files::folder_of(named), environment).folder);
+    let root =
+        manifest_path.map(|named| Root::find(files::containing_folder(named), environment).folder);
     let root = root.and_then(|root| root.canonicalize().ok());
     description_paths.iter().fold(Registry::built_in(), |registry, path| {
         let name = FileName::from(environment.display_path(path));
@@ -50,16 +51,16 @@ pub fn load(
 /// True if the folder `root` decides which file `path` names: it contains the file, or a symbolic link
 /// on the way to it.
 fn leads_through(root: &Path, path: &Path, environment: &LoadEnvironment) -> bool {
-    let mut place = environment.working_folder.canonicalize().unwrap_or_default();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(place.pop()),
-            Component::Normal(_) if place.starts_with(root) => return true,
-            part => place.push(part),
+    let mut resolved_path = environment.working_folder.canonicalize().unwrap_or_default();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => drop(resolved_path.pop()),
+            Component::Normal(_) if resolved_path.starts_with(root) => return true,
+            part => resolved_path.push(part),
         }
-        place = place.canonicalize().unwrap_or(place);
+        resolved_path = resolved_path.canonicalize().unwrap_or(resolved_path);
     }
-    place.starts_with(root)
+    resolved_path.starts_with(root)
 }
 
 /// Reads the description file at `path`; `None` if it has a fault.
@@ -103,8 +104,8 @@ fn parse_kind(
     let kind = match yaml::read_leaked::<Kind>(json.clone()) {
         Ok(kind) => kind,
         Err(error) => {
-            let (at, why) = (find_range(document, ""), error.to_string());
-            findings.report(texts::NO_DESCRIPTION, at, words![why = escape(&why)]);
+            let (range, why) = (find_range(document, ""), error.to_string());
+            findings.report(texts::NO_DESCRIPTION, range, words![why = escape(&why)]);
             return None;
         }
     };
@@ -112,8 +113,8 @@ fn parse_kind(
         Ok(described_kind) => Some(described_kind),
         Err(faults) => {
             for fault in faults {
-                let at = find_range(document, &fault.pointer);
-                let finding = LocatedFault::error("kind-description", fault.message, at);
+                let fault_range = find_range(document, &fault.pointer);
+                let finding = LocatedFault::error("kind-description", fault.message, fault_range);
                 findings.push(finding).help(fault.help);
             }
             None
@@ -126,7 +127,7 @@ fn parse_kind(
 fn find_range(document: &Node, pointer: &str) -> Range<usize> {
     let (mut node, mut key) = (document, 0..0);
     for token in pointer.split('/').filter(|part| !part.is_empty()) {
-        let item = token.parse().ok().and_then(|at: usize| node.items().get(at));
+        let item = token.parse().ok().and_then(|index: usize| node.items().get(index));
         (node, key) = match (item, node.get(token)) {
             (Some(item), _) => (item, item.span.clone()),
             (None, Some((key, value))) => (value, key.span.clone()),

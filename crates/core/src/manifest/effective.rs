@@ -49,10 +49,10 @@ impl Trace {
     fn lifecycle_items(&self) -> Vec<Item> {
         let lifecycle = &self.merged.lifecycle;
         let mut items = Vec::new();
-        if let Some(first) = lifecycle.former_paths.first() {
+        if let Some(first_path) = lifecycle.former_paths.first() {
             let paths: Vec<Json> =
                 lifecycle.former_paths.iter().map(|path| (*path.value).into()).collect();
-            items.push(self.item_with_place("previously", paths, &first.origin));
+            items.push(self.item_with_place("previously", paths, &first_path.origin));
         }
         if let Some(state) = &lifecycle.state {
             let is_absent = state.value == desired::EntryPresence::Absent;
@@ -114,7 +114,7 @@ impl Trace {
 
     /// The fields of an entry, and a note for each field that is not shown.
     fn field_items(&self, section: Section, part: &SectionPart) -> (Vec<Item>, Vec<String>) {
-        let (mut items, mut extra, mut hidden_notes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut items, mut extra_items, mut hidden_notes) = (Vec::new(), Vec::new(), Vec::new());
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
         names.sort_by_cached_key(|name| {
@@ -124,12 +124,16 @@ impl Trace {
         for name in names {
             let Some(field) = part.fields.get(name) else { continue };
             let Some(spec) = section.spec(name) else {
-                extra.push(self.item_with_place(name, manifest_json(&field.value), &field.origin));
+                extra_items.push(self.item_with_place(
+                    name,
+                    manifest_json(&field.value),
+                    &field.origin,
+                ));
                 continue;
             };
             let default = spec.schema.get("default");
             if default.is_some()
-                && default == field.value.plain()
+                && default == field.value.plain_json()
                 && section.identity.contains(&name)
             {
                 continue;
@@ -144,15 +148,15 @@ impl Trace {
             if let Value::Plain(Json::String(text)) = &field.value
                 && value != *text
             {
-                hidden_notes.push(format!("{name}: what may be a credential is not shown"));
+                hidden_notes.push(format!("{name}: a possible credential is not shown"));
             }
             let field_path = [name.to_owned()];
             let entry = (section.section, part.key(section));
             let node = self.field_item(entry, &field_path, &spec.schema, value, &field.origin);
             insert_nested(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
-        if !extra.is_empty() {
-            items.push(Item::new("extra", OutputNode::Map(extra)));
+        if !extra_items.is_empty() {
+            items.push(Item::new("extra", OutputNode::Map(extra_items)));
         }
         (items, hidden_notes)
     }

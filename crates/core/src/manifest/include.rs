@@ -1,4 +1,4 @@
-//! Applies rules with `undeclared: include` after the existing groups and projects are known.
+//! Applies rules with `undeclared: include`, once the existing groups and projects are known.
 //!
 //! [`IncludeRules`] keeps the rules after all declarations were merged and checked.
 //! [`IncludeRules::roster_query`] describes what the caller must list on the service.
@@ -30,7 +30,7 @@ pub struct IncludeRules {
     rules: LayerRules,
     context: CheckContext,
     files: Vec<ManifestFile>,
-    /// The lower-case paths of all declared containers, whether their files are named or not.
+    /// The lower-case paths of all declared containers, whether or not the command names their files.
     declared_paths: BTreeSet<String>,
 }
 
@@ -61,11 +61,11 @@ impl IncludeRules {
         let mut fields: BTreeMap<_, (Section, BTreeSet<String>)> = BTreeMap::new();
         for rule in self.rules.iter() {
             for section in &rule.body.sections {
-                let (_, names) = fields
+                let (_, field_names) = fields
                     .entry((rule.scope, section.kind.section))
                     .or_insert_with(|| (section.kind, BTreeSet::new()));
                 let parts = section.parts.iter();
-                names.extend(parts.flat_map(|part| part.fields.keys()).map(str::to_owned));
+                field_names.extend(parts.flat_map(|part| part.fields.keys()).map(str::to_owned));
             }
         }
         fields.into_values().collect()
@@ -84,7 +84,8 @@ impl IncludeRules {
         })
     }
 
-    /// How the manifests treat the current `path`. `desired` knows former paths of declared containers.
+    /// Returns how the manifests treat the container at the live `path`. `desired` knows the former paths of
+    /// declared containers.
     fn classify(&self, desired: &Desired, scope: Scope, path: &str) -> PathClass {
         let new_path = desired.moves.declared_path(path);
         let lower_path = new_path.to_lowercase();
@@ -100,7 +101,7 @@ impl IncludeRules {
     }
 
     /// Converts faults to diagnostics.
-    fn place_faults(&self, faults: Faults) -> Diagnostics {
+    fn locate_faults(&self, faults: Faults) -> Diagnostics {
         locate::locate_faults(faults, locate::FaultCounts::new(), &self.files).into_iter().collect()
     }
 
@@ -109,7 +110,7 @@ impl IncludeRules {
     /// adds warnings about rules that match nothing to the roster.
     ///
     /// # Errors
-    /// The faults of rules in the containers that they include. Their warnings were reported when
+    /// The errors of rules in the containers that they include. Warnings were already reported when
     /// the manifests were loaded.
     pub fn include_from(
         &self,
@@ -117,23 +118,23 @@ impl IncludeRules {
         roster: &mut Roster,
     ) -> Result<Desired, Diagnostics> {
         if roster.incomplete.is_empty() {
-            let (moves, members) = (&desired.moves, roster.members.iter());
+            let (moves, members) = (&desired.moves, roster.containers.iter());
             let existing_paths: Vec<_> = members
                 .map(|member| (member.scope, moves.declared_path(&member.path).to_lowercase()))
                 .collect();
-            let missing_groups = roster.absent_roots.iter();
+            let missing_groups = roster.missing_namespaces.iter();
             let missing_groups: Vec<_> =
                 missing_groups.map(|path| moves.declared_path(path).to_lowercase()).collect();
             let mut idle_rules = Faults::default();
-            self.rules.report_idle_including_rules(
+            self.rules.report_idle_includes(
                 &self.declared_paths,
                 &existing_paths,
                 &missing_groups,
                 &mut idle_rules,
             );
-            roster.idle_rules = self.place_faults(idle_rules);
+            roster.idle_rules = self.locate_faults(idle_rules);
         }
-        for root in &roster.absent_roots {
+        for root in &roster.missing_namespaces {
             if !self.declared_paths.contains(&root.to_lowercase()) {
                 let name = escape(root);
                 let reason =
@@ -141,7 +142,7 @@ impl IncludeRules {
                 roster.incomplete.push((format!("{root}/**").into(), Cause::new(reason)));
             }
         }
-        let members = roster.members.iter().filter(|member| member.exclusion.is_none());
+        let members = roster.containers.iter().filter(|member| member.exclusion.is_none());
         let paths: Vec<_> = members
             .map(|member| (member.scope, desired.moves.declared_path(&member.path)))
             .collect();
@@ -158,7 +159,7 @@ impl IncludeRules {
             faults.items.extend(container_faults.filter(|fault| fault.severity == Severity::Error));
         }
         if !faults.is_empty() {
-            return Err(self.place_faults(faults));
+            return Err(self.locate_faults(faults));
         }
         Ok(desired.with_included(containers))
     }

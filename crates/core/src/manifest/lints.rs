@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    config::FILE,
+    config::CONFIG_FILE,
     faults::{Findings, texts, words},
 };
 use crate::{
@@ -47,13 +47,13 @@ pub enum LintLevel {
     Deny,
 }
 
-/// The codes of warnings that cannot be hidden. If `previously` were hidden, nobody would notice that
-/// undrift takes one container for another.
+/// The codes of warnings that cannot be hidden. If `previously` were hidden, nobody would notice
+/// that undrift mistakes one container for another.
 const FIXED_WARNING_CODES: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings whose level can be changed. All other codes, except [`FIXED_WARNING_CODES`],
 /// are errors.
-const ADJUSTABLE_WARNING_CODES: [&str; 20] = [
+const ADJUSTABLE_CODES: [&str; 20] = [
     "acknowledgement",
     "adds-nothing",
     "ascii",
@@ -92,9 +92,9 @@ pub(super) fn apply(
     }
     let paths = paths();
     let mut warnings = Warnings::default();
-    let original_diagnostics = std::mem::take(diagnostics).into_iter();
+    let originals = std::mem::take(diagnostics).into_iter();
     let globs = compile_globs(lints);
-    diagnostics.extend(original_diagnostics.filter_map(|diagnostic| {
+    diagnostics.extend(originals.filter_map(|diagnostic| {
         if diagnostic.severity == Severity::Error {
             return Some(diagnostic);
         }
@@ -119,12 +119,14 @@ impl Warnings {
         self.0.retain(|(warning, ..)| is_wanted(warning));
     }
 
-    /// The warnings at the stricter of two levels: that of the branch, and that in the `lints` of the base.
+    /// The warnings at the stricter of two levels: the branch's, and the one in `lints` of the base.
     pub(super) fn at_stricter_levels(self, lints: &[Lint]) -> Diagnostics {
         let globs = compile_globs(lints);
         let shown_warnings = self.0.into_iter().filter_map(|(warning, file, branch_level)| {
             let base_level = find_level(lints, &globs, warning.code, &file);
-            let help = format!("this branch lowers it in `{FILE}`; at the base it counts");
+            let help = format!(
+                "this branch lowers its level in `{CONFIG_FILE}`, but the level at the base applies"
+            );
             let warning = set_level(warning, branch_level.max(base_level))?;
             Some(if base_level > branch_level { warning.help(help) } else { warning })
         });
@@ -186,7 +188,7 @@ pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &m
         findings.report(texts::FIRM_WARNING, span, &[]);
     } else if ["allow", "warn"].contains(&level)
         && !FIXED_WARNING_CODES.contains(&code)
-        && !ADJUSTABLE_WARNING_CODES.contains(&code)
+        && !ADJUSTABLE_CODES.contains(&code)
     {
         findings.report(texts::ALWAYS_ERROR, span, words![code]);
     }
@@ -203,7 +205,7 @@ mod tests {
             let warnings = case.report.lines().filter_map(|line| line.strip_prefix("warning["));
             for code in warnings.filter_map(|rest| rest.split(']').next()) {
                 assert!(
-                    ADJUSTABLE_WARNING_CODES.contains(&code) || FIXED_WARNING_CODES.contains(&code),
+                    ADJUSTABLE_CODES.contains(&code) || FIXED_WARNING_CODES.contains(&code),
                     "{}: {code}",
                     case.name
                 );

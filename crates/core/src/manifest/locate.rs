@@ -60,21 +60,23 @@ fn limit_faults(mut faults: Vec<NodeFault>, counts: &mut FaultCounts) -> Vec<Nod
     faults.sort_by(|one, other| sort_key(one).cmp(&sort_key(other)));
     let mut faults = faults.into_iter().peekable();
     let mut shown_faults = Vec::new();
-    while let Some(mut first) = faults.next() {
-        let mut labels = BTreeSet::from([first.label.clone()]);
-        while let Some(equal) = faults.next_if(|next| sort_key(next) == sort_key(&first)) {
-            labels.insert(equal.label);
+    while let Some(mut first_fault) = faults.next() {
+        let mut labels = BTreeSet::from([first_fault.label.clone()]);
+        while let Some(equal_fault) =
+            faults.next_if(|next| sort_key(next) == sort_key(&first_fault))
+        {
+            labels.insert(equal_fault.label);
         }
-        if let (Some(label), others @ 1..) = (&mut first.label, labels.len() - 1) {
-            *label += &format!(" and {others} more");
+        if let (Some(label), other_count @ 1..) = (&mut first_fault.label, labels.len() - 1) {
+            *label += &format!(" and {other_count} more");
         }
         let (shown_count, hidden_faults) =
-            counts.entry(first.position.origin.file.clone()).or_default();
+            counts.entry(first_fault.position.origin.file.clone()).or_default();
         if *shown_count < MAX_SHOWN_FAULTS {
             *shown_count += 1;
-            shown_faults.push(first);
+            shown_faults.push(first_fault);
         } else {
-            hidden_faults.add(1, first.severity);
+            hidden_faults.add(1, first_fault.severity);
         }
     }
     shown_faults
@@ -86,8 +88,11 @@ fn find_locations(
     positions: BTreeSet<&NodePosition>,
     files: &[ManifestFile],
 ) -> Vec<(NodePosition, SourceLocation)> {
-    let file = files.binary_search_by(|file| file.name.cmp(name)).ok().map(|at| &files[at]);
-    let text = file.and_then(|file| file.read_text_file().ok()).unwrap_or_default();
+    let file = files
+        .binary_search_by(|file| file.name.cmp(name))
+        .ok()
+        .map(|file_index| &files[file_index]);
+    let text = file.and_then(|file| file.read_text().ok()).unwrap_or_default();
     let parsed = yaml::parse(&text);
     let mut source = SourceText::new(name.clone(), &text);
     read::hide_manifest_secrets(&mut source, &parsed, TextState::MayHaveFaults);
@@ -107,13 +112,13 @@ fn find_locations(
 impl NodePosition {
     /// The range of this position in a text with this `index`.
     fn find_range(&self, source: &SourceText<'_>, index: &NodeIndex<'_>) -> Range<usize> {
-        let at = source.offset(self.origin.line, self.origin.column);
-        let (key, value) = match index.get(&at) {
+        let origin_offset = source.offset(self.origin.line, self.origin.column);
+        let (key, value) = match index.get(&origin_offset) {
             Some((Some(key), value)) => (*key, *value),
             Some((None, node)) => return node.span.clone(),
-            None => return at..at,
+            None => return origin_offset..origin_offset,
         };
-        match &self.part {
+        match &self.key_part {
             KeyPart::Key => key.span.clone(),
             KeyPart::Value => scalar_or_key_range(key, value),
             KeyPart::NestedKey(names) => {
@@ -158,7 +163,7 @@ type NodeIndex<'p> = HashMap<usize, (Option<&'p MappingKey>, &'p Node)>;
 
 /// Adds `node`, and all within it.
 fn add_node<'p>(node: &'p Node, index: &mut NodeIndex<'p>) {
-    steps::step();
+    steps::count_step();
     index.entry(node.span.start).or_insert((None, node));
     for (key, value) in node.entries() {
         let first = index.entry(key.span.start).or_insert((None, value));

@@ -1,9 +1,9 @@
 //! Manifests: read, layered and checked, up to [`Desired`].
 //!
-//! [`load`] finds the root, which is the folder of `undrift.yaml`, and processes all manifests
-//! below it in three parts. `read` parses each file into documents with positions, `layer` merges
-//! them into groups and projects, and `check` finds faults that span documents and makes [`Desired`].
-//! The folder or file that was named only selects the groups and projects of the run.
+//! [`load`] finds the root, which is the folder of `undrift.yaml`, and processes all manifests below it
+//! in three parts. `read` parses each file into documents with positions, `layer` merges them into
+//! groups and projects, and `check` finds faults that span documents and makes [`Desired`]. The folder
+//! or file that a command names only selects the groups and projects of the run.
 //!
 //! Every fault of every file is reported in one run, with its file and line, and without secrets
 //! (`mask`). The order of files and documents never matters.
@@ -35,7 +35,7 @@ pub use include::IncludeRules;
 pub use layer::{ChainLink, LayerEffect, LayerValue, Trace, TracedLayer, TracedValue};
 pub use lints::{Lint, Warnings};
 pub use read::files::{
-    MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, folder_of, is_manifest_name,
+    MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, containing_folder, is_manifest_name,
 };
 pub use surroundings::LoadEnvironment;
 
@@ -60,8 +60,8 @@ use crate::{
 /// The result of loading a folder or file.
 #[derive(Debug)]
 pub struct LoadedManifests {
-    /// The folder that paths of file secrets are relative to: the folder of `undrift.yaml`; without one,
-    /// the named folder.
+    /// The folder to which paths of file secrets are relative: the folder of `undrift.yaml`, or the
+    /// named folder if there is no such file.
     pub root: PathBuf,
     /// The name of the root in messages, if the root is above the named path.
     root_name: Option<String>,
@@ -132,7 +132,7 @@ pub fn load_with(
     options: &LoadOptions<'_>,
 ) -> LoadedManifests {
     let mut diagnostics = Diagnostics::default();
-    let folder = files::folder_of(named_path);
+    let folder = files::containing_folder(named_path);
     let root = Root::find(folder, environment);
     let mut manifest_files =
         files::find_manifests(named_path, &root, environment, &mut diagnostics);
@@ -166,7 +166,7 @@ pub fn load_with(
         let location = SourceLocation::file(
             only_file.unwrap_or_else(|| environment.display_path(named_path).into()),
         );
-        report_nothing_declared(warnings.first_location("idle-rule"), location, &mut diagnostics);
+        report_empty(warnings.first_location("idle-rule"), location, &mut diagnostics);
     }
     LoadedManifests {
         root_name,
@@ -184,7 +184,7 @@ pub fn load_with(
 
 /// Reports an error if no manifest declares anything. This is probably a mistake, which the result
 /// "nothing to do" would hide.
-fn report_nothing_declared(
+fn report_empty(
     idle_rule: Option<SourceLocation>,
     searched_place: SourceLocation,
     diagnostics: &mut Diagnostics,
@@ -193,7 +193,7 @@ fn report_nothing_declared(
         Some(rule) => (rule, texts::ONLY_RULES),
         None => (searched_place, texts::NO_DECLARATION),
     };
-    // Nothing is declared, so no rule can match, whatever its glob.
+    // Nothing is declared, so no rule can match: drop these warnings, except for wrong globs.
     let regex_help = Some(texts::IDLE_EXPRESSION[3]);
     diagnostics.retain(|fault| fault.code != "idle-rule" || fault.help.as_deref() == regex_help);
     diagnostics.push(LocatedFault::new(texts, location, &[]).into_diagnostic(Clone::clone));
@@ -262,13 +262,14 @@ pub fn find_seed_faults(
                 findings.report(texts::MANIFEST_IN_SEED, kind_key.span.clone(), &[]);
             } else if let [document] = &parsed.documents[..] {
                 drop(findings.add_schema_faults(document, &Checker::new(schema)));
-                if let Some((message, at)) = find_refusal(document).filter(|_| findings.is_empty())
+                if let Some((message, range)) =
+                    find_refusal(document).filter(|_| findings.is_empty())
                 {
-                    findings.push(LocatedFault::error("value", message, at));
+                    findings.push(LocatedFault::error("value", message, range));
                 }
             } else {
-                let at = parsed.documents.get(1).map_or(0, |second| second.span.start);
-                findings.report(texts::SEVERAL_SEEDS, at..at, &[]);
+                let second_start = parsed.documents.get(1).map_or(0, |second| second.span.start);
+                findings.report(texts::SEVERAL_SEEDS, second_start..second_start, &[]);
             }
         });
     faults.into_iter().collect()
@@ -314,7 +315,7 @@ fn read_layer_check(
         diagnostics.retain(|fault| fault.code != "idle-rule");
     }
     match IncludeRules::new(rules, context, files, paths) {
-        // The object of an acknowledgement may be included later.
+        // Keep acknowledgements that match nothing: their object may be included later.
         Some(includes) => (desired, Some(includes), traces),
         None => (desired.without_idle_acknowledgements(), None, traces),
     }

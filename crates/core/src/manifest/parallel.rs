@@ -23,7 +23,7 @@ pub(super) fn map_parallel<T: Send, R: Send>(
         let run_worker = || {
             let tasks =
                 iter::from_fn(|| queue.lock().unwrap_or_else(PoisonError::into_inner).next());
-            let results: Vec<_> = tasks.map(|(at, item)| (at, work(item))).collect();
+            let results: Vec<_> = tasks.map(|(index, item)| (index, work(item))).collect();
             (results, steps::count())
         };
         let workers: Vec<_> = (0..thread_count).map(|_| scope.spawn(run_worker)).collect();
@@ -34,7 +34,7 @@ pub(super) fn map_parallel<T: Send, R: Send>(
         });
         finished.collect()
     });
-    results.sort_unstable_by_key(|(at, _)| *at);
+    results.sort_unstable_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
 }
 

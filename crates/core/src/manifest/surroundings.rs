@@ -1,9 +1,9 @@
 //! The environment of loading: the working directory, the date, and the environment variables that
 //! manifests may name.
 //!
-//! The caller passes it, so that tests can fix it. Messages show paths relative to the working
-//! directory. The root of the manifests is searched upwards: if a subfolder is named, `undrift.yaml` and
-//! the manifests of other folders are still read.
+//! The caller passes it, so that tests can set it. Messages show paths relative to the working
+//! directory. The root of the manifests is searched upwards: if a subfolder is named,
+//! `undrift.yaml` and the manifests of other folders are still read.
 
 use std::{
     io::ErrorKind,
@@ -12,7 +12,7 @@ use std::{
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
-use super::config::{FILE, MISNAMED};
+use super::config::{CONFIG_FILE, MISNAMED_FILE};
 use crate::secret::AllowedVariables;
 
 /// The environment of loading.
@@ -54,7 +54,7 @@ pub(super) struct Root {
 /// The form of file names in messages.
 #[derive(Clone, Debug)]
 enum FileNaming {
-    /// The root is the named folder: names start with this name of it.
+    /// The root is the named folder: names start with the name of this folder.
     ByRootName(String),
     /// The root is above the named folder: names are relative to this working directory.
     RelativeTo(PathBuf),
@@ -69,7 +69,7 @@ impl Root {
             Self { folder: named_folder.to_owned(), is_configured: false, naming: root_naming };
         let Ok(real_folder) = named_folder.canonicalize() else { return root };
         for folder in real_folder.ancestors() {
-            if may_exist(&folder.join(FILE)) || may_exist(&folder.join(MISNAMED)) {
+            if may_exist(&folder.join(CONFIG_FILE)) || may_exist(&folder.join(MISNAMED_FILE)) {
                 root.is_configured = true;
                 if folder != real_folder {
                     let working_folder = environment.working_folder.canonicalize();

@@ -1,10 +1,10 @@
 //! Decides which part of a plan may run. No other module decides that.
 //!
-//! A problem, a refusal or an unreadable scope affects one group or project. The run skips and
-//! reports it, and applies the others: among thousands of projects one is always broken. If too many
-//! are skipped, they probably have a common cause, and nothing runs. If the service withholds a
-//! section ([`Withheld`](crate::cause::Withheld)), only that section is skipped, unless a step
-//! archives the project.
+//! A problem, a refusal or an unreadable part affects one group or project. The run skips and
+//! reports this one, and applies the others, because among thousands of projects one is always
+//! broken. If too many are skipped, there is probably a common cause, so nothing runs. If the
+//! service withholds a section ([`Withheld`](crate::cause::Withheld)), only that section is
+//! skipped, unless a step archives the project.
 
 use std::{
     borrow::Cow,
@@ -32,7 +32,7 @@ const MAX_LEFT_OUT: usize = 3;
 const MAX_LEFT_OUT_SHARE: f64 = 0.05;
 
 /// True if so many of `total` containers are skipped that nothing may run.
-fn are_too_many_skipped(skipped: usize, total: usize) -> bool {
+fn too_many_skipped(skipped: usize, total: usize) -> bool {
     skipped > MAX_LEFT_OUT && skipped as f64 > total as f64 * MAX_LEFT_OUT_SHARE
 }
 
@@ -64,8 +64,8 @@ impl Approved<'_> {
         self.plan.steps.iter().filter(|step| !self.skipped_paths.contains(&step.address.path))
     }
 
-    /// True if `target` comes after the step at `address`, directly or through other steps. `target` is
-    /// a step of the same container, or a section: then it means all earlier steps of the section.
+    /// True if `target` must run after the step at `address`, directly or through other steps. `target` is a step of
+    /// the same container, or a section, which means those of its steps that are earlier in the plan.
     pub fn comes_after(&self, target: &Address, address: &Address) -> bool {
         let steps = &self.plan.steps;
         let start = steps.partition_point(|step| step.address.path < address.path);
@@ -77,10 +77,10 @@ impl Approved<'_> {
         };
         let graph = self.graph.get_or_init(|| StepGraph::from_steps(steps));
         let followers = graph.followers(start + position);
-        container_steps.enumerate().any(|(at, step)| {
-            let is_earlier = at < position && step.address.section == target.section;
+        container_steps.enumerate().any(|(index, step)| {
+            let is_earlier = index < position && step.address.section == target.section;
             let is_target = step.address == *target || (is_earlier && target.entry.is_none());
-            is_target && followers.contains(&(start + at))
+            is_target && followers.contains(&(start + index))
         })
     }
 
@@ -135,8 +135,8 @@ pub struct Acknowledged {
 }
 
 impl Plan {
-    /// Removes acknowledged refusals. Warns of acknowledgements that are exceeded or unused. Those
-    /// that expired before `today` are skipped here: the check of the manifests warns of them.
+    /// Removes acknowledged refusals. Warns of acknowledgements that are exceeded or unused. Ignores expired ones,
+    /// because the check of the manifests warns of them.
     pub fn acknowledge(
         &mut self,
         acknowledgements: &[Acknowledgement],
@@ -146,21 +146,22 @@ impl Plan {
         let mut warnings = Vec::new();
         let refusals = std::mem::take(&mut self.findings.refusals);
         let new_addresses = self.new_addresses(&refusals);
-        let valid = acknowledgements.iter().filter(|ack| !ack.has_expired(today));
-        let valid: Vec<_> = valid.map(|ack| rename_acknowledgement(ack, &new_addresses)).collect();
-        let valid: Vec<_> = valid.iter().map(|ack| &**ack).collect();
-        let mut used = vec![false; valid.len()];
-        let excesses: Vec<_> =
-            valid.iter().map(|ack| excess_reason(ack, &refusals, &valid)).collect();
+        let valid_acks = acknowledgements.iter().filter(|ack| !ack.has_expired(today));
+        let valid_acks: Vec<_> =
+            valid_acks.map(|ack| rename_acknowledgement(ack, &new_addresses)).collect();
+        let valid_acks: Vec<_> = valid_acks.iter().map(|ack| &**ack).collect();
+        let mut used_flags = vec![false; valid_acks.len()];
+        let excess_reasons: Vec<_> =
+            valid_acks.iter().map(|ack| excess_reason(ack, &refusals, &valid_acks)).collect();
         for refusal in refusals {
             let mut covering_ack = None;
-            for (at, ack) in valid.iter().copied().enumerate() {
-                if !applies_to(ack, &refusal, &valid) {
+            for (index, ack) in valid_acks.iter().copied().enumerate() {
+                if !applies_to(ack, &refusal, &valid_acks) {
                     continue;
                 }
                 // An excess is reported once.
-                let is_first_match = !std::mem::replace(&mut used[at], true);
-                match (&excesses[at], rename_conflict(ack, &refusal, moves)) {
+                let is_first_match = !std::mem::replace(&mut used_flags[index], true);
+                match (&excess_reasons[index], rename_conflict(ack, &refusal, moves)) {
                     (Some((why, help)), _) if is_first_match => {
                         warnings.push(warning(ack, why).help(help));
                     }
@@ -179,14 +180,14 @@ impl Plan {
                 None => self.findings.refusals.push(refusal),
             }
         }
-        warnings.extend(valid.into_iter().zip(used).filter(|(_, used)| !used).map(|(ack, _)| {
-            warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses"))
-        }));
+        warnings.extend(valid_acks.into_iter().zip(used_flags).filter(|(_, used)| !used).map(
+            |(ack, _)| warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses")),
+        ));
         warnings
     }
 
-    /// The new address of each entry that the run renames, by its old one in lower case. An old name
-    /// that another entry takes, and that one of `refusals` is about, is no longer that of the renamed entry.
+    /// The new address of each entry that the run renames, by its old address in lower case. Omits
+    /// an old address that one of `refusals` has: it belongs to another entry now.
     fn new_addresses(&self, refusals: &[GuardRefusal]) -> BTreeMap<String, String> {
         let refused: BTreeSet<_> = refusals.iter().map(|refusal| &refusal.address).collect();
         let renames = self.steps.iter().filter_map(|step| {
@@ -199,15 +200,15 @@ impl Plan {
         renames.collect()
     }
 
-    /// True if a guard refuses the whole run. A refusal for a rule does, because a rule has no
-    /// steps that could be left out.
+    /// True if a guard refuses the whole run. The reach guard always does, because it refuses a
+    /// rule, which has no steps to skip.
     pub fn is_refused(&self) -> bool {
         self.refusals
             .iter()
             .any(|refusal| &*refusal.address.path == WHOLE_RUN || refusal.guard == Guard::Reach)
     }
 
-    /// Decides which steps may run: those of containers without a problem, a refusal or an unread scope.
+    /// Decides which steps may run: those of containers without a problem, a refusal or an unread part.
     ///
     /// # Errors
     /// Why nothing may run.
@@ -215,7 +216,7 @@ impl Plan {
         &self,
         policy: ApprovalPolicy<'_>,
     ) -> Result<(Approved<'_>, Vec<SkippedContainer>), Blocked> {
-        let mut broken = self.broken_containers();
+        let mut broken_paths = self.broken_containers();
         if self.is_refused() {
             return Err(Blocked("a guard refuses the whole run".into()));
         }
@@ -223,46 +224,46 @@ impl Plan {
         // Containers outside the saved plan are skipped too, but do not suggest a common cause.
         let unsaved_paths = self.unsaved_paths(policy.comparison);
         if policy.all_or_nothing {
-            broken.extend(unsaved_paths.iter().cloned());
+            broken_paths.extend(unsaved_paths.iter().cloned());
         }
         let describe_broken = || match self.groups {
             0 => format!(
                 "{} of {} cannot be applied",
-                broken.len(),
+                broken_paths.len(),
                 count(container_count, "project")
             ),
             _ => format!(
                 "{} of {container_count} groups and projects cannot be applied",
-                broken.len()
+                broken_paths.len()
             ),
         };
-        if !broken.is_empty() && policy.all_or_nothing {
+        if !broken_paths.is_empty() && policy.all_or_nothing {
             return Err(Blocked(format!(
                 "{}, and `--all-or-nothing` was given",
                 describe_broken()
             )));
         }
-        if are_too_many_skipped(broken.len(), container_count) {
+        if too_many_skipped(broken_paths.len(), container_count) {
             return Err(Blocked(format!(
                 "{}: more than {MAX_LEFT_OUT} and {:.0} %, which suggests a common cause: fix it first, or apply a part with `--only`",
                 describe_broken(),
                 MAX_LEFT_OUT_SHARE * 100.0
             )));
         }
-        broken.extend(unsaved_paths);
+        broken_paths.extend(unsaved_paths);
         // Containers with steps that depend on a skipped container are skipped too.
-        extend_to_closure(&mut broken, |broken| {
+        extend_to_closure(&mut broken_paths, |broken| {
             let other_steps = self.steps.iter().filter(|step| !broken.contains(&step.address.path));
             let dependants = other_steps
                 .filter(|step| step.after.iter().any(|edge| broken.contains(&edge.address.path)));
             dependants.map(|step| step.address.path.clone()).collect()
         });
-        let skipped = broken.iter().map(|path| {
+        let skipped = broken_paths.iter().map(|path| {
             let steps = self.steps.iter().filter(|step| step.address.path == *path).count();
             SkippedContainer { address: Address::container(path.clone()), steps }
         });
         let skipped = skipped.collect();
-        Ok((Approved { plan: self, skipped_paths: broken, graph: OnceLock::new() }, skipped))
+        Ok((Approved { plan: self, skipped_paths: broken_paths, graph: OnceLock::new() }, skipped))
     }
 }
 
@@ -290,7 +291,7 @@ impl Plan {
 
     /// True if so many containers are broken that nothing will be applied.
     pub fn is_mostly_broken(&self) -> bool {
-        are_too_many_skipped(self.broken_containers().len(), self.projects + self.groups)
+        too_many_skipped(self.broken_containers().len(), self.projects + self.groups)
     }
 
     /// The containers with steps that the `saved` plan does not contain.
@@ -304,7 +305,7 @@ impl Plan {
 }
 
 /// True if an acknowledgement matches a refusal.
-fn names_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
+fn matches_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     if ack.guard != refusal.guard {
         return false;
     }
@@ -313,10 +314,10 @@ fn names_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
         // The address is a glob too, so compare the texts: `acme/*` differs from `acme/**`.
         glob if refusal.guard == Guard::Reach => {
             let (pattern, glob) = (ack.selector.pattern().to_lowercase(), glob.to_lowercase());
-            let above = pattern.strip_suffix("**").filter(|start| is_literal(start));
+            let literal_prefix = pattern.strip_suffix("**").filter(|start| is_literal(start));
             pattern == WHOLE_RUN
                 || pattern == glob
-                || above.is_some_and(|start| glob.starts_with(start))
+                || literal_prefix.is_some_and(|start| glob.starts_with(start))
         }
         path if refusal.guard == Guard::Deletion => {
             ack.selector.pattern().to_lowercase() == path.to_lowercase()
@@ -325,7 +326,7 @@ fn names_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     }
 }
 
-/// Returns `ack` with the new name of a renamed entry, if `ack` is only about its old name.
+/// Returns `ack` with the new name of a renamed entry, if `ack` has exactly its old address.
 fn rename_acknowledgement<'a>(
     ack: &'a Acknowledgement,
     new_addresses: &BTreeMap<String, String>,
@@ -337,17 +338,17 @@ fn rename_acknowledgement<'a>(
     }
 }
 
-/// True if an acknowledgement applies to a refusal, given all `valid` ones. One with `at_most` does
-/// not apply if another one names the refusal exactly.
+/// True if an acknowledgement applies to a refusal, given all `valid` acknowledgements. One with
+/// `at_most` does not apply if another one has exactly the address of the refusal.
 fn applies_to(ack: &Acknowledgement, refusal: &GuardRefusal, valid: &[&Acknowledgement]) -> bool {
-    names_refusal(ack, refusal)
+    matches_refusal(ack, refusal)
         && (ack.max_objects.is_none()
-            || names_exactly(ack, refusal)
-            || !valid.iter().any(|other| names_exactly(other, refusal)))
+            || has_same_address(ack, refusal)
+            || !valid.iter().any(|other| has_same_address(other, refusal)))
 }
 
 /// True if an acknowledgement has the address of this refusal, as printed.
-fn names_exactly(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
+fn has_same_address(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     ack.guard == refusal.guard
         && ack.selector.pattern().to_lowercase() == refusal.address.to_string().to_lowercase()
 }
@@ -359,20 +360,17 @@ fn excess_reason(
     valid: &[&Acknowledgement],
 ) -> Option<(String, String)> {
     let max_objects = ack.max_objects?;
-    let matching_refusals: Vec<_> =
+    let matching: Vec<_> =
         refusals.iter().filter(|refusal| applies_to(ack, refusal, valid)).collect();
-    // A refusal of the whole run counts the objects of the single refusals again.
+    // The number of objects of a refusal of the whole run includes the objects of the single refusals.
     let (whole_run, single_refusals): (Vec<&GuardRefusal>, Vec<&GuardRefusal>) =
-        matching_refusals.iter().partition(|refusal| &*refusal.address.path == WHOLE_RUN);
+        matching.iter().partition(|refusal| &*refusal.address.path == WHOLE_RUN);
     let whole_run_objects = whole_run.iter().map(|refusal| refusal.objects).max();
     let single_objects: usize = single_refusals.iter().map(|refusal| refusal.objects).sum();
     let objects = single_objects.max(whole_run_objects.unwrap_or(0));
-    let matching_text = match matching_refusals[..] {
+    let matching_text = match matching[..] {
         [one] => format!("`{}` has {objects}", one.address),
-        _ => format!(
-            "the {} refusals that it matches have {objects} together",
-            matching_refusals.len()
-        ),
+        _ => format!("the {} refusals that it matches have {objects} together", matching.len()),
     };
     let is_over = objects > max_objects;
     is_over.then(|| {
@@ -384,8 +382,8 @@ fn excess_reason(
 }
 
 /// Returns the reason if a glob matches the refusal at its new path but not at a former one:
-/// otherwise a branch could gain an acknowledgement by a rename. A path without a wildcard always
-/// counts.
+/// otherwise a branch could gain an acknowledgement by a rename. A path without a wildcard is
+/// always accepted.
 fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves) -> Option<String> {
     let path = &refusal.address.path;
     let pattern_path = ack.selector.pattern().split('#').next().unwrap_or_default();

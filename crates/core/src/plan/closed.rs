@@ -15,24 +15,25 @@ use crate::{
 /// declaration turns the switch on.
 pub(super) type Switches = BTreeMap<Capability, bool>;
 
-/// The declared switch that decides about a section that is closed while all of these `features` are
-/// off.
+/// The declared switch that decides whether a section is closed. The section is closed while all of
+/// these `features` are off.
 pub(super) fn deciding_switch(
     features: &[&'static str],
     switches: &Switches,
     is_off: impl Fn(&str) -> bool,
 ) -> Option<(Capability, bool)> {
-    let switch_of = |name: &&'static str| {
+    let find_switch = |name: &&'static str| {
         let feature = Capability::Feature(name);
         Some((feature, *switches.get(&feature)?))
     };
-    let opening_switch = features.iter().filter_map(switch_of).find(|(_, opens)| *opens);
-    // It stays closed only if every other feature is declared off, or is off now.
+    let opening_switch = features.iter().filter_map(find_switch).find(|(_, opens)| *opens);
+    // The section is closed only if every other feature is declared off, or is off now.
     opening_switch.or_else(|| {
-        features
-            .iter()
-            .find_map(switch_of)
-            .filter(|_| features.iter().all(|n| switch_of(n).is_some() || is_off(n)))
+        features.iter().find_map(find_switch).filter(|_| {
+            features
+                .iter()
+                .all(|feature_name| find_switch(feature_name).is_some() || is_off(feature_name))
+        })
     })
 }
 
@@ -49,24 +50,27 @@ impl ContainerPlanner<'_> {
         needed: Capability,
         plan: &mut ContainerPlan,
     ) {
-        let why = needed.order_reason(self.declared.scope).to_owned();
-        let note =
-            Note::new(&self.section_address(section), Reason::Closed { why }, &section.origin);
+        let reason = needed.order_reason(self.declared.scope).to_owned();
+        let note = Note::new(
+            &self.section_address(section),
+            Reason::Closed { why: reason },
+            &section.origin,
+        );
         plan.findings.notes.push(note);
         plan.closed_sections.insert(section.kind.section);
     }
 
-    /// Turns unread parts into notes if their reason is that of a closed section: they name its entries.
-    pub(super) fn note_unread_in_closed(&self, plan: &mut ContainerPlan) {
+    /// Replaces unread parts by notes if a closed section is unread for the same reason: these parts need its entries.
+    pub(super) fn note_closed_parts(&self, plan: &mut ContainerPlan) {
         let closed_entries =
             plan.closed_sections.iter().filter_map(|name| self.context.live.sections.get(name));
         let reasons: Vec<_> =
             closed_entries.filter_map(|entries| entries.entries().err()).collect();
-        let closed_scopes =
-            plan.findings.incomplete.extract_if(.., |scope| reasons.contains(&&scope.reason));
-        plan.findings.notes.extend(closed_scopes.map(|scope| {
-            let why = scope.reason.message.to_string();
-            Note::new(&scope.address, Reason::Closed { why }, &self.declared.origin)
+        let closed_parts =
+            plan.findings.incomplete.extract_if(.., |part| reasons.contains(&&part.reason));
+        plan.findings.notes.extend(closed_parts.map(|part| {
+            let message = part.reason.message.to_string();
+            Note::new(&part.address, Reason::Closed { why: message }, &self.declared.origin)
         }));
     }
 
@@ -87,9 +91,9 @@ impl ContainerPlanner<'_> {
         }
         let (scope, caller) = (self.declared.scope, &self.settings.caller);
         let steps = &mut plan.findings.steps;
-        let closed =
+        let closed_sections =
             order::drop_closed_sections(scope, caller, steps, |name| self.is_feature_off(name));
-        for (name, feature) in closed {
+        for (name, feature) in closed_sections {
             let is_in = |address: &Address| address.section.is_some_and(|section| section == name);
             plan.findings.refusals.retain(|refusal| !is_in(&refusal.address));
             plan.findings.problems.retain(|problem| !is_in(&problem.address));
@@ -98,21 +102,21 @@ impl ContainerPlanner<'_> {
                 self.close_section(section, feature, plan);
             }
         }
-        self.drop_steps_naming_closed(plan);
+        self.drop_dependent_steps(plan);
     }
 
     /// Replaces steps that name an entry of a closed section by notes.
-    pub(super) fn drop_steps_naming_closed(&self, plan: &mut ContainerPlan) {
-        let closed =
+    pub(super) fn drop_dependent_steps(&self, plan: &mut ContainerPlan) {
+        let prefixes =
             plan.closed_sections.iter().map(|name| format!("{}/", self.address.section(name)));
-        let closed_prefixes: Vec<_> = closed.collect();
+        let closed_prefixes: Vec<_> = prefixes.collect();
         let steps = plan.findings.steps.extract_if(.., |step| {
             step.waits_for()
                 .any(|address| closed_prefixes.iter().any(|section| address.starts_with(section)))
         });
         plan.findings.notes.extend(steps.map(|step| {
-            let why = "it names objects of a feature that is off".to_owned();
-            Note::new(&step.address, Reason::Closed { why }, &step.origin)
+            let reason = "it names objects of a feature that is off".to_owned();
+            Note::new(&step.address, Reason::Closed { why: reason }, &step.origin)
         }));
     }
 
@@ -142,8 +146,8 @@ impl ContainerPlanner<'_> {
     pub(super) fn declared_switches(&self) -> Switches {
         self.target_effects()
             .filter_map(|(_, effect)| match effect {
-                Effect::Capability { capability: what, before: false, after } => {
-                    Some((what, after))
+                Effect::Capability { capability: missing, before: false, after } => {
+                    Some((missing, after))
                 }
                 _ => None,
             })

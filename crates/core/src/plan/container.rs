@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
-/// plan is not complete: answer them and call again.
+/// plan is not complete: answer the questions and call again.
 pub fn plan_container(
     declared: &Container,
     live: &LiveContainer,
@@ -120,7 +120,7 @@ impl ContainerPlanner<'_> {
         self.address.section(section.kind.section)
     }
 
-    /// Compares a section. Held differences are watched.
+    /// Compares a section. Steps under a hold are only watched: they are shown, but not applied.
     pub(super) fn compare_section(
         &self,
         section: &DeclaredSection,
@@ -131,7 +131,8 @@ impl ContainerPlanner<'_> {
         Ok(findings)
     }
 
-    /// Plans a section that can be read only under `condition`. Held differences are only watched.
+    /// Plans possible steps for a section that cannot be read yet. `condition` is the condition of
+    /// these steps. Steps under a hold are only watched.
     pub(super) fn plan_possible_section(
         &self,
         section: &DeclaredSection,
@@ -158,7 +159,7 @@ impl ContainerPlanner<'_> {
         }
         let switches = self.declared_switches();
         let writable = switches.get(&Capability::Writable).copied();
-        // A container that only a rule includes is never unarchived.
+        // A container that only a rule includes is neither restored nor unarchived.
         let stays_archived = facts.is_archived && writable != Some(false);
         if self.declared.including_glob.is_some()
             && (facts.deletion_mark.is_some() || stays_archived)
@@ -169,17 +170,17 @@ impl ContainerPlanner<'_> {
             return plan.stop_with_problem(*problem);
         }
         self.note_unlisted_projects(plan);
-        // Restoring also unarchives, if the deletion mark had archived it.
+        // Restoring also unarchives a container that was archived by its deletion mark.
         let restored = facts.deletion_mark.is_some().then_some(true);
         let writable = writable.or(restored);
-        let former = self.context.target.former.as_ref();
+        let former_location = self.context.target.former.as_ref();
         if facts.is_archived && writable != Some(true) {
-            return match former {
+            return match former_location {
                 Some(former) => plan.stop_with_problem(self.archived_problem(&former.path)),
                 None => self.plan_archived(writable == Some(false), plan),
             };
         }
-        match former.map(|former| self.move_step(former, &mut plan.findings)).transpose() {
+        match former_location.map(|former| self.move_step(former, &mut plan.findings)).transpose() {
             Ok(step) => plan.findings.steps.extend(step),
             Err(problem) => return plan.stop_with_problem(*problem),
         }
@@ -189,16 +190,16 @@ impl ContainerPlanner<'_> {
         self.finish_plan(plan);
     }
 
-    /// Restores it if it is marked for deletion.
+    /// Restores the container if it is marked for deletion.
     fn plan_restoration(&self, plan: &mut ContainerPlan) -> Result<(), Box<Problem>> {
         let facts = self.context.facts;
-        let Some(since) = &facts.deletion_mark else { return Ok(()) };
+        let Some(marked_on) = &facts.deletion_mark else { return Ok(()) };
         let may_restore =
             self.settings.caller.is_administrator || facts.caller_level >= Some(OWNER);
         if !may_restore || self.context.target.former.is_some() {
-            return Err(Box::new(self.deleting_problem(since.as_deref())));
+            return Err(Box::new(self.deletion_problem(marked_on.as_deref())));
         }
-        plan.findings.steps.push(self.restore_step(since.as_deref())?);
+        plan.findings.steps.push(self.restore_step(marked_on.as_deref())?);
         Ok(())
     }
 
@@ -218,18 +219,18 @@ impl ContainerPlanner<'_> {
         };
         self.drop_removed_children(section, &mut findings, &plan.findings.steps);
         if let (Shape::List, Ok(entries)) = (section.kind.shape, live_entries.entries()) {
-            let (at, steps, limits) =
+            let (address, steps, limits) =
                 (self.section_address(section), &findings.steps, &self.settings.limits);
             let refusal =
-                guard::refuse_removals(&at, &section.origin, entries.len(), steps, limits);
+                guard::refuse_removals(&address, &section.origin, entries.len(), steps, limits);
             plan.findings.refusals.extend(refusal);
         }
         plan.compared_sections.insert(section.kind.section);
         plan.findings.extend(findings);
     }
 
-    /// Plans a section that could not be read for `reason`: possible steps if this run turns its switch
-    /// on, a note if the switch stays off, and otherwise an unread section.
+    /// Plans a section that could not be read because of `reason`. Adds possible steps if this run
+    /// turns on its switch, a note if the switch remains off, and otherwise an unread section.
     fn plan_unread(
         &self,
         section: &DeclaredSection,
@@ -242,20 +243,20 @@ impl ContainerPlanner<'_> {
             .filter_map(|set| deciding_switch(set, switches, |name| self.is_feature_off(name)))
             .collect();
         deciding_switches.extend(is_archived.then_some((Capability::Writable, true)));
-        // If one needed switch stays off, the section stays closed, even if another one is turned on.
-        let closed = deciding_switches.iter().find(|(_, opens)| !opens);
-        match closed.or(deciding_switches.first()) {
+        // The section is closed if one of the needed switches is not turned on, even if another one is.
+        let closed_switch = deciding_switches.iter().find(|(_, opens)| !opens);
+        match closed_switch.or(deciding_switches.first()) {
             Some((_, true)) => {
                 let condition = "if it differs once it can be read";
                 plan.findings.extend(self.plan_possible_section(section, condition));
             }
             Some((capability, false)) => self.close_section(section, *capability, plan),
-            None if self.has_copied_parents(section, &plan.findings.steps) => {
-                let why =
+            None if self.removes_parent_copies(section, &plan.findings.steps) => {
+                let wait_reason =
                     format!("until the copies of its parents are removed: {}", reason.message);
                 let note = Note::new(
                     &self.section_address(section),
-                    Reason::Waits { why },
+                    Reason::Waits { why: wait_reason },
                     &section.origin,
                 );
                 let fields: BTreeSet<_> = section.field_names().map(str::to_owned).collect();
@@ -265,23 +266,23 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// True if `steps` remove copies of the parents of a section. The unread section must not prevent
-    /// that.
-    fn has_copied_parents(&self, section: &DeclaredSection, steps: &[Step]) -> bool {
+    /// True if `steps` remove copies of the parents of a section. The section can only be read after that, so it must
+    /// not block these steps.
+    fn removes_parent_copies(&self, section: &DeclaredSection, steps: &[Step]) -> bool {
         let parent = section.kind.scoped_kind.parent.map(|parent| parent.section);
         parent.is_some() && steps.iter().any(|s| s.is_copy && s.address.section == parent)
     }
 
     /// Runs the checks that need all steps of the container, and orders the steps.
     fn finish_plan(&self, plan: &mut ContainerPlan) {
-        self.hold_children(plan);
+        self.defer_children(plan);
         self.close_disabled_sections(plan);
-        self.note_unread_in_closed(plan);
+        self.note_closed_parts(plan);
         self.refuse_low_access(plan);
         self.refuse_lost_access(plan);
-        self.repair_grants(plan);
+        self.plan_grant_repairs(plan);
         self.mark_outsiders(plan);
-        self.mark_contents(plan);
+        self.fill_more_visible(plan);
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);
@@ -303,7 +304,7 @@ impl ContainerPlanner<'_> {
         let Some(parent_kind) = catalogue::section(self.declared.scope, parent.section) else {
             return;
         };
-        let live = steps
+        let removed_entries = steps
             .iter()
             .filter(|step| {
                 step.action == Action::Delete
@@ -312,7 +313,7 @@ impl ContainerPlanner<'_> {
             })
             .filter_map(Step::live_entry);
         let removed_parents: BTreeSet<_> =
-            live.map(|live| parent_kind.entry_name(live.fields.raw())).collect();
+            removed_entries.map(|live| parent_kind.entry_name(live.fields.raw())).collect();
         if removed_parents.is_empty() {
             return;
         }
@@ -325,17 +326,21 @@ impl ContainerPlanner<'_> {
             let parent_field = entry.fields.get(parent.field);
             let parent_name = parent_field.as_ref().and_then(|field| field.value.text());
             if let Some(name) = parent_name.filter(|name| removed_parents.contains(*name)) {
-                let words = words![noun = parent_kind.noun, name = escape(name)];
+                let placeholders = words![noun = parent_kind.noun, name = escape(name)];
                 let address = section.address_of(entry, self.address);
-                let problem =
-                    Problem::from_texts(texts::PARENT_REMOVED, words, &address, &entry.origin);
+                let problem = Problem::from_texts(
+                    texts::PARENT_REMOVED,
+                    placeholders,
+                    &address,
+                    &entry.origin,
+                );
                 findings.problems.push(problem);
             }
         }
     }
 
-    /// Lets new entries wait for a parent that waits itself.
-    pub(super) fn hold_children(&self, plan: &mut ContainerPlan) {
+    /// Replaces the creation of an entry by a note if its parent cannot be created yet.
+    pub(super) fn defer_children(&self, plan: &mut ContainerPlan) {
         for section in self.ordered_sections() {
             let Some(parent) = section.kind.scoped_kind.parent else { continue };
             let Some(kind) = catalogue::section(self.declared.scope, parent.section) else {
@@ -366,10 +371,11 @@ impl ContainerPlanner<'_> {
                 let is_new =
                     |step: &mut Step| step.action == Action::Create && step.address == address;
                 if is_waiting && steps.extract_if(.., is_new).next().is_some() {
-                    let why = format!("until the service has the {}", kind.noun);
+                    let wait_reason = format!("until the service has the {}", kind.noun);
                     let mut fields: Vec<_> = entry.fields.keys().map(str::to_owned).collect();
                     fields.retain(|name| !section.kind.identity.contains(&&**name));
-                    let note = Note::new(&address, Reason::Waits { why }, &entry.origin);
+                    let note =
+                        Note::new(&address, Reason::Waits { why: wait_reason }, &entry.origin);
                     plan.findings.notes.push(Note { fields, ..note });
                 }
             }
@@ -403,23 +409,23 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// Plans a container that is archived and stays archived.
-    fn plan_archived(&self, is_as_declared: bool, plan: &mut ContainerPlan) {
+    /// Plans a container that is archived and is not unarchived by this run.
+    fn plan_archived(&self, is_declared_archived: bool, plan: &mut ContainerPlan) {
         plan.not_compared_cause = Some(Cause::new("the project is archived"));
-        let unarchives = Effect::provides(Capability::Writable);
+        let unarchive_effect = Effect::provides(Capability::Writable);
         let held_section = self.ordered_sections().find(|section| {
-            self.is_held(section) && self.declared_effects(section).contains(&unarchives)
+            self.is_held(section) && self.declared_effects(section).contains(&unarchive_effect)
         });
         let reason = Reason::ArchivedByHand;
         plan.findings.notes.push(match held_section {
             Some(section) => Note::new(&self.section_address(section), reason, &section.origin),
-            None if !is_as_declared => Note::new(self.address, reason, &self.declared.origin),
+            None if !is_declared_archived => Note::new(self.address, reason, &self.declared.origin),
             None => {
                 // Only the sections that archive it were compared; nothing else was read.
-                let archives = Effect::lacks(Capability::Writable);
-                let archiving_effects =
-                    self.target_effects().filter(|(_, effect)| *effect == archives);
-                plan.compared_sections.extend(archiving_effects.map(|(name, _)| name));
+                let archive_effect = Effect::lacks(Capability::Writable);
+                let archiving_sections =
+                    self.target_effects().filter(|(_, effect)| *effect == archive_effect);
+                plan.compared_sections.extend(archiving_sections.map(|(name, _)| name));
                 Note::new(self.address, Reason::Archived, &self.declared.origin)
             }
         });
@@ -431,8 +437,8 @@ impl ContainerPlanner<'_> {
         names.filter_map(|name| self.declared.section(name))
     }
 
-    /// The effects of the declared values, even of those that do not differ. For a held section, the
-    /// effects of the live values.
+    /// The effects of the declared values, including values that do not differ. For a held section,
+    /// the effects of the live values.
     pub(super) fn target_effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
         self.ordered_sections().flat_map(|section| {
             let name = section.kind.section;

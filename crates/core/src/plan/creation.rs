@@ -52,7 +52,7 @@ impl ContainerPlanner<'_> {
                 self.close_section(section, Capability::Feature(set[0]), plan);
                 continue;
             }
-            // The section is empty, but ids of the users that it names may be unknown.
+            // The section is empty, but unreadable if ids of users that it names are unknown.
             let live_entries = self
                 .context
                 .live
@@ -73,8 +73,8 @@ impl ContainerPlanner<'_> {
                 }
             }
         }
-        self.hold_children(plan);
-        self.drop_steps_naming_closed(plan);
+        self.defer_children(plan);
+        self.drop_dependent_steps(plan);
         self.refuse_low_access(plan);
         self.mark_outsiders(plan);
         plan.user_rules = self.user_rules();
@@ -96,7 +96,7 @@ impl ContainerPlanner<'_> {
         for (name, (section, field)) in &fields {
             let limit = self.group_limit(*section, name, field, plan)?;
             let forbids_projects = constraints::constraints_over("create", None).any(|row| {
-                let value = field.value.plain().filter(|_| row.by.field == *name);
+                let value = field.value.plain_json().filter(|_| row.group_setting.field == *name);
                 value.is_some_and(|value| row.forbids(value, Scope::Project))
             });
             let must_stay_open = self.declared.lifecycle.gets_new_projects && forbids_projects;
@@ -118,13 +118,13 @@ impl ContainerPlanner<'_> {
         for (name, (section, field)) in &fields {
             match section.describe_wait(name, &values, None, true) {
                 Some(reason) => notes.push(self.waiting_note(*section, name, field, reason)),
-                None if self.names_new_entry(*section, name, &field.value) => {}
+                None if self.refers_to_new_entry(*section, name, &field.value) => {}
                 None => changes.push(diff::creation_change(section.field(name), name, field)),
             }
         }
         values.retain(|name, value| {
             let section = fields.get(name).map(|(section, _)| *section);
-            !section.is_some_and(|section| self.names_new_entry(section, name, value))
+            !section.is_some_and(|section| self.refers_to_new_entry(section, name, value))
         });
         plan.findings.notes.extend(notes);
         let calls = self.creation_calls(&values, &fields)?;
@@ -138,16 +138,15 @@ impl ContainerPlanner<'_> {
         Ok(Step { effects: self.creation_effects(container_kind, &values), ..step })
     }
 
-    /// The effects of the creating request with these `values`. Of the sections that it sets, those of
-    /// visibility and of features that are on in a new container.
+    /// The effects of the creating request with these `values`. For the sections that it sets, only
+    /// the effects on visibility, and on features that are on in a new container.
     fn creation_effects(&self, container_kind: Section, values: &Fields) -> Vec<Effect> {
         let plain_values = forms::plain_fields(values);
         let effects_of =
             |section: Section| section.rules().effects(None, &Object::new(), &plain_values);
-        let section_effects =
-            self.sections_in_create().flat_map(|section| effects_of(section.kind));
+        let effects = self.sections_in_create().flat_map(|section| effects_of(section.kind));
         std::iter::once(Effect::provides(Capability::Exists))
-            .chain(section_effects.filter(|effect| match effect {
+            .chain(effects.filter(|effect| match effect {
                 Effect::Capability { capability: Capability::Feature(_), before, .. } => *before,
                 effect => matches!(effect, Effect::Visibility { .. }),
             }))
@@ -156,30 +155,32 @@ impl ContainerPlanner<'_> {
             .collect()
     }
 
-    /// True if a field names an entry that cannot exist before the container does.
-    fn names_new_entry(&self, section: Section, name: &str, value: &Value) -> bool {
+    /// True if a field refers to an entry that cannot exist before the container does.
+    fn refers_to_new_entry(&self, section: Section, name: &str, value: &Value) -> bool {
         let field = section.field(name);
         let followed_section =
             field.relations.follows.and_then(|section_name| self.declared.section(section_name));
-        let is_default = value.plain() == field.default.service.as_ref();
+        let is_default = value.plain_json() == field.default.service.as_ref();
         followed_section.is_some_and(|followed| {
             followed.present_entries().any(|entry| !is_default && value.text() == Some(&*entry.key))
         })
     }
 
-    /// Plans what the creating request cannot set, because it names entries that come later. Until then,
-    /// the container has the defaults of the service.
+    /// Plans fields that the creating request cannot set, because they name entries that are
+    /// created later. Until then, these fields have the defaults of the service.
     fn plan_later_fields(&self, plan: &mut ContainerPlan) {
         for section in self.sections_in_create() {
             let kind = section.kind;
             for entry in &section.entries {
                 let is_later = |(name, field): &(&str, Sourced<Value>)| {
-                    self.names_new_entry(kind, name, &field.value)
+                    self.refers_to_new_entry(kind, name, &field.value)
                 };
                 let fields: DeclaredFields = entry.fields.iter().filter(is_later).collect();
-                let default = |name: &str| kind.field(name).default.service.clone();
-                let raw =
-                    fields.keys().map(|name| (name.to_owned(), default(name).into())).collect();
+                let service_default = |name: &str| kind.field(name).default.service.clone();
+                let raw = fields
+                    .keys()
+                    .map(|name| (name.to_owned(), service_default(name).into()))
+                    .collect();
                 let live = kind.read(&raw, FieldSelection::All);
                 let entry = DeclaredEntry { fields, ..entry.clone() };
                 let declared = DeclaredSection::with_entries(kind, &section.origin, vec![entry]);
@@ -215,8 +216,8 @@ impl ContainerPlanner<'_> {
         create_fields.chain(section_fields).collect()
     }
 
-    /// Refuses fields that the service's release lacks, and values that the group above prevents;
-    /// returns why a field waits for that group, if so.
+    /// Refuses fields that the service's release lacks, and values that the group above prevents.
+    /// Returns the reason if the field must wait for that group.
     fn group_limit(
         &self,
         section: Section,
@@ -226,23 +227,23 @@ impl ContainerPlanner<'_> {
     ) -> Result<Option<String>, Box<Problem>> {
         let context = self.context;
         let section_address = self.address.section(section.section);
-        let (limit, at) = match diff::release_support(section, name, &field.value, context.release)
-        {
-            Support::Unsupported(limit) if section.shape == Shape::Container => {
-                (Some(limit), self.address)
-            }
-            Support::Unsupported(limit) => (Some(limit), &section_address),
-            support => {
-                if support == Support::UnknownRelease {
-                    plan.findings.add_missing_fact(ExtraFact::Release);
+        let (limit, address) =
+            match diff::release_support(section, name, &field.value, context.release) {
+                Support::Unsupported(limit) if section.shape == Shape::Container => {
+                    (Some(limit), self.address)
                 }
-                (
-                    context.group_limit(section, name, &field.value, &mut plan.findings),
-                    &section_address,
-                )
-            }
-        };
-        match limit.map(|limit| limit.into_problem(at, &field.origin)) {
+                Support::Unsupported(limit) => (Some(limit), &section_address),
+                support => {
+                    if support == Support::UnknownRelease {
+                        plan.findings.add_missing_fact(ExtraFact::Release);
+                    }
+                    (
+                        context.group_limit(section, name, &field.value, &mut plan.findings),
+                        &section_address,
+                    )
+                }
+            };
+        match limit.map(|limit| limit.into_problem(address, &field.origin)) {
             Some(Ok(problem)) => Err(Box::new(problem)),
             Some(Err(reason)) => Ok(Some(reason)),
             None => Ok(None),
@@ -254,14 +255,14 @@ impl ContainerPlanner<'_> {
         section: Section,
         name: &str,
         field: &Sourced<Value>,
-        why: String,
+        wait_reason: String,
     ) -> Note {
         let address = self.address.section(section.section);
-        let note = Note::new(&address, Reason::Waits { why }, &field.origin);
+        let note = Note::new(&address, Reason::Waits { why: wait_reason }, &field.origin);
         Note { fields: vec![name.to_owned()], ..note }
     }
 
-    /// The requests that create it. Neutral names of import hosts are replaced by those of the service.
+    /// The requests that create it. Replaces neutral names of import hosts by the names of the service.
     fn creation_calls(
         &self,
         values: &Fields,

@@ -1,7 +1,7 @@
 //! The size of a plan, and an estimate of how long apply takes if the service limits requests.
 //!
 //! Without a limit no estimate is needed, because responses take milliseconds. Otherwise the limit
-//! decides: that of all requests, or that of a single operation.
+//! decides: the limit of all requests, or the limit of a single operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,12 +33,12 @@ pub struct Counts {
 impl Counts {
     /// The size of `steps`.
     pub fn from_steps<'s>(steps: impl Iterator<Item = &'s Step> + Clone) -> Self {
-        let count = |action| steps.clone().filter(|step| step.action == action).count();
+        let count_steps = |action| steps.clone().filter(|step| step.action == action).count();
         let paths: BTreeSet<_> = steps.clone().map(|step| &step.address.path).collect();
         Self {
-            create: count(Action::Create),
-            update: count(Action::Update),
-            delete: count(Action::Delete),
+            create: count_steps(Action::Create),
+            update: count_steps(Action::Update),
+            delete: count_steps(Action::Delete),
             calls: steps
                 .map(|step| step.calls.iter().filter(|call| !call.is_fallback()).count())
                 .sum(),
@@ -83,23 +83,21 @@ impl Plan {
                 else {
                     continue;
                 };
-                if let Some(limit) = operation.a_minute {
+                if let Some(limit) = operation.requests_per_minute {
                     calls.entry(operation.id).or_insert((0, limit.into())).0 += 1;
                 }
-                if !operation.shows {
+                if !operation.shows_object {
                     read_back.insert((&step.address.path, step.address.section));
                 }
             }
         }
         requests += read_back.len() as u64;
-        let limited_operations =
-            calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
-        let estimates = limited_operations.chain([(None, requests, per_minute)]).map(
-            |(operation, count, limit)| {
+        let limited = calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
+        let estimates =
+            limited.chain([(None, requests, per_minute)]).map(|(operation, count, limit)| {
                 let seconds = 60 * count_minutes(count, limit);
                 Estimate { requests, seconds, a_minute: limit, operation }
-            },
-        );
+            });
         // Among equal times, `max_by_key` returns the last: all requests together.
         estimates.max_by_key(|estimate| estimate.seconds).filter(|estimate| estimate.seconds > 0)
     }

@@ -1,9 +1,9 @@
 //! Holds: until a given day, runs do not change an object that somebody changed by hand in an emergency.
 //!
-//! A hold is a watch with an end: differences are compared and shown, but not written. They count as
-//! differences only with `--strict`. Holds come from the environment of a run, never from a manifest, and
-//! last at most [`MAX_HOLD_DAYS`] days: lasting values belong in a manifest. A branch cannot escape a hold
-//! by a rename: a hold also covers objects whose declared former path it matches.
+//! A hold is a watch with an end: differences are compared and shown, but not written. They are only
+//! reported as differences with `--strict`. Holds come from the environment of a run, never from a
+//! manifest, and last at most [`MAX_HOLD_DAYS`] days: lasting values belong in a manifest. A branch
+//! cannot escape a hold by a rename: a hold also covers objects whose declared former path it matches.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use crate::{
     text::{count, escape},
 };
 
-/// The maximum duration of a hold: a week, so that nobody must write the manifest at night or at the
-/// weekend; not longer, so that nobody forgets the hold.
+/// The maximum duration of a hold. A week is so long that nobody must write the manifest at night
+/// or at the weekend, and so short that nobody forgets the hold.
 const MAX_HOLD_DAYS: i32 = 7;
 
 /// The code of diagnostics about holds.
@@ -110,21 +110,21 @@ impl Holds {
         if self.0.is_empty() {
             return;
         }
-        let exclusive_group = |step: &Step| {
+        let find_group = |step: &Step| {
             let name = step.address.entry.as_deref().filter(|_| step.action != Action::Update)?;
             section.exclusive_group(name)
         };
         let steps = std::mem::take(&mut findings.steps);
         let mut group_holds: BTreeMap<&str, Option<Date>> = BTreeMap::new();
         for step in &steps {
-            if let Some(group) = exclusive_group(step) {
+            if let Some(group) = find_group(step) {
                 let until = group_holds.entry(group).or_default();
                 *until = (*until).max(self.held_until(&step.address, moves));
             }
         }
         for step in steps {
             let step_until = self.held_until(&step.address, moves);
-            let until = exclusive_group(&step).and_then(|group| group_holds[group]).max(step_until);
+            let until = find_group(&step).and_then(|group| group_holds[group]).max(step_until);
             if let Some(until) = until.filter(|_| until > step_until) {
                 findings.held.push(HeldObject { address: step.address.clone(), until });
             }
@@ -139,18 +139,18 @@ impl Holds {
         if self.0.is_empty() {
             return;
         }
-        let mut held = std::mem::take(&mut findings.held);
+        let mut held_objects = std::mem::take(&mut findings.held);
         let live_addresses = findings.watched.iter().map(|step| &step.address);
         let live_addresses =
             live_addresses.chain(findings.notes.iter().map(|note| &note.address)).cloned();
         for address in declared.addresses().chain(live_addresses) {
             if let Some(until) = self.held_until(&address, moves)
-                && !held.iter().any(|held| held.covers(&address))
+                && !held_objects.iter().any(|held| held.covers(&address))
             {
-                held.push(HeldObject { address, until });
+                held_objects.push(HeldObject { address, until });
             }
         }
-        findings.held = held;
+        findings.held = held_objects;
     }
 
     /// Warns of holds that match nothing in `plan`.
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_hold_ends_within_a_week() {
-        for (written, expected) in [
+        for (hold_text, expected) in [
             ("acme/shop@2027-01-05", Ok(true)),
             ("acme/shop#members@2027-01-12", Ok(true)),
             ("**#variables/TOKEN@*@2027-01-06", Ok(true)),
@@ -203,13 +203,13 @@ mod tests {
             ("#members@2027-01-06", Err("starts with a path")),
             ("acme/[@2027-01-06", Err("`acme/[@2027-01-06`: ")),
         ] {
-            match (parse(&[written]), expected) {
+            match (parse(&[hold_text]), expected) {
                 (Ok((holds, warnings)), Ok(holding)) => {
-                    assert_eq!(holds.0.len(), usize::from(holding), "{written}");
-                    assert_eq!(warnings.len(), usize::from(!holding), "{written}");
+                    assert_eq!(holds.0.len(), usize::from(holding), "{hold_text}");
+                    assert_eq!(warnings.len(), usize::from(!holding), "{hold_text}");
                 }
-                (Err(why), Err(part)) => assert!(why.contains(part), "{written}: {why}"),
-                (found, _) => panic!("{written}: {found:?}"),
+                (Err(why), Err(part)) => assert!(why.contains(part), "{hold_text}: {why}"),
+                (found, _) => panic!("{hold_text}: {found:?}"),
             }
         }
     }
@@ -219,11 +219,11 @@ mod tests {
         let (holds, _) =
             parse(&["acme/**@2027-01-06", "acme/shop#members@2027-01-08"]).expect("two holds");
         let shop = Address::container("acme/shop".into());
-        let day = |address: &Address| {
+        let hold_day = |address: &Address| {
             holds.held_until(address, &Moves::default()).map(|day| day.to_string())
         };
-        assert_eq!(day(&shop).as_deref(), Some("2027-01-06"));
-        assert_eq!(day(&shop.section("members").entry("a")).as_deref(), Some("2027-01-08"));
-        assert_eq!(day(&Address::container("other".into())), None);
+        assert_eq!(hold_day(&shop).as_deref(), Some("2027-01-06"));
+        assert_eq!(hold_day(&shop.section("members").entry("a")).as_deref(), Some("2027-01-08"));
+        assert_eq!(hold_day(&Address::container("other".into())), None);
     }
 }

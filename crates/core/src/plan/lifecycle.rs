@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{ContainerPlan, container::ContainerPlanner, guard};
 use crate::{
-    address::{Address, group_of},
+    address::{Address, parent_group_path},
     catalogue::{self, settings},
     cause::Cause,
     desired::{PROJECTS_KEY, Unlisted},
@@ -28,7 +28,7 @@ impl ContainerPlanner<'_> {
     ) -> Result<Step, Box<Problem>> {
         let visibility = self.visibility_after_move(former, findings)?;
         let mut target = self.context.target.clone();
-        if let Some(group) = group_of(&target.path)
+        if let Some(group) = parent_group_path(&target.path)
             && former.is_transferred
             && target.namespace.is_none()
         {
@@ -40,8 +40,8 @@ impl ContainerPlanner<'_> {
         let origin = &self.declared.origin;
         let mut changes = vec![self.new_change("path", &former.path, &self.declared.path, origin)];
         let former = &FormerLocation { name: self.freed_name(former), ..former.clone() };
-        if let (Some(old), Some(new)) = (&self.context.facts.name, &former.name) {
-            changes.push(self.new_change("name", old, new, origin));
+        if let (Some(old_name), Some(new_name)) = (&self.context.facts.name, &former.name) {
+            changes.push(self.new_change("name", old_name, new_name, origin));
         }
         let step =
             self.container_step(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
@@ -96,9 +96,9 @@ impl ContainerPlanner<'_> {
         paths.map(|path| Effect::follows(Address::container(path)))
     }
 
-    /// The step that restores the container, marked for deletion on the day `since`.
-    pub(super) fn restore_step(&self, since: Option<&str>) -> Result<Step, Box<Problem>> {
-        let marked = since.map_or_else(String::new, |day| format!(" since {day}"));
+    /// The step that restores a container that was marked for deletion on the day `marked_on`.
+    pub(super) fn restore_step(&self, marked_on: Option<&str>) -> Result<Step, Box<Problem>> {
+        let marked = marked_on.map_or_else(String::new, |day| format!(" since {day}"));
         let marked = format!("marked for deletion{marked}");
         let state = self.declared.lifecycle.state.as_ref();
         let origin = state.map_or(&self.declared.origin, |state| &state.origin);

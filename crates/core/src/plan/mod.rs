@@ -1,4 +1,4 @@
-//! The plan: the steps of apply, and notes about differences that it does not change.
+//! The plan: the steps of apply, and notes about differences that apply does not change.
 //!
 //! Input: the declaration ([`Container`]), the live state ([`LiveContainer`]), and [`PlanSettings`]. Output: a
 //! [`ContainerPlan`] for each container, combined into one [`Plan`]. This module sends no requests. If
@@ -148,13 +148,13 @@ impl Plan {
     /// A plan without steps, with the unread groups and the exceptions of `roster`.
     pub fn from_roster(roster: Roster) -> Self {
         let mut plan = Self::default();
-        for exception in roster.members.iter().filter_map(|member| member.exclusion) {
+        for exception in roster.containers.iter().filter_map(|member| member.exclusion) {
             *plan.exceptions.entry(exception).or_default() += 1;
         }
         plan.has_idle_rules = !roster.idle_rules.is_empty();
         let incomplete = roster.incomplete.into_iter();
-        plan.findings.incomplete.extend(incomplete.map(|(part, reason)| Incomplete {
-            address: Address::container(part),
+        plan.findings.incomplete.extend(incomplete.map(|(path, reason)| Incomplete {
+            address: Address::container(path),
             reason,
             origin: None,
         }));
@@ -167,14 +167,14 @@ impl Plan {
         Self { container_plans: Some(BTreeMap::new()), ..self }
     }
 
-    /// A plan that keeps the requests of its first steps only: enough for apply, not for saving or
-    /// comparing.
+    /// A plan that keeps only the requests of its first steps. This is enough for apply, but not
+    /// for saving or comparing the plan.
     #[must_use]
     pub fn without_requests(self) -> Self {
         Self { drops_requests: true, ..self }
     }
 
-    /// The reason why this plan's lack of `step` does not prove that it was applied; see
+    /// The reason why `step` may not have been applied although this plan lacks it; see
     /// [`ContainerPlan::unconfirmed_cause`]. Needs [`Self::with_container_plans`].
     pub fn unconfirmed_cause(&self, step: &Step) -> Option<Cause> {
         match self.container_plans.as_ref().and_then(|plans| plans.get(&step.address.path)) {
@@ -252,13 +252,14 @@ impl Plan {
         joined.sort_findings()
     }
 
-    /// Sorts everything, so that the result does not depend on the order of reading. Applies the limit of
-    /// `extent`, and adds the findings that concern several containers.
+    /// Completes the plan after all containers were added: adds the findings that concern several containers,
+    /// applies the limit of `extent`, and sorts everything, so that the result does not depend on the order
+    /// of reading.
     #[must_use]
-    pub fn into_sorted(mut self, extent: &Extent) -> Self {
+    pub fn finish(mut self, extent: &Extent) -> Self {
         self.interner = StepInterner::default();
-        // The order of a container's steps respects the edges, and the sort is stable. Caching the keys
-        // avoids a copy of the steps.
+        // Sort by path only, and stably: the steps of a container are already in an order that
+        // respects the edges. Caching the keys avoids a copy of the steps.
         self.findings.steps.sort_by_cached_key(|step| step.address.path.clone());
         self.findings.problems.extend(connect::add_edges(&mut self.findings.steps));
         let rules = std::mem::take(&mut self.user_rules);
@@ -277,7 +278,7 @@ impl Plan {
     }
 
     fn sort_findings(mut self) -> Self {
-        // The order of a container's steps respects the edges; the sort is stable.
+        // Sort by path only, and stably: the steps of a container are already ordered.
         self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.watched.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.held.sort();
@@ -294,12 +295,12 @@ impl Plan {
         Counts::from_steps(self.steps.iter())
     }
 
-    /// The steps caused by the branch, as far as known; all steps without a base.
+    /// The steps that the branch causes or may cause; without a base, all steps.
     pub fn branch_steps(&self) -> impl Iterator<Item = &Step> + Clone {
         self.steps.iter().filter(|step| !step.is_drift())
     }
 
-    /// How many live entries no manifest lists.
+    /// The number of unlisted live entries.
     pub fn unlisted_count(&self) -> usize {
         self.notes.iter().filter(|note| note.reason.is_unlisted()).count()
     }
@@ -315,7 +316,7 @@ impl Plan {
                 note.reason.is_strict_difference() || note.reason.has_unverified_fields()
             }
         });
-        let has_excluded = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
+        let has_excluded = self.base.as_ref().is_some_and(|base| !base.excluded_steps.is_empty());
         has_excluded
             || (self.has_idle_rules && !only_declared)
             || !self.steps.is_empty()
@@ -331,8 +332,8 @@ impl Plan {
         watched.chain(notes.map(|note| &*note.address.path)).collect()
     }
 
-    /// The last day on which the object at `address` is held, if it is. The plan must be
-    /// [`into_sorted`](Self::into_sorted).
+    /// The last day on which the object at `address` is held, if it is. Call [`finish`](Self::finish) first: it
+    /// sorts the holds.
     pub fn held_until(&self, address: &Address) -> Option<Date> {
         // Holds are sorted by address: find the container's by binary search, and check each of them.
         let first_position = self.held.partition_point(|held| held.address.path < address.path);
@@ -342,7 +343,7 @@ impl Plan {
         container_holds.filter(|held| held.covers(address)).map(|held| held.until).max()
     }
 
-    /// The steps for watched objects, and those for held ones.
+    /// Separates the watched steps: first those for watched objects, then those for held objects.
     pub fn watched_and_held(&self) -> (Vec<&Step>, Vec<&Step>) {
         self.watched.iter().partition(|step| self.held_until(&step.address).is_none())
     }
@@ -412,31 +413,31 @@ impl Deref for ContainerPlan {
 }
 
 impl ContainerPlan {
-    /// The reason why this plan's lack of `step`, a step of another plan, does not prove that it was
-    /// applied: its object was not read completely or has moved, or the service did not return a field
-    /// that the step changes. `None` means that the step has nothing left to do.
+    /// The reason why `step`, a step of another plan, may not have been applied although this plan
+    /// lacks it: its object was not read completely or has moved, or the service did not return a
+    /// field that the step changes. `None` means that the step has nothing left to do.
     pub fn unconfirmed_cause(&self, step: &Step) -> Option<Cause> {
-        if Bug::UnreadIsDone.is_planted() {
+        if Bug::AssumeUnreadProjectDone.is_planted() {
             return None;
         }
         let address = &step.address;
         if !self.has_compared(step) {
-            let mut section_scopes = self.incomplete.iter().filter(|scope| {
-                scope.address.section == address.section && scope.address.entry.is_none()
+            let mut section_parts = self.incomplete.iter().filter(|part| {
+                part.address.section == address.section && part.address.entry.is_none()
             });
             let section_cause =
-                self.not_compared_cause.as_ref().or_else(|| Some(&section_scopes.next()?.reason));
+                self.not_compared_cause.as_ref().or_else(|| Some(&section_parts.next()?.reason));
             return section_cause
                 .cloned()
                 .or_else(|| address.section.map(|_| Cause::new("not read")));
         }
-        if let Some(entry_scope) = self.incomplete.iter().find(|scope| scope.address == *address) {
-            return Some(entry_scope.reason.clone());
+        if let Some(entry_part) = self.incomplete.iter().find(|part| part.address == *address) {
+            return Some(entry_part.reason.clone());
         }
-        if let Some(problem_at_address) =
+        if let Some(entry_problem) =
             self.problems.iter().find(|problem| problem.address == *address)
         {
-            return Some(Cause::new(problem_at_address.message.clone()));
+            return Some(Cause::new(entry_problem.message.clone()));
         }
         let missing_fields = self.noted_fields(step, &Reason::NotReturned);
         (!missing_fields.is_empty()).then(|| {
@@ -475,8 +476,8 @@ impl ContainerPlan {
         }
     }
 
-    /// The fields of `step` for which this plan notes `reason`, without those that were unset before: for
-    /// them it is enough that they are set now.
+    /// The fields of `step` for which this plan notes `reason`. Omits fields that were unset
+    /// before, because it is enough that they are set now.
     fn noted_fields(&self, step: &Step, reason: &Reason) -> Vec<&str> {
         let notes =
             self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
@@ -485,7 +486,7 @@ impl ContainerPlan {
         fields.filter(|field| step.change(field).is_some_and(|c| *c.before != unset)).collect()
     }
 
-    /// Plans nothing: a rule included the container, and it was deleted or archived since.
+    /// Plans nothing, because a rule included the container, but it was deleted or archived during this run.
     fn stop_as_vanished(&mut self, declared: &Container) {
         self.not_compared_cause = Some(Cause::new("it was deleted or archived during this run"));
         let note = Note::new(&declared.address(), Reason::Vanished, &declared.origin);

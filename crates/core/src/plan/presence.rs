@@ -38,7 +38,7 @@ impl ContainerPlanner<'_> {
             {
                 plan.stop_as_vanished(self.declared);
             }
-            // In a group that this run creates, everything is missing.
+            // If this run creates the group above, the container is simply missing: see the next case.
             Presence::MissingNamespace(group) if self.context.target.namespace.is_none() => {
                 plan.stop_with_problem(self.namespace_problem(group));
             }
@@ -47,12 +47,12 @@ impl ContainerPlanner<'_> {
                 plan.stop_with_problem(self.moved_problem(to.as_deref()));
             }
             Presence::Ambiguous { at, other_path: other } => {
-                let words = words![at = escape(at), other = escape(other)];
-                plan.stop_with_problem(self.former_problem(texts::TWICE, words));
+                let placeholders = words![at = escape(at), other = escape(other)];
+                plan.stop_with_problem(self.former_path_problem(texts::TWICE, placeholders));
             }
             Presence::PartlyMoved { former_path: from, at } => {
-                let words = words![from = escape(from), at = escape(at)];
-                plan.stop_with_problem(self.former_problem(texts::HALFWAY, words));
+                let placeholders = words![from = escape(from), at = escape(at)];
+                plan.stop_with_problem(self.former_path_problem(texts::HALFWAY, placeholders));
             }
             Presence::Unreadable(reason) => {
                 plan.stop_as_unread(self.declared, reason.clone());
@@ -61,34 +61,46 @@ impl ContainerPlanner<'_> {
     }
 
     /// A problem of the container as a whole. The texts may name its noun.
-    fn problem(&self, texts: ProblemTexts, words: PlaceholderValues<'_>) -> Problem {
+    fn problem(&self, texts: ProblemTexts, placeholders: PlaceholderValues<'_>) -> Problem {
         let noun = words![noun = self.declared.scope.noun()];
-        Problem::from_texts(texts, &[words, noun].concat(), self.address, &self.declared.origin)
+        Problem::from_texts(
+            texts,
+            &[placeholders, noun].concat(),
+            self.address,
+            &self.declared.origin,
+        )
     }
 
-    /// As [`Self::problem`], with texts that have one code for groups and one for projects.
-    fn problem_with_scoped_code(
+    /// Like [`Self::problem`], with texts that have one code for groups and one for projects.
+    fn scoped_problem(
         &self,
         texts: [&'static str; 4],
-        words: PlaceholderValues<'_>,
+        placeholders: PlaceholderValues<'_>,
     ) -> Problem {
         let [group_code, project_code, message, help] = texts;
-        self.problem([self.declared.scope.choose(group_code, project_code), message, help], words)
+        self.problem(
+            [self.declared.scope.choose(group_code, project_code), message, help],
+            placeholders,
+        )
     }
 
     /// A problem with the container's former paths.
-    fn former_problem(&self, texts: ProblemTexts, words: PlaceholderValues<'_>) -> Problem {
-        Problem { origin: self.former_origin().clone(), ..self.problem(texts, words) }
+    fn former_path_problem(
+        &self,
+        texts: ProblemTexts,
+        placeholders: PlaceholderValues<'_>,
+    ) -> Problem {
+        Problem { origin: self.former_origin().clone(), ..self.problem(texts, placeholders) }
     }
 
-    /// The place of its first declared former path.
+    /// Where its first former path is declared; if it has none, where the container is declared.
     pub(super) fn former_origin(&self) -> &Origin {
-        let former = self.declared.lifecycle.former_paths.first();
-        former.map_or(&self.declared.origin, |former| &former.origin)
+        let former_path = self.declared.lifecycle.former_paths.first();
+        former_path.map_or(&self.declared.origin, |former| &former.origin)
     }
 
-    /// The problem that the container does not exist. `is_unselected`: the run would create it if it
-    /// selected the whole container.
+    /// The problem that the container does not exist. `is_unselected` is true if a run that selects the whole
+    /// container would create it.
     pub(super) fn missing_problem(&self, is_unselected: bool) -> Problem {
         let problem_texts = if is_unselected {
             texts::MISSING_UNSELECTED
@@ -97,10 +109,10 @@ impl ContainerPlanner<'_> {
         } else {
             texts::MISSING
         };
-        // No parent group shows whether a top-level group exists: it may only be hidden.
+        // A top-level group has no parent group whose lists would show it: it may exist and be hidden.
         let is_top_level = !self.address.path.contains('/');
         let or_hidden = if is_top_level { ", or the token cannot see it" } else { "" };
-        self.problem_with_scoped_code(problem_texts, &[("or_hidden", &or_hidden)])
+        self.scoped_problem(problem_texts, &[("or_hidden", &or_hidden)])
     }
 
     /// The problem that no group or user exists at `namespace`. In a snapshot, the group may exist under
@@ -112,27 +124,25 @@ impl ContainerPlanner<'_> {
         self.problem(texts, &[("namespace", &escape(namespace))])
     }
 
-    fn moved_problem(&self, to: Option<&str>) -> Problem {
-        let Some(to) = to.map(escape) else {
-            return self.problem_with_scoped_code(texts::RENAMED, &[]);
+    fn moved_problem(&self, new_path: Option<&str>) -> Problem {
+        let Some(escaped_path) = new_path.map(escape) else {
+            return self.scoped_problem(texts::RENAMED, &[]);
         };
-        match find_marked_group(&to) {
-            None => self.problem_with_scoped_code(texts::MOVED, &[("to", &to)]),
-            Some(group) => {
-                self.problem_with_scoped_code(texts::MOVED_TO_DELETED, &[("group", &group)])
-            }
+        match find_marked_group(&escaped_path) {
+            None => self.scoped_problem(texts::MOVED, &[("to", &escaped_path)]),
+            Some(group) => self.scoped_problem(texts::MOVED_TO_DELETED, &[("group", &group)]),
         }
     }
 
     /// The problem that the container is archived at the path `from`, so it cannot be moved.
-    pub(super) fn archived_problem(&self, from: &str) -> Problem {
-        self.problem(texts::ARCHIVED, &[("from", &escape(from))])
+    pub(super) fn archived_problem(&self, former_path: &str) -> Problem {
+        self.problem(texts::ARCHIVED, &[("from", &escape(former_path))])
     }
 
     /// The problem that the container is marked for deletion, and this run cannot restore it.
-    pub(super) fn deleting_problem(&self, since: Option<&str>) -> Problem {
+    pub(super) fn deletion_problem(&self, since: Option<&str>) -> Problem {
         let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
-        self.problem_with_scoped_code(texts::DELETING, &[("since", &since)])
+        self.scoped_problem(texts::DELETING, &[("since", &since)])
     }
 
     pub(super) fn import_problem(&self, reason: Option<&str>) -> Problem {

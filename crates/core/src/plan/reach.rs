@@ -23,12 +23,12 @@ use crate::{
 /// The extent of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// How many groups and projects may change: the first ones with steps. Those that they depend
-    /// on are added.
+    /// The maximum number of groups and projects to change: the first ones with steps. The
+    /// containers that they depend on are added.
     pub limit: Option<NonZeroUsize>,
     /// How many containers that only a rule includes may change.
     pub reach: Limits,
-    /// True if drift from before a branch is only shown, so that guards do not count it.
+    /// True if drift from before a branch is only shown, so that guards ignore it.
     pub ignores_drift: bool,
 }
 
@@ -89,13 +89,13 @@ impl IncludedContainers {
 
 impl Plan {
     /// Keeps the steps of the first `max_containers` groups and projects with steps, and of those
-    /// that they depend on. Removes refusals and notes of other steps; all other results stay.
+    /// that they depend on. Removes refusals and notes of other steps, and keeps all other results.
     pub(super) fn keep_first(&mut self, max_containers: usize) {
         let mut paths: Vec<Arc<str>> =
             self.findings.steps.iter().map(|step| step.address.path.clone()).collect();
         paths.dedup();
         let mut selected: BTreeSet<Arc<str>> = paths.iter().take(max_containers).cloned().collect();
-        // Add the containers that they depend on.
+        // Add the containers that the selected ones depend on.
         extend_to_closure(&mut selected, |selected| {
             let steps =
                 self.findings.steps.iter().filter(|step| selected.contains(&step.address.path));

@@ -21,7 +21,7 @@ pub struct PlanSettings {
     pub caller: Caller,
     /// The values of the secret references that are set.
     pub secrets: Arc<Secrets>,
-    /// The release of the service, if the service does not show it.
+    /// The configured release, for a service that does not show its release.
     pub release: Option<Release>,
     /// The missing containers that the run may create.
     pub created: CreatedContainers,

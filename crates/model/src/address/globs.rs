@@ -22,8 +22,8 @@ impl GlobIndex {
 
     /// The numbers of the globs that may match the lower-case `path`, in order.
     pub fn candidates(&self, path: &str) -> Vec<usize> {
-        let slashes = path.match_indices('/').map(|(at, _)| at);
-        let endings = slashes.clone().map(|at| &path[at + 1..]).chain([path, ""]);
+        let slashes = path.match_indices('/').map(|(index, _)| index);
+        let endings = slashes.clone().map(|index| &path[index + 1..]).chain([path, ""]);
         let beginnings = slashes.chain([path.len()]).map(|end| &path[..end]).chain([""]);
         let maps_by_end = beginnings.filter_map(|beginning| self.0.get(beginning));
         let mut numbers: Vec<usize> = maps_by_end
@@ -37,9 +37,9 @@ impl GlobIndex {
     }
 }
 
-/// Returns the whole path segments of `glob` before its first wildcard and after its last one.
-/// Every matching path begins with the former and ends with the latter. A glob without wildcards is
-/// all beginning.
+/// Returns two parts of `glob`: the whole path segments before its first wildcard, and those after
+/// its last one. Every matching path begins with the first part and ends with the second. For a glob
+/// without wildcards, the first part is the whole glob.
 fn literal_parts(glob: &str) -> (&str, &str) {
     let first_wildcard = literal_length(glob);
     if first_wildcard == glob.len() {
@@ -47,7 +47,10 @@ fn literal_parts(glob: &str) -> (&str, &str) {
     }
     let last_wildcard = glob.rfind(super::SPECIAL_CHARACTERS).unwrap_or(first_wildcard);
     let beginning = glob[..first_wildcard].rfind('/').map_or("", |end| &glob[..end]);
-    (beginning, glob[last_wildcard..].find('/').map_or("", |at| &glob[last_wildcard + at + 1..]))
+    (
+        beginning,
+        glob[last_wildcard..].find('/').map_or("", |offset| &glob[last_wildcard + offset + 1..]),
+    )
 }
 
 /// Globs for paths, with an index.
@@ -61,7 +64,7 @@ impl FromIterator<Glob> for Globs {
     fn from_iter<I: IntoIterator<Item = Glob>>(globs: I) -> Self {
         let globs: Vec<_> = globs.into_iter().collect();
         let mut index = GlobIndex::default();
-        globs.iter().enumerate().for_each(|(at, glob)| index.insert(at, glob.pattern()));
+        globs.iter().enumerate().for_each(|(number, glob)| index.insert(number, glob.pattern()));
         Self { globs, index }
     }
 }
@@ -74,7 +77,7 @@ impl Globs {
 
     /// The globs that match `path`, which must be in lower case.
     pub fn matching(&self, path: &str) -> impl Iterator<Item = &Glob> {
-        let candidates = self.index.candidates(path).into_iter().map(|at| &self.globs[at]);
+        let candidates = self.index.candidates(path).into_iter().map(|number| &self.globs[number]);
         candidates.filter(move |glob| glob.matches(path))
     }
 
@@ -136,7 +139,7 @@ mod tests {
         for shape in ["acme/p{}", "acme/p{}/**", "*/p{}", "**/p{}/x", "acme/*/p{}"] {
             let globs: Vec<_> = (0..100).map(|i| shape.replace("{}", &i.to_string())).collect();
             let mut index = GlobIndex::default();
-            globs.iter().enumerate().for_each(|(at, glob)| index.insert(at, glob));
+            globs.iter().enumerate().for_each(|(position, glob)| index.insert(position, glob));
             let path = globs[7].replace("**", "y").replace('*', "z");
             assert_eq!(index.candidates(&path), [7], "{shape}");
         }

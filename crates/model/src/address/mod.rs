@@ -48,11 +48,11 @@ impl Address {
 
 /// The paths of the groups above `path`, nearest first.
 pub fn groups_above(path: &str) -> impl Iterator<Item = &str> {
-    path.rmatch_indices('/').map(|(at, _)| &path[..at])
+    path.rmatch_indices('/').map(|(index, _)| &path[..index])
 }
 
 /// The path of the group that `path` is directly in.
-pub fn group_of(path: &str) -> Option<&str> {
+pub fn parent_group_path(path: &str) -> Option<&str> {
     groups_above(path).next()
 }
 
@@ -112,7 +112,7 @@ impl Selector {
     /// Why the glob is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (path, object_pattern) =
-            text.split_once('#').map_or((text, None), |(path, rest)| (path, Some(rest)));
+            text.split_once('#').map_or((text, None), |(path, glob)| (path, Some(glob)));
         if object_pattern == Some("") {
             return Err("it has nothing after `#`".into());
         }
@@ -144,7 +144,7 @@ impl Selector {
 
     /// True if the project at `path` may contain a selected object. Paths are case-insensitive.
     pub fn matches_path(&self, path: &str) -> bool {
-        steps::step();
+        steps::count_step();
         self.path.is_match(path.to_lowercase())
     }
 
@@ -166,7 +166,7 @@ impl Selector {
         let Some(section) = address.section else { return false };
         let address_text = address.to_string();
         let object_text = address_text.split_once('#').map_or("", |(_, written)| written);
-        // An entry can be selected in the form of an address and in the form of a plan.
+        // An entry can be selected as in addresses (percent-encoded) and as in plans (unencoded).
         let is_selected_as_shown = address
             .entry
             .as_ref()
@@ -226,7 +226,7 @@ impl Glob {
 
     /// True if it matches `text`. Paths must be in lower case.
     pub fn matches(&self, text: &str) -> bool {
-        steps::step();
+        steps::count_step();
         match &self.matcher {
             Matcher::Exact(name) => name == text,
             Matcher::Glob(glob) => glob.is_match(text),
@@ -242,7 +242,7 @@ fn literal_length(glob: &str) -> usize {
     glob.find(SPECIAL_CHARACTERS).unwrap_or(glob.len())
 }
 
-/// True if `glob` only matches itself.
+/// True if `glob` has no special character, so that it matches only its own text.
 pub fn is_literal(glob: &str) -> bool {
     literal_length(glob) == glob.len()
 }
@@ -267,11 +267,11 @@ const MAX_GLOB_DEPTH: usize = 8;
 /// The maximum number of texts that the `{a,b}` of a glob expand to.
 const MAX_GLOB_CHOICES: usize = 1000;
 
-/// Why a glob cannot match any path.
+/// The reason why a glob cannot match any path.
 fn path_glob_fault(text: &str) -> Option<String> {
     Some(match text {
         _ if text.starts_with(['/', '!']) => format!("it starts with `{}`", &text[..1]),
-        _ if text.contains(['\\', '#']) => "it has a `\\` or a `#` where none can be".to_owned(),
+        _ if text.contains(['\\', '#']) => "it must not contain `\\` or `#`".to_owned(),
         _ if text.len() > 1 && text.ends_with('/') => {
             "it ends with `/`: write `/**` for everything below".to_owned()
         }
@@ -285,7 +285,7 @@ fn path_glob_fault(text: &str) -> Option<String> {
 /// The only function that compiles globs. It enforces limits, because the glob compiler panics if a
 /// glob is too large, and expanding choices needs memory.
 fn compile_glob(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, String> {
-    steps::step();
+    steps::count_step();
     if text.len() > MAX_GLOB_BYTES {
         return Err(format!("it is longer than {MAX_GLOB_BYTES} bytes"));
     }
@@ -305,10 +305,10 @@ fn compile_glob(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, Strin
 }
 
 /// The nesting of braces in a glob, and the number of texts that they expand to, as upper bounds:
-/// escaped braces count too.
+/// escaped braces are counted too.
 fn brace_size(glob: &str) -> (usize, usize) {
-    // For the innermost open brace: the number of texts of the earlier choices, and of the current
-    // choice. The stack has these numbers for the outer braces.
+    // For the innermost open brace: the number of texts of its earlier choices, and of its current choice.
+    // `outer_counts` has these two numbers for each outer brace.
     let (mut earlier_choices, mut choices) = (0_usize, 1_usize);
     let (mut outer_counts, mut max_depth) = (Vec::new(), 0);
     let unclosed = glob.bytes().filter(|byte| *byte == b'{').map(|_| b'}');
@@ -411,11 +411,11 @@ mod tests {
 
     #[test]
     fn globs_have_limits() {
-        let nested = |depth: usize| "{a,".repeat(depth) + "b" + &"}".repeat(depth);
+        let nested_glob = |depth: usize| "{a,".repeat(depth) + "b" + &"}".repeat(depth);
         for (glob, message) in [
-            (nested(8), None),
-            (nested(9), Some("within each other")),
-            (nested(250), Some("within each other")),
+            (nested_glob(8), None),
+            (nested_glob(9), Some("within each other")),
+            (nested_glob(250), Some("within each other")),
             ("{a,b}".repeat(9), None),
             ("{a,b}".repeat(10), Some("more than 1000 texts")),
             ("{a,b}".repeat(30), Some("more than 1000 texts")),
@@ -444,8 +444,10 @@ mod tests {
                 "{shown}"
             );
         }
-        let long = "{a,b}[*]".repeat(1000);
-        assert!(Glob::exact(&long).matches(&long) && !Glob::exact(&long).matches("a"));
+        let long_glob = "{a,b}[*]".repeat(1000);
+        assert!(
+            Glob::exact(&long_glob).matches(&long_glob) && !Glob::exact(&long_glob).matches("a")
+        );
     }
 
     #[test]

@@ -63,7 +63,8 @@ impl KindRules for ApprovalRules {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let calls = match context.purpose {
             CallPurpose::Change(declared, live, changed) if has_items(declared, BRANCHES_FIELD) => {
-                // Otherwise the edit would repeat the live flag, and the rule would still apply to all of them.
+                // Turn off the flag. An edit would repeat its live value, and the rule would still apply to
+                // all protected branches.
                 let mut declared = declared.clone();
                 let is_narrowed = !declared.contains_key(ALL_PROTECTED_FIELD)
                     && is_true(live.fields.raw(), ALL_PROTECTED_FIELD);
@@ -85,12 +86,13 @@ impl KindRules for ApprovalRules {
     }
 
     fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let users = value::items(after, "users").filter_map(Json::as_u64);
-        let users = users.map(|user| Effect::needs_access(NamedObject::User, Id::Known(user)));
+        let user_ids = value::items(after, "users").filter_map(Json::as_u64);
+        let access_effects =
+            user_ids.map(|user_id| Effect::needs_access(NamedObject::User, Id::Known(user_id)));
         let weakness_texts = weaknesses(before, after).into_iter();
         let weakness_effects =
             weakness_texts.map(|text| Effect::Risk(Risk::Weakens, text.to_owned()));
-        weakness_effects.chain(users).collect()
+        weakness_effects.chain(access_effects).collect()
     }
 
     fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
@@ -133,16 +135,21 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     if covers_less(before, after) {
         weaknesses_found.push("make it cover fewer branches");
     }
-    let [old, new] = [before, after]
+    let [old_lists, new_lists] = [before, after]
         .map(|fields| ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array)));
-    if is_nobody(old) {
+    if is_nobody(old_lists) {
         return weaknesses_found;
     }
-    let mut list_pairs = old.into_iter().zip(new).filter_map(|(old, new)| old.zip(new));
-    if list_pairs.any(|(old, new)| new.iter().any(|approver| !old.contains(approver))) {
+    let mut list_pairs = old_lists
+        .into_iter()
+        .zip(new_lists)
+        .filter_map(|(old_list, new_list)| old_list.zip(new_list));
+    if list_pairs.any(|(old_approvers, new_approvers)| {
+        new_approvers.iter().any(|approver| !old_approvers.contains(approver))
+    }) {
         weaknesses_found.push("let more people approve");
     }
-    if is_nobody(new) {
+    if is_nobody(new_lists) {
         weaknesses_found.push("leave nobody who may approve");
     }
     weaknesses_found
@@ -172,10 +179,12 @@ fn covered_branches(rule: &Object) -> Option<CoveredBranches<'_>> {
 /// True if `after` does not apply to a branch that `before` applies to.
 fn covers_less(before: &Object, after: &Object) -> bool {
     match (covered_branches(before), covered_branches(after)) {
-        (Some(CoveredBranches::All), Some(new)) => !matches!(new, CoveredBranches::All),
+        (Some(CoveredBranches::All), Some(new_coverage)) => {
+            !matches!(new_coverage, CoveredBranches::All)
+        }
         (Some(CoveredBranches::Protected), Some(CoveredBranches::Named(_))) => true,
-        (Some(CoveredBranches::Named(old)), Some(CoveredBranches::Named(new))) => {
-            old.iter().any(|name| !new.contains(name))
+        (Some(CoveredBranches::Named(old_names)), Some(CoveredBranches::Named(new_names))) => {
+            old_names.iter().any(|name| !new_names.contains(name))
         }
         _ => false,
     }
@@ -238,18 +247,19 @@ mod tests {
     #[test]
     fn an_edit_repeats_what_the_service_may_reset() {
         let declared = fields(json!({"name": "Security", "approvals_required": 3}));
-        let edit = update(section("approval_rules"), &declared, raw(), &["approvals_required"]);
+        let edit_requests =
+            update(section("approval_rules"), &declared, raw(), &["approvals_required"]);
         let repeated =
             json!({"user_ids": [5], "group_ids": [6], "applies_to_all_protected_branches": true});
         let request = APPROVAL_RULE_UPDATE.request().arg("id", 7).arg("approval_rule_id", 9);
         let request = request.fields(fields(json!({"approvals_required": 3})));
-        assert_eq!(edit, [request.with_repeated_values(object(repeated))]);
+        assert_eq!(edit_requests, [request.with_repeated_values(object(repeated))]);
     }
 
     #[test]
     fn protected_branches_are_sent_by_id() {
         let section = section("approval_rules");
-        let ids = |live: Json, declared: Json, names: &Names| {
+        let find_ids = |live: Json, declared: Json, names: &Names| {
             let (declared, target) = (fields(declared), target());
             let live = crate::kind::testing::live_entry(section, live);
             let purpose = CallPurpose::Change(&declared, &live, &["protected_branches"]);
@@ -263,49 +273,54 @@ mod tests {
             };
             let body = |calls: Vec<PlannedCall>| {
                 let body = calls[0].request.body_fields().unwrap().clone();
-                ["protected_branch_ids", ALL_PROTECTED_FIELD].map(|name| body.plain(name).cloned())
+                ["protected_branch_ids", ALL_PROTECTED_FIELD]
+                    .map(|name| body.plain_json(name).cloned())
             };
             ApprovalRules.calls(&context).map(body)
         };
         let declared = json!({"name": "Security", "protected_branches": ["main", "new"]});
         let mut names = names();
         assert_eq!(
-            ids(raw(), declared.clone(), &names),
+            find_ids(raw(), declared.clone(), &names),
             Err(NoCalls::DependsOnEntries("protected_branches".to_owned()))
         );
         let entry_ids = [("main", Id::Known(4)), ("new", Id::Pending("acme/shop#x/new".into()))];
         let entry_ids: BTreeMap<_, _> =
             entry_ids.map(|(name, id)| (name.to_owned(), Some(id))).into();
         names.insert_entries("protected_branches", Ok(entry_ids));
-        let sent = json!([4, Id::Pending("acme/shop#x/new".into()).to_json()]);
-        assert_eq!(ids(raw(), declared, &names), Ok([Some(sent), Some(json!(false))]));
-        let other = json!({"name": "Security", "protected_branches": ["other"]});
+        let sent_ids = json!([4, Id::Pending("acme/shop#x/new".into()).to_json()]);
+        assert_eq!(find_ids(raw(), declared, &names), Ok([Some(sent_ids), Some(json!(false))]));
+        let other_rule = json!({"name": "Security", "protected_branches": ["other"]});
         assert!(matches!(
-            ids(raw(), other.clone(), &names),
+            find_ids(raw(), other_rule.clone(), &names),
             Err(NoCalls::Impossible(EntryFault { code: "unknown-entry", .. }))
         ));
         names.insert_entries("protected_branches", Err(Cause::new("cut")));
-        assert_eq!(ids(raw(), other, &names), Err(NoCalls::LiveUnknown(Cause::new("cut"))));
+        assert_eq!(
+            find_ids(raw(), other_rule, &names),
+            Err(NoCalls::LiveUnknown(Cause::new("cut")))
+        );
     }
 
     #[test]
     fn a_rule_covers_less_only_if_a_branch_is_left_out() {
-        let all = json!({BRANCHES_FIELD: [], ALL_PROTECTED_FIELD: false});
+        let all_branches = json!({BRANCHES_FIELD: [], ALL_PROTECTED_FIELD: false});
         let protected = json!({BRANCHES_FIELD: [], ALL_PROTECTED_FIELD: true});
-        let named = |names: &[&str]| json!({BRANCHES_FIELD: names, ALL_PROTECTED_FIELD: false});
-        for (before, after, less) in [
-            (all.clone(), protected.clone(), true),
-            (all.clone(), named(&["a"]), true),
-            (protected.clone(), named(&["a"]), true),
-            (named(&["a", "b"]), named(&["b"]), true),
-            (named(&["a"]), named(&["b", "a"]), false),
-            (named(&["a"]), all, false),
-            (named(&["a"]), protected.clone(), false),
+        let named_branches =
+            |names: &[&str]| json!({BRANCHES_FIELD: names, ALL_PROTECTED_FIELD: false});
+        for (before, after, is_less) in [
+            (all_branches.clone(), protected.clone(), true),
+            (all_branches.clone(), named_branches(&["a"]), true),
+            (protected.clone(), named_branches(&["a"]), true),
+            (named_branches(&["a", "b"]), named_branches(&["b"]), true),
+            (named_branches(&["a"]), named_branches(&["b", "a"]), false),
+            (named_branches(&["a"]), all_branches, false),
+            (named_branches(&["a"]), protected.clone(), false),
             (json!({ALL_PROTECTED_FIELD: false}), protected, false),
         ] {
             assert_eq!(
                 covers_less(&object(before.clone()), &object(after.clone())),
-                less,
+                is_less,
                 "{before} {after}"
             );
         }
@@ -347,11 +362,11 @@ mod tests {
 
     #[test]
     fn hidden_groups_leave_the_list_of_groups_unknown() {
-        let mut hidden = raw();
-        hidden["contains_hidden_groups"] = true.into();
+        let mut hidden_raw = raw();
+        hidden_raw["contains_hidden_groups"] = true.into();
         let groups =
             |raw| live_entry(section("approval_rules"), raw).fields.raw().get("groups").cloned();
         assert_eq!(groups(raw()), Some(json!([6])));
-        assert_eq!(groups(hidden), None);
+        assert_eq!(groups(hidden_raw), None);
     }
 }

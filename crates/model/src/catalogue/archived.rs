@@ -24,9 +24,9 @@ impl KindRules for Archived {
     }
 
     fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let [before, after] =
+        let [was_writable, is_writable] =
             [before, after].map(|fields| Some(!fields.get("archived")?.as_bool()?));
-        Effect::capability(Capability::Writable, before, after).into_iter().collect()
+        Effect::capability(Capability::Writable, was_writable, is_writable).into_iter().collect()
     }
 }
 
@@ -41,18 +41,19 @@ mod tests {
 
     #[test]
     fn separate_operations_archive_and_unarchive() {
-        let (on, off) = (fields(json!({"archived": true})), fields(json!({"archived": false})));
+        let (on_fields, off_fields) =
+            (fields(json!({"archived": true})), fields(json!({"archived": false})));
         let request = |op: Op<Write>| op.request().arg("id", 7);
         assert_eq!(
-            update(section("archived"), &on, json!({"archived": false}), &["archived"]),
+            update(section("archived"), &on_fields, json!({"archived": false}), &["archived"]),
             [request(PROJECT_ARCHIVE)]
         );
         assert_eq!(
-            update(section("archived"), &off, json!({"archived": true}), &["archived"]),
+            update(section("archived"), &off_fields, json!({"archived": true}), &["archived"]),
             [request(PROJECT_UNARCHIVE)]
         );
-        assert_eq!(create(section("archived"), &on), [request(PROJECT_ARCHIVE)]);
-        assert_eq!(create(section("archived"), &off), []);
+        assert_eq!(create(section("archived"), &on_fields), [request(PROJECT_ARCHIVE)]);
+        assert_eq!(create(section("archived"), &off_fields), []);
         assert_eq!(remove(section("archived"), json!({"archived": true})), []);
     }
 }

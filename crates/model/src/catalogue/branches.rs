@@ -1,4 +1,4 @@
-//! Branches that must exist. undrift creates a missing one and changes none.
+//! Branches that must exist. undrift creates missing branches, and never changes a branch.
 
 use super::prelude::*;
 

@@ -33,8 +33,8 @@ pub const COMPUTED_FIELDS: [&str; 9] = [
 
 /// An entry and its copies.
 pub struct Copies<'l> {
-    /// The entry that stays.
-    pub kept: &'l LiveEntry,
+    /// The entry to keep.
+    pub kept_entry: &'l LiveEntry,
     /// The entries to remove.
     pub copies: Vec<&'l LiveEntry>,
 }
@@ -50,25 +50,27 @@ impl<'l> Copies<'l> {
     /// The difference between the entries, as the end of a sentence such as `differ in ...`.
     pub fn find(section: Section, entries: &[&'l LiveEntry]) -> Result<Self, String> {
         let mut copies = entries.to_vec();
-        if let [only] = copies[..] {
-            return Ok(Self { kept: only, copies: Vec::new() });
+        if let [single_entry] = copies[..] {
+            return Ok(Self { kept_entry: single_entry, copies: Vec::new() });
         }
         let child_section_names: Vec<_> =
             child_sections(section).map(|(child, _)| child.section).collect();
         copies.sort_by_key(|entry| {
             (Reverse(count_children(&child_section_names, entry)), entry.id())
         });
-        let hidden =
-            copies.first().map_or(HiddenValues::Nothing, |first| hidden_values(section, first));
-        for other in copies.iter().skip(1) {
+        let hidden_kind = copies
+            .first()
+            .map_or(HiddenValues::Nothing, |first_entry| hidden_values(section, first_entry));
+        for other_entry in copies.iter().skip(1) {
             if let Some(difference) =
-                find_difference(hidden, &child_section_names, copies[0], other)
+                find_difference(hidden_kind, &child_section_names, copies[0], other_entry)
             {
                 return Err(difference);
             }
         }
-        let kept_index = if hidden == HiddenValues::OnlyAtCreation { copies.len() - 1 } else { 0 };
-        Ok(Self { kept: copies.remove(kept_index), copies })
+        let kept_index =
+            if hidden_kind == HiddenValues::OnlyAtCreation { copies.len() - 1 } else { 0 };
+        Ok(Self { kept_entry: copies.remove(kept_index), copies })
     }
 }
 
@@ -91,28 +93,30 @@ pub fn child_sections(section: Section) -> impl Iterator<Item = (Section, &'stat
 /// The number of child entries of `entry` in the given sections; 0 if they were not read.
 fn count_children(child_section_names: &[&str], entry: &LiveEntry) -> usize {
     let Some(object) = &entry.whole_object else { return 0 };
-    let rows = child_section_names.iter().filter_map(|name| object.raw().get(*name)?.as_array());
-    rows.map(Vec::len).sum()
+    let child_lists =
+        child_section_names.iter().filter_map(|name| object.raw().get(*name)?.as_array());
+    child_lists.map(Vec::len).sum()
 }
 
-/// True if `first` has all child entries that `other` has in the section `name`.
-fn includes_children(section_name: &str, first: &Object, other: &Object) -> bool {
-    match (first.get(section_name), other.get(section_name)) {
+/// True if `first_object` has all child entries that `other_object` has in the section `section_name`.
+fn includes_children(section_name: &str, first_object: &Object, other_object: &Object) -> bool {
+    match (first_object.get(section_name), other_object.get(section_name)) {
         (Some(Json::Array(first_rows)), Some(Json::Array(other_rows))) => {
             other_rows.iter().all(|row| first_rows.contains(row))
         }
-        (first, other) => first == other,
+        (first_value, other_value) => first_value == other_value,
     }
 }
 
-/// The difference between `first` and `other`, as the end of a sentence; `None` if they are copies.
+/// The difference between `first_entry` and `other_entry`, as the end of a sentence; `None` if they are copies.
 fn find_difference(
-    hidden: HiddenValues,
+    hidden_kind: HiddenValues,
     child_names: &[&str],
-    first: &LiveEntry,
-    other: &LiveEntry,
+    first_entry: &LiveEntry,
+    other_entry: &LiveEntry,
 ) -> Option<String> {
-    let (Some(first_object), Some(other_object)) = (&first.whole_object, &other.whole_object)
+    let (Some(first_object), Some(other_object)) =
+        (&first_entry.whole_object, &other_entry.whole_object)
     else {
         return Some("differ".to_owned());
     };
@@ -128,7 +132,7 @@ fn find_difference(
     }) {
         return Some(format!("differ in `{}`", text::escape(name)));
     }
-    match (hidden, creation_time(first_fields), creation_time(other_fields)) {
+    match (hidden_kind, creation_time(first_fields), creation_time(other_fields)) {
         (HiddenValues::Nothing, ..) => None,
         (_, Some(first_time), Some(other_time)) => {
             let is_close_in_time =
@@ -154,12 +158,14 @@ fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
     {
         return HiddenValues::Changeable;
     }
-    let hidden = specs.iter().filter(|spec| is_hidden(spec, live_object));
-    hidden.fold(HiddenValues::Nothing, |earlier, spec| match (earlier, spec.field.accepted) {
-        (HiddenValues::Nothing | HiddenValues::OnlyAtCreation, Accepted::OnCreate) => {
-            HiddenValues::OnlyAtCreation
+    let hidden_specs = specs.iter().filter(|spec| is_hidden(spec, live_object));
+    hidden_specs.fold(HiddenValues::Nothing, |hidden_kind, spec| {
+        match (hidden_kind, spec.field.accepted) {
+            (HiddenValues::Nothing | HiddenValues::OnlyAtCreation, Accepted::OnCreate) => {
+                HiddenValues::OnlyAtCreation
+            }
+            _ => HiddenValues::Changeable,
         }
-        _ => HiddenValues::Changeable,
     })
 }
 

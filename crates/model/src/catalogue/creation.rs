@@ -1,5 +1,5 @@
-//! The creation of a container with its settings: a POST with the fields that a create request
-//! accepts, a PUT with those that only an edit accepts, and a request for each file.
+//! Plans the creation of a container with its settings: a POST with the fields that a create request
+//! accepts, a PUT with the fields that only an edit accepts, and one more request for each file.
 
 use crate::{
     kind::{FormerLocation, calls::split_files, forms::Encoder, limits},
@@ -15,9 +15,9 @@ pub(super) struct CreationRequests<'c> {
     /// Whether the create request accepts a field. Parameters: its name, the field, and its name in
     /// requests.
     pub(super) accepts: &'c dyn Fn(&str, &Field, &str) -> bool,
-    /// The operation of the other requests.
+    /// The operation of the edits after the create request.
     pub(super) edit: Op<Write>,
-    /// The fields with the namespace and the name.
+    /// The fields for the namespace and the name.
     pub(super) base_fields: Fields,
 }
 
@@ -28,7 +28,7 @@ impl CreationRequests<'_> {
     /// # Errors
     /// If a field names something that the service does not have.
     pub(super) fn plan_calls(self, context: &CallContext<'_>, declared: &Fields) -> Calls {
-        let naming_fields: Vec<_> = self.base_fields.keys().cloned().collect();
+        let base_names: Vec<_> = self.base_fields.keys().cloned().collect();
         let mut create_body = self.base_fields.clone();
         let mut edit_body = Fields::new();
         let settings = super::section(context.target.scope, super::settings::SECTION);
@@ -41,7 +41,7 @@ impl CreationRequests<'_> {
             }
             let field = section.field(name);
             let is_accepted = self.accepts_with_limits(section, name, declared);
-            // A form with a file cannot contain nested values.
+            // Files are sent by edits, because a form with a file cannot contain nested values.
             let body = if is_accepted && !matches!(value, Value::File(_)) {
                 &mut create_body
             } else if field.accepted.includes(WriteRequest::Edit) {
@@ -56,7 +56,7 @@ impl CreationRequests<'_> {
             encoder.add_required_fields(&mut edit_body, declared, None)?;
         }
         let mut calls = Vec::new();
-        let post = self.post.fields(create_body).with_id_fields(naming_fields);
+        let post = self.post.fields(create_body).with_id_fields(base_names);
         for request in std::iter::once(post).chain(edit_requests(context, self.edit, edit_body)) {
             let body = request.body_fields();
             let undo_body = settings
@@ -84,21 +84,21 @@ impl CreationRequests<'_> {
     }
 }
 
-/// The calls that rename a container and then move it: the service cannot do both in one call. The
-/// transfer request has the new namespace in `namespace_field`.
-pub(super) fn relocate(
+/// The calls that rename a container and then transfer it: the service cannot do both in one call.
+/// The transfer request contains the new namespace in `namespace_field`.
+pub(super) fn relocation_calls(
     context: &CallContext<'_>,
-    former: &FormerLocation,
+    former_location: &FormerLocation,
     edit: Op<Write>,
     transfer: Op<Write>,
     namespace_field: &str,
 ) -> Vec<PlannedCall> {
-    let rename_request = former.is_renamed.then(|| {
+    let rename_request = former_location.is_renamed.then(|| {
         let path = Some(("path".to_owned(), context.target.slug().into()));
-        let name = former.name.as_deref().map(|name| ("name".to_owned(), name.into()));
+        let name = former_location.name.as_deref().map(|name| ("name".to_owned(), name.into()));
         context.target.request(edit).fields(path.into_iter().chain(name).collect())
     });
-    let transfer_request = former.is_transferred.then(|| {
+    let transfer_request = former_location.is_transferred.then(|| {
         let namespace = context.target.namespace.as_ref();
         let namespace_fields =
             namespace.map(|namespace| (namespace_field.to_owned(), namespace.id.to_json().into()));
@@ -110,19 +110,19 @@ pub(super) fn relocate(
     rename_request.into_iter().chain(transfer_request).map(PlannedCall::from).collect()
 }
 
-/// True if the field can be left out of a create request because the result is the same: an empty
-/// avatar, or a switch of `create:` that is off. The service answered `use_custom_template: false`
-/// with an internal error, so switches that are off are left out.
+/// True if a create request can omit the field because the result is the same: an empty avatar, or a
+/// switch of `create:` that is off. Such switches must be omitted: the service answered
+/// `use_custom_template: false` with an internal error.
 fn equals_default(container: Section, section: Section, name: &str, value: &Value) -> bool {
     let is_container_section = std::ptr::eq(section.kind, container.kind);
     (section.field(name).is_upload() && value.is_null())
-        || (is_container_section && value.plain() == Some(&Json::Bool(false)))
+        || (is_container_section && value.plain_json() == Some(&Json::Bool(false)))
 }
 
-/// The edits with `body`: one for the data, and one for each file.
+/// The edits that send `body`: one for all other fields, and one for each file.
 fn edit_requests(context: &CallContext<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
-    let (files, data) = split_files(body);
-    let files = files.into_iter().map(|file| Fields::from([file]));
-    let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);
+    let (file_fields, data_fields) = split_files(body);
+    let file_bodies = file_fields.into_iter().map(|file| Fields::from([file]));
+    let bodies = std::iter::once(data_fields).filter(|data| !data.is_empty()).chain(file_bodies);
     bodies.map(|body| context.target.request(edit).fields(body)).collect()
 }

@@ -34,7 +34,7 @@ impl KindRules for ForkRelation {
         let effect = former_upstream.map(|path| {
             let upstream = text::escape(path);
             Effect::SideEffect(format!(
-                "closes the open merge requests from here into `{upstream}`"
+                "closes this project's open merge requests into `{upstream}`"
             ))
         });
         effect.into_iter().collect()
@@ -86,14 +86,14 @@ mod tests {
     fn a_relation_is_added_replaced_and_removed() {
         let section = section("fork_of");
         let declared = fields(json!({"fork_of": "acme/up"}));
-        let creation = |path: &str, id| {
+        let creation_request = |path: &str, id| {
             let request = FORK_RELATION_CREATE.request().arg("id", 7);
             request.arg_by_path("forked_from_id", path, Some(id))
         };
-        let removal = || FORK_RELATION_DELETE.request().arg("id", 7);
+        let removal_request = || FORK_RELATION_DELETE.request().arg("id", 7);
         let (target, names) = (target(), names());
         let creation_requests = requests_for(section, &names, CallPurpose::Create(&declared));
-        assert_eq!(sent_parts(&creation_requests), sent_parts(&[creation("acme/up", 4)]));
+        assert_eq!(sent_parts(&creation_requests), sent_parts(&[creation_request("acme/up", 4)]));
         let live = live_entry(section, upstream());
         let release = crate::release::DetectedRelease::NotRequested;
         let context_for = |purpose| CallContext {
@@ -111,44 +111,49 @@ mod tests {
         let restores: Vec<_> = replaced.iter().map(|call| call.is_restore).collect();
         let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();
         assert_eq!(restores, [false, false, true]);
-        let expected =
-            [removal().without_resend(), creation("acme/up", 4), creation("acme/old", 9)];
+        let expected = [
+            removal_request().without_resend(),
+            creation_request("acme/up", 4),
+            creation_request("acme/old", 9),
+        ];
         assert_eq!(sent_parts(&requests), sent_parts(&expected));
         assert_eq!(
             sent_parts(&requests_for(section, &names, CallPurpose::Remove(&live))),
-            sent_parts(&[removal()])
+            sent_parts(&[removal_request()])
         );
-        let unknown = section.rules().calls(&CallContext {
+        let unknown_result = section.rules().calls(&CallContext {
             names: &Names::default(),
             ..context_for(CallPurpose::Create(&declared))
         });
         assert!(matches!(
-            unknown,
+            unknown_result,
             Err(NoCalls::Impossible(EntryFault { code: "unknown-project", .. }))
         ));
     }
 
     #[test]
     fn without_the_field_of_forks_a_project_is_not_a_fork() {
-        let read = |raw: Json| section("fork_of").read_nested(&object(raw), FieldSelection::Known);
+        let read_fork =
+            |raw: Json| section("fork_of").read_nested(&object(raw), FieldSelection::Known);
         let found =
-            read(json!({"forked_from_project": upstream(), "mr_default_target_self": false}));
+            read_fork(json!({"forked_from_project": upstream(), "mr_default_target_self": false}));
         assert_eq!(found.unwrap()[0].fields.raw(), &object(json!({"fork_of": "acme/old"})));
-        assert!(read(json!({"name": "x"})).unwrap().is_empty());
-        assert!(read(json!({"forked_from_project": null})).unwrap().is_empty());
-        assert!(read(json!({"mr_default_target_self": false})).is_none());
-        assert!(read(json!({"forked_from_project": {"id": 9}})).is_none());
+        assert!(read_fork(json!({"name": "x"})).unwrap().is_empty());
+        assert!(read_fork(json!({"forked_from_project": null})).unwrap().is_empty());
+        assert!(read_fork(json!({"mr_default_target_self": false})).is_none());
+        assert!(read_fork(json!({"forked_from_project": {"id": 9}})).is_none());
     }
 
     #[test]
     fn the_effect_of_removing_a_relation_is_shown() {
-        let effects = |before: Json, after: Json| {
+        let list_effects = |before: Json, after: Json| {
             ForkRelation.effects(None, &object(before), &object(after)).len()
         };
-        let (one, two) = (json!({"fork_of": "acme/one"}), json!({"fork_of": "acme/two"}));
-        assert_eq!(effects(one.clone(), json!({})), 1);
-        assert_eq!(effects(one.clone(), two), 1);
-        assert_eq!(effects(json!({}), one.clone()), 0);
-        assert_eq!(effects(one.clone(), one), 0);
+        let (first_fork, second_fork) =
+            (json!({"fork_of": "acme/one"}), json!({"fork_of": "acme/two"}));
+        assert_eq!(list_effects(first_fork.clone(), json!({})), 1);
+        assert_eq!(list_effects(first_fork.clone(), second_fork), 1);
+        assert_eq!(list_effects(json!({}), first_fork.clone()), 0);
+        assert_eq!(list_effects(first_fork.clone(), first_fork), 0);
     }
 }

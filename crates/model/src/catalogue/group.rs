@@ -33,9 +33,15 @@ impl KindRules for GroupRules {
         let declared = match context.purpose {
             CallPurpose::Create(declared) => declared,
             // Without a parent group, it becomes a top-level group.
-            CallPurpose::Container(Lifecycle::Move(former)) => {
-                let (edit, transfer) = (operation::GROUP_UPDATE, operation::GROUP_TRANSFER);
-                return Ok(creation::relocate(context, former, edit, transfer, "group_id"));
+            CallPurpose::Container(Lifecycle::Move(former_location)) => {
+                let (edit_op, transfer_op) = (operation::GROUP_UPDATE, operation::GROUP_TRANSFER);
+                return Ok(creation::relocation_calls(
+                    context,
+                    former_location,
+                    edit_op,
+                    transfer_op,
+                    "group_id",
+                ));
             }
             CallPurpose::Container(Lifecycle::Restore) => {
                 return Ok(vec![context.target.request(operation::GROUP_RESTORE).into()]);
@@ -46,9 +52,10 @@ impl KindRules for GroupRules {
                 return Err(NoCalls::NotNeeded);
             }
         };
-        let parent = context.target.namespace.as_ref();
-        let parent = parent.map(|parent| ("parent_id".to_owned(), parent.id.to_json().into()));
-        let base_fields = context.target.naming_fields().into_iter().chain(parent).collect();
+        let parent_namespace = context.target.namespace.as_ref();
+        let parent_field =
+            parent_namespace.map(|parent| ("parent_id".to_owned(), parent.id.to_json().into()));
+        let base_fields = context.target.naming_fields().into_iter().chain(parent_field).collect();
         let post = operation::GROUP_CREATE.request();
         let accepts =
             &|_: &str, field: &Field, _: &str| field.accepted.includes(WriteRequest::Create);
@@ -68,14 +75,14 @@ const LICENSED_FIELD: &str = "ip_restriction_ranges";
 /// Facts in the object of a group. The object does not contain the caller's level, but the fields
 /// that only owners see prove that level.
 fn read_facts(raw: &Object) -> ContainerFacts {
-    let mark = raw.get("marked_for_deletion_on").filter(|mark| !mark.is_null());
+    let deletion_day = raw.get("marked_for_deletion_on").filter(|day| !day.is_null());
     ContainerFacts {
         id: raw.get("id").and_then(Json::as_u64),
         name: value::text(raw, "name").map(str::to_owned),
         visibility: value::text(raw, "visibility").map(str::to_owned),
         caller_level: raw.contains_key(RUNNERS_TOKEN_FIELD).then_some(OWNER),
         tier: if raw.contains_key(LICENSED_FIELD) { Tier::Premium } else { Tier::Free },
-        deletion_mark: mark.map(|mark| mark.as_str().map(str::to_owned)),
+        deletion_mark: deletion_day.map(|day| day.as_str().map(str::to_owned)),
         ..ContainerFacts::default()
     }
 }

@@ -26,7 +26,7 @@ fn row_keys(rows: &Json) -> impl Iterator<Item = &str> {
 fn declared_keys(declared: &Fields, name: &str) -> Vec<String> {
     let rows = match declared.get(name) {
         Some(Value::Secret(reference)) => reference.masked(),
-        value => value.and_then(Value::plain).cloned(),
+        value => value.and_then(Value::plain_json).cloned(),
     };
     rows.iter().flat_map(row_keys).map(str::to_owned).collect()
 }
@@ -40,12 +40,13 @@ impl KindRules for Hooks {
         let [url, name] = ["url", "name"].map(|name| Some(field(name)?.as_str()?.to_owned()));
         let name = name.filter(|name| !name.is_empty());
         let masked_url = url.as_deref().map(|url| judge::mask_url(url).into_owned());
-        let previously = field("previously");
-        let previously = previously.as_ref().and_then(|urls| urls.as_array()).into_iter().flatten();
+        let previous_value = field("previously");
+        let previous_urls =
+            previous_value.as_ref().and_then(|urls| urls.as_array()).into_iter().flatten();
         let urls: Vec<_> = url
             .as_deref()
             .into_iter()
-            .chain(previously.filter_map(Json::as_str))
+            .chain(previous_urls.filter_map(Json::as_str))
             .map(text::normal_url)
             .collect();
         Identity {
@@ -59,10 +60,10 @@ impl KindRules for Hooks {
     }
 
     fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
-        let previously = declared.list("previously").into_iter().flatten();
-        let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
+        let previous_items = declared.list("previously").into_iter().flatten();
+        let previous_urls = previous_items.filter_map(Json::as_str).map(|url| ("previously", url));
         let url = declared.text("url").map(|url| ("url", url));
-        for (field, url) in url.into_iter().chain(previously) {
+        for (field, url) in url.into_iter().chain(previous_urls) {
             check_url("the URL of a hook", field, url.trim(), report);
             if url.chars().count() > MAX_URL_CHARACTERS {
                 report(
@@ -104,7 +105,7 @@ impl KindRules for Hooks {
             let kept_keys = declared_keys(declared, name);
             let live_keys = live.fields.raw().get(*name).into_iter().flat_map(row_keys);
             let keys_to_remove =
-                live_keys.filter(|key| kept_keys.iter().all(|declared| declared != key));
+                live_keys.filter(|key| kept_keys.iter().all(|kept_key| kept_key != key));
             calls.extend(keys_to_remove.map(|key| {
                 PlannedCall::from(context.entry_request(*remove_key, live).arg("key", key))
             }));
@@ -116,7 +117,7 @@ impl KindRules for Hooks {
 /// The side effect of a new URL for a hook with undeclared headers. List responses do not show headers.
 fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls> {
     let Some(live_headers) =
-        live.whole_object.as_ref().and_then(|whole| whole.raw().get(HEADERS_FIELD))
+        live.whole_object.as_ref().and_then(|object| object.raw().get(HEADERS_FIELD))
     else {
         return Ok(Some(HEADERS_REMOVED_NOTE));
     };
@@ -203,27 +204,29 @@ mod tests {
         let raw = Json::from(with_flags(section("hooks"), object(raw)));
         let mut declared = fields(json!({"name": "ci", "url": URL, "push_events": false}));
         declared.insert("token".into(), secret());
-        let put = |body| HOOK_UPDATE.request().arg("id", 7).arg("hook_id", 3).fields(body);
+        let put_request = |body| HOOK_UPDATE.request().arg("id", 7).arg("hook_id", 3).fields(body);
         let mut body = fields(raw.clone());
         body.retain(|name, _| !["id", "confidential_note_events", "created_at"].contains(&name));
         body.insert("push_events".into(), Json::from(false).into());
         body.insert("name".into(), "ci".into());
-        let edit = update(section("hooks"), &declared, raw.clone(), &["push_events"]);
-        assert_eq!(sent_parts(&edit), sent_parts(&[put(body.clone())]));
-        let repeated: Vec<_> = edit[0].repeated_values().map(|(name, _)| name).collect();
+        let edit_requests = update(section("hooks"), &declared, raw.clone(), &["push_events"]);
+        assert_eq!(sent_parts(&edit_requests), sent_parts(&[put_request(body.clone())]));
+        let repeated: Vec<_> = edit_requests[0].repeated_values().map(|(name, _)| name).collect();
         assert!(repeated.contains(&"push_events_branch_filter"), "{repeated:?}");
         assert!(
             !repeated.iter().any(|name| ["url", "push_events"].contains(name)),
             "what is declared is not taken from what is there"
         );
-        assert!(edit[0].is_sensitive("url") && !edit[0].is_sensitive("issues_events"));
+        assert!(
+            edit_requests[0].is_sensitive("url") && !edit_requests[0].is_sensitive("issues_events")
+        );
 
         declared.insert("url".into(), "https://new.example.org".into());
         body.insert("url".into(), "https://new.example.org".into());
         body.insert("token".into(), secret());
         assert_eq!(
             sent_parts(&update(section("hooks"), &declared, raw.clone(), &["url", "push_events"])),
-            sent_parts(&[put(body)])
+            sent_parts(&[put_request(body)])
         );
         assert_eq!(
             remove(section("hooks"), raw),
@@ -251,23 +254,24 @@ mod tests {
 
     #[test]
     fn a_hook_is_identified_by_its_normalised_url_and_its_former_ones() {
-        let keys = |fields| section("hooks").identify(&object(fields)).keys;
+        let find_keys = |fields| section("hooks").identify(&object(fields)).keys;
         assert_eq!(
-            keys(
+            find_keys(
                 json!({"name": "ci", "url": "HTTPS://H.example.org", "previously": ["https://h:443/a/../%7eb"]})
             ),
             ["https://h.example.org/", "https://h/~b"]
         );
-        assert_eq!(keys(json!({"url": "https://h/x"})), ["https://h/x"]);
-        let near = section("hooks").identify(&object(json!({"url": "https://h/x/"}))).similar_keys;
-        assert_eq!(near, ["https://h/x"]);
+        assert_eq!(find_keys(json!({"url": "https://h/x"})), ["https://h/x"]);
+        let similar_keys =
+            section("hooks").identify(&object(json!({"url": "https://h/x/"}))).similar_keys;
+        assert_eq!(similar_keys, ["https://h/x"]);
     }
 
     #[test]
     fn an_address_of_a_hook_contains_no_credential() {
-        let key = |fields| section("hooks").entry_name(&object(fields));
-        assert_eq!(key(json!({"name": "ci", "url": URL})), "ci");
-        for (url, shown) in [
+        let find_key = |fields| section("hooks").entry_name(&object(fields));
+        assert_eq!(find_key(json!({"name": "ci", "url": URL})), "ci");
+        for (url, shown_url) in [
             (URL, URL),
             ("env:HOOK", "env:HOOK"),
             ("https://h", "https://h"),
@@ -276,13 +280,13 @@ mod tests {
             ("https://h/x?token=s&flag&b=c=d#f", "https://h/x?token=***&***&b=***#***"),
             ("https://h/a@b", "https://h/a@b"),
         ] {
-            assert_eq!(key(json!({"url": url})), shown);
+            assert_eq!(find_key(json!({"url": url})), shown_url);
         }
     }
 
     #[test]
     fn an_invalid_url_is_refused() {
-        for (url, valid) in [
+        for (url, is_valid) in [
             ("https://h/x", true),
             ("HTTP://h", false),
             ("https://m\u{fc}nchen.example.org/", true),
@@ -297,7 +301,7 @@ mod tests {
             ("https://u@/x", false),
             ("https://h/\na", false),
         ] {
-            let expected: &[_] = if valid { &[] } else { &[("url", "hook-url")] };
+            let expected: &[_] = if is_valid { &[] } else { &[("url", "hook-url")] };
             assert_eq!(faults(section("hooks"), &fields(json!({"url": url}))), expected, "{url}");
         }
         assert_eq!(

@@ -1,9 +1,9 @@
 //! Integrations of a project or group, by slug.
 //!
-//! The service keeps a row for each integration that was ever configured; an inactive one counts as
-//! absent. A PUT creates, edits and activates it, and must contain its required fields, including
-//! the secrets. The list shows the active ones without their properties, so each declared one is
-//! read alone.
+//! The service keeps a row for each integration that was ever configured. An inactive integration is
+//! treated as absent. A PUT creates, edits and activates it, and must contain its required fields,
+//! including the secrets. The list shows active integrations without their properties, so each
+//! declared integration is read by itself.
 //!
 //! Groups and projects below a group inherit its integrations. A PUT to an inherited integration
 //! without `use_inherited_settings: false` changes nothing, and a DELETE only lasts until the next
@@ -62,7 +62,7 @@ impl KindRules for Integrations {
         let Some(section) = super::section(Scope::Project, SECTION) else { return };
         let Some(variant) = section.table().variant(slug) else { return };
         // With an invalid value, the user probably meant 1, a token.
-        let auth_type = declared.plain("jira_auth_type");
+        let auth_type = declared.plain_json("jira_auth_type");
         let uses_token = auth_type.is_some_and(|kind| *kind != 0);
         let user = user_field(slug).filter(|_| !uses_token);
         let required_fields = variant.needs.iter().chain(user);
@@ -194,8 +194,8 @@ mod tests {
             (json!({"slug": "jira", "url": "https://j", "username": "a"}), "password", None),
             (json!({"slug": "jira", "url": "https://j", "jira_auth_type": 1}), "password", None),
         ] {
-            let found = faults(section, &with_secret(declared.clone(), secret));
-            assert_eq!(found.first().map(|(_, code)| *code), expected, "{declared}");
+            let found_faults = faults(section, &with_secret(declared.clone(), secret));
+            assert_eq!(found_faults.first().map(|(_, code)| *code), expected, "{declared}");
         }
     }
 
@@ -235,19 +235,23 @@ mod tests {
     #[test]
     fn each_put_is_for_its_own_and_contains_what_is_required() {
         let section = section("integrations");
-        let put = |body| INTEGRATION_SET.request().arg("id", 7).arg("slug", "jenkins").fields(body);
+        let put_request =
+            |body| INTEGRATION_SET.request().arg("id", 7).arg("slug", "jenkins").fields(body);
         let declared = json!({"slug": "jenkins", "jenkins_url": "https://ci", "project_name": "shop", "push_events": true});
         let declared = with_secret(declared, "password");
         let mut body = declared.clone();
         body.retain(|name, _| name != "slug");
-        assert_eq!(sent_parts(&create(section, &declared)), sent_parts(&[put(body.clone())]));
+        assert_eq!(
+            sent_parts(&create(section, &declared)),
+            sent_parts(&[put_request(body.clone())])
+        );
         let raw = json!({
             "slug": "jenkins", "push_events": false, "merge_requests_events": true,
             "properties": {"jenkins_url": "https://ci", "project_name": "shop", "username": "bot"},
         });
-        let edit = update(section, &declared, raw.clone(), &["push_events"]);
-        assert_eq!(sent_parts(&edit), sent_parts(&[put(body)]));
-        assert_eq!(edit[0].repeated_values().count(), 0);
+        let edit_requests = update(section, &declared, raw.clone(), &["push_events"]);
+        assert_eq!(sent_parts(&edit_requests), sent_parts(&[put_request(body)]));
+        assert_eq!(edit_requests[0].repeated_values().count(), 0);
         let delete = INTEGRATION_DELETE.request().arg("id", 7).arg("slug", "jenkins");
         assert_eq!(remove(section, raw), [delete]);
     }
@@ -267,10 +271,10 @@ mod tests {
     fn what_is_declared_is_not_inherited() {
         let declared =
             fields(json!({"slug": "external-wiki", "external_wiki_url": "https://wiki"}));
-        let at = |major, minor| DetectedRelease::Known(Release::new(major, minor));
+        let release_at = |major, minor| DetectedRelease::Known(Release::new(major, minor));
         for (release, expected) in [
-            (at(17, 2), None),
-            (at(17, 3), Some(false)),
+            (release_at(17, 2), None),
+            (release_at(17, 3), Some(false)),
             (DetectedRelease::Hidden, Some(false)),
             (DetectedRelease::NotRequested, Some(false)),
         ] {

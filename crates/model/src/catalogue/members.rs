@@ -11,11 +11,11 @@ use crate::{
 
 use super::prelude::*;
 
-/// The list of pending memberships: no other list shows which members are pending.
+/// The list of pending memberships. Other lists do not show which members are pending.
 pub(super) static PENDING_LIST: SideList = SideList {
     field: "membership",
     list: operation::PENDING_MEMBER_LIST,
-    // Invited people without an account have no username.
+    // Do not require a username: invited people without an account have none.
     entry_keys: EntryKeys::with_id(&["approved"]),
     value: |member, pending| {
         let username = value::text(member.fields.raw(), "user").unwrap_or_default().to_lowercase();
@@ -36,8 +36,9 @@ impl KindRules for Members {
         let name = value::text(raw, "username")?;
         let id_and_suffix =
             name.strip_prefix("project_").or_else(|| name.strip_prefix("group_"))?;
-        let bot = id_and_suffix.trim_start_matches(|c: char| c.is_ascii_digit());
-        let suffix = bot.strip_prefix("_bot").filter(|_| bot.len() < id_and_suffix.len())?;
+        let after_id = id_and_suffix.trim_start_matches(|c: char| c.is_ascii_digit());
+        let suffix =
+            after_id.strip_prefix("_bot").filter(|_| after_id.len() < id_and_suffix.len())?;
         // `project_7_bot`, `project_7_bot2`, `project_7_bot_4f0c`; `project_7_bottle` is a person.
         let is_bot = suffix.starts_with('_') || suffix.bytes().all(|byte| byte.is_ascii_digit());
         is_bot.then_some("bot user")
@@ -46,7 +47,7 @@ impl KindRules for Members {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let separate_fields = ["override", "membership"];
         if let CallPurpose::Create(declared) | CallPurpose::Change(declared, ..) = context.purpose
-            && let Some(level) = declared.plain("access_level")
+            && let Some(level) = declared.plain_json("access_level")
             && AccessLevel::parse(level).is_some_and(|level| level.number == MINIMAL)
             && (context.target.scope == Scope::Project || context.target.path.contains('/'))
         {
@@ -68,7 +69,7 @@ impl KindRules for Members {
         };
         let needs_request = |name: &str| match changed {
             Some(changed) => changed.contains(&name),
-            // A new membership is active and has the level of the directory.
+            // A new membership is active, and its level comes from LDAP unless it is overridden.
             None => separate_fields.contains(&name) && declared.contains_key(name),
         };
         let mut calls = match changed {
@@ -97,14 +98,21 @@ impl KindRules for Members {
         Ok(calls)
     }
 
-    fn effects(&self, user: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let ends = gets_end_date(before, after);
+    fn effects(&self, user_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        let has_new_end_date = gets_end_date(before, after);
         let [old_role, new_role] = [before, after].map(|fields| fields.get("member_role"));
         let lost_role =
             old_role.and_then(Json::as_str).filter(|_| new_role.is_some() && new_role != old_role);
         let lost_role = lost_role.map(str::to_owned);
-        let [before, after] = [before, after].map(|fields| level_number(fields, "access_level"));
-        vec![Effect::Access { user, before, after, gets_end_date: ends, lost_role }]
+        let [level_before, level_after] =
+            [before, after].map(|fields| level_number(fields, "access_level"));
+        vec![Effect::Access {
+            user: user_id,
+            before: level_before,
+            after: level_after,
+            gets_end_date: has_new_end_date,
+            lost_role,
+        }]
     }
 }
 
@@ -120,7 +128,7 @@ fn check_role_level(context: &CallContext<'_>) -> Result<(), NoCalls> {
     let [old_level, old_role] =
         ["access_level", "member_role"].map(|name| live.and_then(|live| live.get(name)));
     let old_level = old_level.and_then(AccessLevel::parse);
-    let new_level = declared.plain("access_level").and_then(AccessLevel::parse);
+    let new_level = declared.plain_json("access_level").and_then(AccessLevel::parse);
     let required_level = if old_role.is_some_and(|old| old == role) {
         old_level
     } else {
@@ -137,16 +145,16 @@ fn check_role_level(context: &CallContext<'_>) -> Result<(), NoCalls> {
     Err(fault.fill("needed", required_level.word).fill("role", &text::escape(role)).into())
 }
 
-/// The number of a level of access; 0 means none.
+/// The number of an access level; 0 means no access.
 pub(super) fn level_number(fields: &Object, name: &str) -> u8 {
     fields.get(name).and_then(AccessLevel::parse).map_or(0, |level| level.number)
 }
 
 /// True if access gets an end date that it did not have.
 pub(super) fn gets_end_date(before: &Object, after: &Object) -> bool {
-    let [old, new] = [before, after]
+    let [old_day, new_day] = [before, after]
         .map(|fields| value::text(fields, "expires_at").filter(|day| !day.is_empty()));
-    new.is_some() && new != old
+    new_day.is_some() && new_day != old_day
 }
 
 #[cfg(test)]
@@ -194,15 +202,18 @@ mod tests {
         let mut names = Names::default();
         names.insert(NamedObject::User, "alice", Some(4));
         names.insert(NamedObject::User, "nobody", None);
-        let add = |declared: &Fields| {
+        let add_member = |declared: &Fields| {
             requests_for(section("members"), &names, CallPurpose::Create(declared))
         };
         let declared =
             fields(json!({"user": "ALICE", "access_level": "developer", "expires_at": null}));
         let body = fields(json!({"user_id": 4, "access_level": 30, "expires_at": ""}));
-        assert_eq!(add(&declared), [MEMBER_CREATE.request().arg("id", 7).fields(body)]);
-        for unknown in ["nobody", "never-looked-up"] {
-            assert_eq!(add(&fields(json!({"user": unknown, "access_level": "guest"}))), []);
+        assert_eq!(add_member(&declared), [MEMBER_CREATE.request().arg("id", 7).fields(body)]);
+        for unknown_user in ["nobody", "never-looked-up"] {
+            assert_eq!(
+                add_member(&fields(json!({"user": unknown_user, "access_level": "guest"}))),
+                []
+            );
         }
     }
 
@@ -235,7 +246,7 @@ mod tests {
 
     #[test]
     fn an_end_date_of_access_is_an_effect() {
-        let effect = |before: Json, after: Json| match Members
+        let find_effect = |before: Json, after: Json| match Members
             .effects(Some(4), &object(before), &object(after))
             .pop()
         {
@@ -245,12 +256,15 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let owner = json!({"access_level": "owner"});
-        let until = |day: &str| json!({"access_level": "owner", "expires_at": day});
-        assert_eq!(effect(owner.clone(), owner.clone()), (50, 50, false));
-        assert_eq!(effect(owner.clone(), until("2099-01-31")), (50, 50, true));
-        assert_eq!(effect(until("2099-01-31"), until("2099-01-31")), (50, 50, false));
-        assert_eq!(effect(json!({}), json!({"access_level": "guest"})), (0, 10, false));
-        assert_eq!(effect(owner, json!({})), (50, 0, false));
+        let fields_until = |day: &str| json!({"access_level": "owner", "expires_at": day});
+        assert_eq!(find_effect(owner.clone(), owner.clone()), (50, 50, false));
+        assert_eq!(find_effect(owner.clone(), fields_until("2099-01-31")), (50, 50, true));
+        assert_eq!(
+            find_effect(fields_until("2099-01-31"), fields_until("2099-01-31")),
+            (50, 50, false)
+        );
+        assert_eq!(find_effect(json!({}), json!({"access_level": "guest"})), (0, 10, false));
+        assert_eq!(find_effect(owner, json!({})), (50, 0, false));
     }
 
     #[test]
@@ -258,15 +272,15 @@ mod tests {
         let put =
             |body| MEMBER_UPDATE.request().arg("id", 7).arg("user_id", 4).fields(fields(body));
         let level = fields(json!({"user": "alice", "access_level": "owner"}));
-        let edit = update(section("members"), &level, raw(), &["access_level"]);
+        let level_edit = update(section("members"), &level, raw(), &["access_level"]);
         assert_eq!(
-            sent_parts(&edit),
+            sent_parts(&level_edit),
             sent_parts(&[put(json!({"access_level": 50, "expires_at": "2099-01-31"}))])
         );
         let expiry = fields(json!({"user": "alice", "expires_at": null}));
-        let edit = update(section("members"), &expiry, raw(), &["expires_at"]);
+        let expiry_edit = update(section("members"), &expiry, raw(), &["expires_at"]);
         assert_eq!(
-            sent_parts(&edit),
+            sent_parts(&expiry_edit),
             sent_parts(&[put(json!({"access_level": 30, "expires_at": ""}))])
         );
         let removal = MEMBER_DELETE.request().arg("id", 7).arg("user_id", 4);
@@ -297,7 +311,7 @@ mod tests {
 
     #[test]
     fn an_invalid_date_is_refused() {
-        for (day, valid) in [
+        for (day, is_valid) in [
             ("2099-01-31", true),
             ("2096-02-29", true),
             ("2099-02-29", false),
@@ -308,8 +322,8 @@ mod tests {
                 ("members", json!({"user": "alice", "expires_at": day})),
                 ("milestones", json!({"title": "1.0", "due_date": day})),
             ] {
-                let found = faults(section(of), &fields(declared));
-                assert_eq!(found.is_empty(), valid, "{of}: {day}");
+                let found_faults = faults(section(of), &fields(declared));
+                assert_eq!(found_faults.is_empty(), is_valid, "{of}: {day}");
             }
         }
     }

@@ -66,14 +66,14 @@ fn find_rules(name: &str) -> Option<&'static dyn KindRules> {
     })
 }
 
-/// The second list from which one field of the entries of `section` is read, if there is one.
+/// The second list, if one field of the entries of `section` is read from another list.
 pub fn side_list(section: Section) -> Option<&'static SideList> {
     let has_pending_list =
         section.section == "members" && section.scoped_kind.scope == Scope::Group;
     has_pending_list.then_some(&members::PENDING_LIST)
 }
 
-/// The kinds of this process: built-in ones and those that a user describes.
+/// The kinds of this process: built-in kinds, and kinds that a user describes.
 #[derive(Default)]
 pub struct Registry {
     kinds: Vec<&'static Kind>,
@@ -92,8 +92,8 @@ pub struct RegistryInUse;
 impl Registry {
     /// The built-in kinds.
     pub fn built_in() -> Self {
-        let built_in_registry = description::built_in();
-        Self { built_in_count: built_in_registry.kinds.len(), ..built_in_registry }
+        let built_in = description::built_in();
+        Self { built_in_count: built_in.kinds.len(), ..built_in }
     }
 
     /// The kinds that a user describes.
@@ -142,7 +142,7 @@ pub fn set_registry(registry: Registry) -> Result<(), RegistryInUse> {
     REGISTRY.set(registry).map_err(|_| RegistryInUse)
 }
 
-/// Every kind, and the operations of described ones.
+/// Every kind, and the operations of described kinds.
 pub fn registry() -> &'static Registry {
     REGISTRY.get_or_init(Registry::built_in)
 }
@@ -161,7 +161,7 @@ pub fn section(scope: Scope, name: &str) -> Option<Section> {
 pub fn container(scope: Scope) -> (Section, &'static ContainerLookup) {
     let container_section = sections(scope).find(|section| section.shape == Shape::Container);
     let container_kind =
-        container_section.expect("every scope has a kind for its containers, as a test holds");
+        container_section.expect("a test checks that every scope has a kind for its containers");
     (container_kind, container_lookup(scope))
 }
 
@@ -185,7 +185,7 @@ static FIELD_NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     }
     fn collect_from_parameter(parameter: &Parameter, names: &mut BTreeSet<&'static str>) {
         names.insert(parameter.name);
-        parameter.value_type.keys().iter().for_each(|part| collect_from_parameter(part, names));
+        parameter.value_type.keys().iter().for_each(|key| collect_from_parameter(key, names));
     }
     let mut names = BTreeSet::new();
     for section in all_sections() {

@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 use super::prelude::*;
 
-/// Every operation that undrift knows: those of the table and those of described kinds.
+/// Every operation that undrift knows, from the table and from described kinds.
 pub fn all_operations() -> impl Iterator<Item = AnyOp> {
     OPERATIONS.iter().chain(super::registry().described_operations()).copied()
 }
@@ -47,7 +47,7 @@ static BODY_PARAMETERS: LazyLock<Vec<BodyParameters>> = LazyLock::new(|| {
 /// All parameters of a request for `operation`: first those of the path, then of the query, then of
 /// the body.
 pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
-    let mut all: Vec<_> = operation.parameters().collect();
+    let mut all_parameters: Vec<_> = operation.parameters().collect();
     let body =
         BODY_PARAMETERS.iter().find(|body| operation.fields == Some((body.section, body.request)));
     // A parameter of the row takes precedence: a key in the path is not in the body.
@@ -55,9 +55,9 @@ pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
         .into_iter()
         .flat_map(|body| &body.parameters)
         .filter(|field| operation.parameters().all(|parameter| parameter.name != field.name));
-    all.extend(fields);
-    all.sort_by_key(|parameter| parameter.location);
-    all
+    all_parameters.extend(fields);
+    all_parameters.sort_by_key(|parameter| parameter.location);
+    all_parameters
 }
 
 /// The fields of `section` that `request` accepts. For a container, they include the fields of the
@@ -76,17 +76,17 @@ fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -
     specs
         .filter(|(_, spec)| spec.field.accepted.includes(request))
         .map(|(section, spec)| {
-            let base = field_parameter(spec.field);
+            let parameter = field_parameter(spec.field);
             // The replacing field may not be part of this request.
-            let replacement = base.replaced_by.and_then(|name| section.spec(name));
+            let replacement = parameter.replaced_by.and_then(|name| section.spec(name));
             let has_replacement =
                 replacement.is_none_or(|modern| modern.field.accepted.includes(request));
             Parameter {
                 required: is_required(section, spec, request),
-                deprecated: base.deprecated && has_replacement,
-                replaced_by: base.replaced_by.filter(|_| has_replacement),
-                value_type: row_value_type(spec, base.value_type, request),
-                ..base
+                deprecated: parameter.deprecated && has_replacement,
+                replaced_by: parameter.replaced_by.filter(|_| has_replacement),
+                value_type: row_value_type(spec, parameter.value_type, request),
+                ..parameter
             }
         })
         .chain(single_levels)
@@ -120,9 +120,9 @@ fn row_value_type(spec: &Spec, value: Type, request: WriteRequest) -> Type {
 
 /// True if `request` requires a field. An edit only requires the fields that it must repeat.
 fn is_required(section: Section, spec: &Spec, request: WriteRequest) -> bool {
-    let is_required_on_create =
+    let is_required =
         spec.field.required == Required::Always || section.required_fields.contains(&spec.name);
-    is_required_on_create && (request != WriteRequest::Edit || spec.field.with_every_edit)
+    is_required && (request != WriteRequest::Edit || spec.field.with_every_edit)
 }
 
 /// The parameter for a field. It is leaked once per process, like the tables.
@@ -183,12 +183,12 @@ pub fn operation_remarks(row: &Operation) -> Vec<String> {
         ResponseBody::List => "returns a list",
         ResponseBody::Map => "returns an object whose keys are data",
         ResponseBody::Nothing => "returns nothing",
-        ResponseBody::Unsaid => "what it returns is not described",
+        ResponseBody::Undocumented => "what it returns is not described",
     };
     let mut remarks = vec![row.purpose.to_owned(), response_remark.to_owned()];
     let one_of: Vec<_> = row.one_of.iter().map(|name| format!("`{name}`")).collect();
     remarks.extend((!one_of.is_empty()).then(|| format!("needs {}", one_of.join(" or "))));
-    remarks.extend(restrictions(row.tier, row.since, row.administrators));
+    remarks.extend(restrictions(row.tier, row.since, row.needs_administrator));
     remarks
 }
 

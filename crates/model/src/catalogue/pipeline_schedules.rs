@@ -80,14 +80,14 @@ mod tests {
     fn inputs_are_texts_and_lists_and_an_edit_sends_what_differs() {
         let section = section("pipeline_schedules");
         let spec = section.spec("inputs").unwrap();
-        let declared = |written: Json| {
-            let mut value = Value::Plain(written);
+        let declared_inputs = |written_inputs: Json| {
+            let mut value = Value::Plain(written_inputs);
             forms::normalise(spec, &mut value);
             Fields::from([("inputs".to_owned(), value)])
         };
         let mut raw = raw(json!({"id": 4}));
         raw["inputs"] = json!([{"name": "a", "value": "true"}, {"name": "b", "value": ["x", 1]}]);
-        let existing = live_entry(section, raw);
+        let existing_schedule = live_entry(section, raw);
         let names = Names::default().with_caller(4);
         let destroyed = json!({"name": "b", "value": ["x", 1], "destroy": true});
         for (written, sent) in [
@@ -97,30 +97,38 @@ mod tests {
                 json!([{"name": "a", "value": "7"}, {"name": "c", "value": ""}]),
             ),
         ] {
-            let declared = declared(written);
+            let declared = declared_inputs(written);
             let edit = requests_for(
                 section,
                 &names,
-                CallPurpose::Change(&declared, &existing, &["inputs"]),
+                CallPurpose::Change(&declared, &existing_schedule, &["inputs"]),
             );
-            assert_eq!(edit[0].body_fields().unwrap()["inputs"].plain(), Some(&sent));
+            assert_eq!(edit[0].body_fields().unwrap()["inputs"].plain_json(), Some(&sent));
         }
-        let same =
-            declared(json!([{"name": "b", "value": ["x", 1]}, {"name": "a", "value": true}]));
-        let found = forms::to_comparable(Some(spec), same["inputs"].plain().unwrap(), &names);
-        assert!(forms::are_equal(spec.field.compare, &found, &existing.fields.raw()["inputs"]));
-        let new = declared(json!([{"name": "c"}]));
-        let create = requests_for(section, &names, CallPurpose::Create(&new));
+        let same = declared_inputs(
+            json!([{"name": "b", "value": ["x", 1]}, {"name": "a", "value": true}]),
+        );
+        let found = forms::to_comparable(Some(spec), same["inputs"].plain_json().unwrap(), &names);
+        assert!(forms::are_equal(
+            spec.field.compare,
+            &found,
+            &existing_schedule.fields.raw()["inputs"]
+        ));
+        let new_fields = declared_inputs(json!([{"name": "c"}]));
+        let create_requests = requests_for(section, &names, CallPurpose::Create(&new_fields));
         let expected = json!([{"name": "c", "value": ""}]);
-        assert_eq!(create[0].body_fields().unwrap()["inputs"].plain(), Some(&expected));
+        assert_eq!(
+            create_requests[0].body_fields().unwrap()["inputs"].plain_json(),
+            Some(&expected)
+        );
     }
 
     #[test]
     fn a_schedule_of_another_user_is_taken_over_before_a_change() {
         let section = section("pipeline_schedules");
         let declared = fields(json!({"description": "nightly", "cron": "0 5 * * *"}));
-        let edit = SCHEDULE_UPDATE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
-        let edit = edit.fields(fields(json!({"cron": "0 5 * * *"})));
+        let edit_request = SCHEDULE_UPDATE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
+        let edit = edit_request.fields(fields(json!({"cron": "0 5 * * *"})));
         let take = SCHEDULE_TAKE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
         let take_and_edit = vec![take, edit.clone()];
         for (owner, caller, expected) in [

@@ -32,9 +32,16 @@ impl KindRules for ProjectRules {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         match context.purpose {
             CallPurpose::Create(declared) => creation_calls(context, declared),
-            CallPurpose::Container(Lifecycle::Move(former)) => {
-                let (edit, transfer) = (operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER);
-                Ok(creation::relocate(context, former, edit, transfer, "namespace"))
+            CallPurpose::Container(Lifecycle::Move(former_location)) => {
+                let (edit_op, transfer_op) =
+                    (operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER);
+                Ok(creation::relocation_calls(
+                    context,
+                    former_location,
+                    edit_op,
+                    transfer_op,
+                    "namespace",
+                ))
             }
             CallPurpose::Container(Lifecycle::Delete) => {
                 Ok(vec![context.target.request(operation::PROJECT_DELETE).into()])
@@ -55,7 +62,7 @@ impl KindRules for ProjectRules {
         };
         for (name, _, max_field, max_value) in
             needs::fields_above_limit(settings, |name| match declared.get(name) {
-                Some(value) => value.plain().cloned(),
+                Some(value) => value.plain_json().cloned(),
                 None => Some("enabled".into()),
             })
         {
@@ -77,9 +84,8 @@ impl KindRules for ProjectRules {
         if source::is_imported(after)
             && after.get("visibility").is_some_and(|visibility| visibility != "public")
         {
-            let visibility_note =
-                "has the visibility that the service gives an import until an edit right after";
-            effects.push(Effect::SideEffect(visibility_note.to_owned()));
+            let note = "first has the service's visibility for imports; an edit right after sets the declared one";
+            effects.push(Effect::SideEffect(note.to_owned()));
         }
         effects
     }
@@ -107,7 +113,7 @@ fn read_facts(raw: &Object) -> ContainerFacts {
         tier: if is_licensed { Tier::Premium } else { Tier::Free },
         disabled_settings: raw
             .iter()
-            .filter(|(_, v)| *v == "disabled")
+            .filter(|(_, setting)| *setting == "disabled")
             .map(|(name, _)| name.clone())
             .collect(),
         is_unlicensed: raw.contains_key("merge_method") && !is_licensed,
@@ -117,8 +123,8 @@ fn read_facts(raw: &Object) -> ContainerFacts {
 /// Fields that the service shows only with a licence.
 const LICENSED_FIELDS: [&str; 2] = ["mirror", "approvals_before_merge"];
 
-/// The state of an import. The reference lists only two words of `import_status`; unknown words
-/// count as running. A pull mirror uses the same field for its regular updates.
+/// The state of an import. The reference lists only two words of `import_status`; unknown words are
+/// treated as running. A pull mirror uses the same field for its regular updates.
 fn import_state(raw: &Object) -> Option<ImportState> {
     if is_true(raw, "mirror") {
         return None;
@@ -127,7 +133,7 @@ fn import_state(raw: &Object) -> Option<ImportState> {
         "none" | "finished" => None,
         "failed" => {
             let error = value::text(raw, "import_error").map(crate::secret::judge::mask_url);
-            Some(ImportState::Failed(error.map(|why| text::escape(&why).into_owned())))
+            Some(ImportState::Failed(error.map(|reason| text::escape(&reason).into_owned())))
         }
         "canceled" => Some(ImportState::Failed(Some("it was canceled".to_owned()))),
         _ => Some(ImportState::Running),
@@ -246,7 +252,7 @@ mod tests {
             "new_attribute": 1,
         }));
         declared.insert("avatar".into(), Value::File("a.png".into()));
-        let avatar = || {
+        let make_avatar = || {
             PROJECT_UPDATE
                 .request()
                 .for_container("acme/shop", None)
@@ -263,9 +269,9 @@ mod tests {
             edit(json!({"merge_commit_template": "%{title}", "ci_default_git_depth": 20}));
         assert_eq!(
             create(NamespaceOwner::Group, &declared),
-            [post.clone(), edit_request.clone(), avatar()]
+            [post.clone(), edit_request.clone(), make_avatar()]
         );
-        assert_eq!(create(NamespaceOwner::Caller, &declared), [post, edit_request, avatar()]);
+        assert_eq!(create(NamespaceOwner::Caller, &declared), [post, edit_request, make_avatar()]);
 
         let for_user = PROJECT_CREATE_FOR_USER.request().arg("user_id", 9).fields(fields(json!({
             "name": "shop", "path": "shop", "visibility": "private", "description": "", "merge_commit_template": "%{title}",
@@ -274,7 +280,10 @@ mod tests {
         let edit_request = edit(
             json!({"container_expiration_policy_attributes": policy, "ci_default_git_depth": 20}),
         );
-        assert_eq!(create(NamespaceOwner::User(9), &declared), [for_user, edit_request, avatar()]);
+        assert_eq!(
+            create(NamespaceOwner::User(9), &declared),
+            [for_user, edit_request, make_avatar()]
+        );
     }
 
     #[test]
@@ -302,25 +311,26 @@ mod tests {
 
     #[test]
     fn the_import_status_shows_whether_the_contents_arrived() {
-        let state = |raw: Json| import_state(raw.as_object().unwrap());
+        let read_state = |raw: Json| import_state(raw.as_object().unwrap());
         for status in ["none", "finished"] {
-            assert_eq!(state(json!({"import_status": status})), None);
+            assert_eq!(read_state(json!({"import_status": status})), None);
         }
         // An unknown word does not end an import.
         for status in ["scheduled", "started", "something new"] {
-            assert_eq!(state(json!({"import_status": status})), Some(ImportState::Running));
-            assert_eq!(state(json!({"import_status": status, "mirror": true})), None);
+            assert_eq!(read_state(json!({"import_status": status})), Some(ImportState::Running));
+            assert_eq!(read_state(json!({"import_status": status, "mirror": true})), None);
         }
-        let failed = |why: Json| state(json!({"import_status": "failed", "import_error": why}));
-        assert_eq!(failed(Json::Null), Some(ImportState::Failed(None)));
+        let failed_state =
+            |why: Json| read_state(json!({"import_status": "failed", "import_error": why}));
+        assert_eq!(failed_state(Json::Null), Some(ImportState::Failed(None)));
         let Some(ImportState::Failed(Some(why))) =
-            failed(json!("no https://u:canary@h/x\u{1b}[2J"))
+            failed_state(json!("no https://u:canary@h/x\u{1b}[2J"))
         else {
             panic!()
         };
         assert!(why.starts_with("no https://"), "{why}");
         assert!(!why.contains("canary") && !why.contains('\u{1b}'), "{why}");
-        assert_eq!(state(json!({})), None);
+        assert_eq!(read_state(json!({})), None);
     }
 
     #[test]
@@ -343,7 +353,7 @@ mod tests {
             (false, true, vec![moved(3)]),
             (true, true, vec![rename, moved(3)]),
         ] {
-            let former = crate::kind::FormerLocation {
+            let former_location = crate::kind::FormerLocation {
                 path: "old/stall".into(),
                 is_renamed: renames,
                 is_transferred: transfers,
@@ -356,7 +366,7 @@ mod tests {
                 names: &Names::default(),
                 release: DetectedRelease::NotRequested,
                 has_unique_address: true,
-                purpose: CallPurpose::Container(Lifecycle::Move(&former)),
+                purpose: CallPurpose::Container(Lifecycle::Move(&former_location)),
             };
             assert_eq!(requests(ProjectRules.calls(&context).unwrap()), expected);
         }
@@ -392,13 +402,13 @@ mod tests {
                 vec!["group_with_project_templates_id"],
             ),
         ] {
-            let found = collect_faults(|report| {
-                let mut both = fields(settings.clone());
-                both.extend(fields(create.clone()));
-                check_create(&both, report);
+            let found_faults = collect_faults(|report| {
+                let mut all_fields = fields(settings.clone());
+                all_fields.extend(fields(create.clone()));
+                check_create(&all_fields, report);
             });
             assert_eq!(
-                found.iter().map(|fault| fault.0).collect::<Vec<_>>(),
+                found_faults.iter().map(|fault| fault.0).collect::<Vec<_>>(),
                 expected,
                 "{settings} {create}"
             );

@@ -56,8 +56,8 @@ impl ProtectedBranches {
     fn check_right_to_unprotect(&self, context: &CallContext<'_>) -> Result<(), NoCalls> {
         let spec = context.section.spec(UNPROTECT_FIELD);
         let (rows, verb) = match context.purpose {
-            CallPurpose::Create(new) => {
-                let rows = new.plain(UNPROTECT_FIELD);
+            CallPurpose::Create(declared) => {
+                let rows = declared.plain_json(UNPROTECT_FIELD);
                 (rows.map(|rows| forms::to_comparable(spec, rows, context.names)), "would")
             }
             CallPurpose::Change(_, live, _) | CallPurpose::Remove(live) => {
@@ -92,7 +92,7 @@ fn needs_replacement(live: &LiveEntry, changed: &[&str]) -> bool {
 
 /// The effects of changing a rule. `pattern_field` is the field with the pattern, `permissions` are
 /// the fields with the permissions, and `grantee_lists` the fields whose rows name users and
-/// groups. With `edits_rows`, the service edits the rows and only checks the access of new ones.
+/// groups. If `edits_rows` is true, the service edits the rows and only checks the access of new ones.
 pub(super) fn rule_effects(
     pattern_field: &str,
     before: &Object,
@@ -102,15 +102,15 @@ pub(super) fn rule_effects(
     edits_rows: bool,
 ) -> Vec<Effect> {
     let is_new = before.is_empty();
-    let [old, new] = [before, after]
+    let [old_rule, new_rule] = [before, after]
         .map(|fields| RefRule::from_fields(fields, pattern_field, permissions, is_new));
-    let mut effects = vec![Effect::Rule { before: old, after: new }];
+    let mut effects = vec![Effect::Rule { before: old_rule, after: new_rule }];
     for (object_type, key) in [(NamedObject::User, "user_id"), (NamedObject::Group, "group_id")] {
         for list in grantee_lists {
-            let [old, new] = [before, after].map(|fields| -> Vec<_> {
+            let [old_ids, new_ids] = [before, after].map(|fields| -> Vec<_> {
                 value::items(fields, list).filter_map(|row| Id::from_json(row.get(key)?)).collect()
             });
-            let added_ids = new.into_iter().filter(|id| !edits_rows || !old.contains(id));
+            let added_ids = new_ids.into_iter().filter(|id| !edits_rows || !old_ids.contains(id));
             effects.extend(added_ids.map(|id| Effect::needs_access(object_type, id)));
         }
     }
@@ -172,17 +172,17 @@ mod tests {
 
     #[test]
     fn locking_out_the_caller_is_refused() {
-        let of = section("protected_branches");
+        let branch_section = section("protected_branches");
         let mut names = names().with_caller(4);
         names.insert(NamedObject::User, "me", Some(4));
         let target = target();
         let is_refused = |names: &Names, purpose: CallPurpose<'_>| {
             let release = DetectedRelease::NotRequested;
-            let (section, target) = (of, &target);
+            let (section, target) = (branch_section, &target);
             let context =
                 CallContext { section, target, names, release, has_unique_address: true, purpose };
             matches!(
-                of.rules().calls(&context),
+                branch_section.rules().calls(&context),
                 Err(NoCalls::Impossible(EntryFault { code: "locked-out", .. }))
             )
         };
@@ -203,13 +203,16 @@ mod tests {
             let mut raw = premium_branch();
             raw["unprotect_access_levels"] =
                 json!([{"id": 4, "access_level": 40, "user_id": user}]);
-            let branch = live_entry(of, raw);
+            let branch = live_entry(branch_section, raw);
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
             let change = CallPurpose::Change(&declared, &branch, &["allow_force_push"]);
             assert_eq!(is_refused(&names, change), refused);
             assert_eq!(is_refused(&names, CallPurpose::Remove(&branch)), refused);
         }
-        assert!(!is_refused(&names, CallPurpose::Remove(&live_entry(of, premium_branch()))));
+        assert!(!is_refused(
+            &names,
+            CallPurpose::Remove(&live_entry(branch_section, premium_branch()))
+        ));
     }
 
     #[test]
@@ -269,7 +272,7 @@ mod tests {
     #[test]
     fn without_tiers_a_level_needs_a_replacement_and_the_flag_an_edit() {
         let entry = live_entry(section("protected_branches"), free_tier_branch());
-        let changed = |declared: &Fields, changed: &[&str]| {
+        let change_requests = |declared: &Fields, changed: &[&str]| {
             requests_for(
                 section("protected_branches"),
                 &names(),
@@ -277,21 +280,24 @@ mod tests {
             )
         };
         let declared = fields(json!({"name": "main", "allow_force_push": true}));
-        let edit = changed(&declared, &["allow_force_push"]);
+        let edit_requests = change_requests(&declared, &["allow_force_push"]);
         assert_eq!(
-            edit.iter().map(|r| r.operation.id).collect::<Vec<_>>(),
+            edit_requests.iter().map(|r| r.operation.id).collect::<Vec<_>>(),
             ["protected-branch-edit"]
         );
         let declared =
             fields(json!({"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}));
-        let replaced = changed(&declared, &["allowed_to_push"]);
-        let add = |push| {
+        let replace_requests = change_requests(&declared, &["allowed_to_push"]);
+        let add_request = |push| {
             PROTECTED_BRANCH_CREATE.request().arg("id", 7).fields(fields(json!({
                 "name": "main", "allow_force_push": false, "push_access_level": push, "merge_access_level": 40,
             })))
         };
         let remove = PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main");
-        assert_eq!(sent_parts(&replaced), sent_parts(&[remove, add(0), add(40)]));
+        assert_eq!(
+            sent_parts(&replace_requests),
+            sent_parts(&[remove, add_request(0), add_request(40)])
+        );
     }
 
     /// An edit without `code_owner_approval_required` switches it off.
@@ -316,8 +322,11 @@ mod tests {
         assert_eq!(block_reason(premium_branch(), &[]), None);
         assert!(matches!(block_reason(premium_branch(), &[owners]), Some(NoCalls::LiveUnknown(_))));
         // A row for a user or group also proves a tier.
-        let both = [owners, "unprotect_access_levels"];
-        assert!(matches!(block_reason(premium_branch(), &both), Some(NoCalls::LiveUnknown(_))));
+        let both_lists = [owners, "unprotect_access_levels"];
+        assert!(matches!(
+            block_reason(premium_branch(), &both_lists),
+            Some(NoCalls::LiveUnknown(_))
+        ));
         assert_eq!(block_reason(free_tier_branch(), &[]), None);
     }
 

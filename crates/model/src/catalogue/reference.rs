@@ -29,7 +29,7 @@ pub struct FieldReference {
 /// Describes `property`, one of the properties of `schema`.
 pub fn describe_field(property: &Json, schema: &Json) -> FieldReference {
     let field = Field::from_schema(property);
-    // A deprecated field may be replaced only in a release after that of the reference.
+    // A deprecated field may be replaced only in a release after the release of the reference.
     let replacement =
         field.replaced_by().map(|name| Field::from_schema(&schema["properties"][name]));
     let replaced_since = replacement
@@ -52,7 +52,7 @@ fn allowed_values(schema: &Json) -> String {
             .join(", ");
     }
     if let Some(choices) = schema["anyOf"].as_array() {
-        // Beside a list of words, a pattern only allows other spellings of them: omit the pattern.
+        // If there is a list of words, a pattern only allows other spellings of the words: omit it.
         let has_words = choices.iter().any(|choice| choice["enum"].is_array());
         let choices = choices.iter().filter(|choice| !has_words || choice.get("pattern").is_none());
         return choices.map(allowed_values).collect::<Vec<_>>().join(" or ");

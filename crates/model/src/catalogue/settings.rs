@@ -10,20 +10,19 @@ use crate::kind::{
     forms::{self, is_level_enabled},
 };
 
-/// The field with the components of the subject of an ID token.
+/// The field that lists the claims in the subject of ID tokens.
 const CLAIMS_FIELD: &str = "ci_id_token_sub_claim_components";
 
 /// The name of the section.
 pub const SECTION: &str = "settings";
 
-/// The field with the address of the contents of a project.
+/// The field with the URL from which a project's contents are imported or mirrored.
 pub const IMPORT_URL: &str = "import_url";
 
 pub(super) struct Settings;
 
 impl KindRules for Settings {
-    // An installation may leave deprecated fields out of responses. Then the fields that replace
-    // them have the value.
+    // Some installations omit deprecated fields from responses. Then the value comes from the replacement field.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let live = forms::decode(spec, raw);
         if spec.name == IMPORT_URL {
@@ -37,12 +36,12 @@ impl KindRules for Settings {
         let replacement = replacement_name.and_then(|name| Some((name, raw.get(name)?)));
         match replacement {
             // The deprecated field may show the value of the groups above; its replacement shows
-            // the own value.
-            Some((_, Json::Bool(on))) if spec.field.is_opposite() => {
-                Some(if *on && spec.field.nullable { Json::Null } else { (!on).into() })
+            // the container's own value.
+            Some((_, Json::Bool(flag))) if spec.field.is_opposite() => {
+                Some(if *flag && spec.field.nullable { Json::Null } else { (!flag).into() })
             }
             Some((name, replacement_value)) if live.is_none() => {
-                deprecated_form(spec, name, replacement_value)
+                deprecated_value(spec, name, replacement_value)
             }
             _ => live,
         }
@@ -67,7 +66,7 @@ impl KindRules for Settings {
         let needs_branch = match live.map(|live| live.fields.raw().get(name)) {
             Some(None) => false,
             Some(Some(Json::Null)) => true,
-            Some(live_branch) => is_empty && declared.plain(name) != live_branch,
+            Some(live_branch) => is_empty && declared.plain_json(name) != live_branch,
             None => !creates_branch(declared),
         };
         needs_branch.then_some("until the repository has a branch")
@@ -90,12 +89,15 @@ impl KindRules for Settings {
 
     fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let mut effects = Vec::new();
-        let [old, new] =
+        let [old_visibility, new_visibility] =
             [before, after].map(|fields| value::text(fields, "visibility").map(str::to_owned));
-        effects.extend(new.map(|after| Effect::visibility(old, after)));
+        effects.extend(
+            new_visibility.map(|visibility| Effect::visibility(old_visibility, visibility)),
+        );
         effects.extend(FEATURE_SETTINGS.iter().filter_map(|feature| {
-            let [before, after] = [before, after].map(|fields| is_feature_on(fields, feature));
-            Effect::capability(Capability::Feature(feature.0), before, after)
+            let [was_enabled, is_enabled] =
+                [before, after].map(|fields| is_feature_on(fields, feature));
+            Effect::capability(Capability::Feature(feature.0), was_enabled, is_enabled)
         }));
         if HANDED_DOWN_SETTINGS
             .iter()
@@ -122,7 +124,7 @@ const HANDED_DOWN_SETTINGS: [&str; 4] = [
 ];
 
 /// The value of the deprecated field of `spec`, converted from the value of its replacement.
-fn deprecated_form(spec: &Spec, replacement_name: &str, replacement_value: &Json) -> Option<Json> {
+fn deprecated_value(spec: &Spec, replacement_name: &str, replacement_value: &Json) -> Option<Json> {
     if spec.schema["type"] != "boolean" || replacement_value.is_boolean() {
         Some(replacement_value.clone())
     } else if replacement_name.ends_with("_access_level") {
@@ -132,7 +134,7 @@ fn deprecated_form(spec: &Spec, replacement_name: &str, replacement_value: &Json
     }
 }
 
-/// The settings that can make a section of a project unavailable, each with its deprecated form.
+/// The settings that can turn off a section of a project, each with the deprecated setting that it replaces.
 static FEATURE_SETTINGS: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     let closing_settings =
         super::sections(Scope::Project).flat_map(|section| &section.scoped_kind.closed_by);
@@ -152,7 +154,7 @@ fn is_feature_on(fields: &Object, (name, deprecated_name): &(&str, Option<&str>)
 /// True if a URL contains a user name, and so possibly a password.
 fn has_user(url: &str) -> bool {
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
-    // In `git@host:path`, the user name has no password.
+    // Without `://`, as in `git@host:path`, the user name has no password.
     url.contains("://")
         && after_scheme
             .split(['/', '?', '#'])
@@ -261,17 +263,18 @@ mod tests {
 
     #[test]
     fn an_edit_contains_changed_fields_and_sends_files_separately() {
-        let put = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
+        let put_request = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
         let mut declared =
             fields(json!({"description": null, "visibility": "private", "topics": ["a"]}));
-        let edit = update(section("settings"), &declared, json!({}), &["description", "topics"]);
+        let edit_requests =
+            update(section("settings"), &declared, json!({}), &["description", "topics"]);
         assert_eq!(
-            sent_parts(&edit),
-            sent_parts(&[put(fields(json!({"description": "", "topics": ["a"]})))])
+            sent_parts(&edit_requests),
+            sent_parts(&[put_request(fields(json!({"description": "", "topics": ["a"]})))])
         );
-        assert!(edit[0].is_sensitive("import_url"), "it may hold a password");
+        assert!(edit_requests[0].is_sensitive("import_url"), "it may hold a password");
         declared.insert("avatar".into(), Value::File("a.png".into()));
-        let avatar = || put(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
+        let avatar = || put_request(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
         assert_eq!(update(section("settings"), &declared, json!({}), &["avatar"]), [avatar()]);
         assert_eq!(
             sent_parts(&update(
@@ -280,12 +283,12 @@ mod tests {
                 json!({}),
                 &["avatar", "visibility"]
             )),
-            sent_parts(&[put(fields(json!({"visibility": "private"}))), avatar()])
+            sent_parts(&[put_request(fields(json!({"visibility": "private"}))), avatar()])
         );
-        let cleared = fields(json!({"avatar": null}));
+        let cleared_avatar = fields(json!({"avatar": null}));
         assert_eq!(
-            sent_parts(&update(section("settings"), &cleared, json!({}), &["avatar"])),
-            sent_parts(&[put(fields(json!({"avatar": ""})))])
+            sent_parts(&update(section("settings"), &cleared_avatar, json!({}), &["avatar"])),
+            sent_parts(&[put_request(fields(json!({"avatar": ""})))])
         );
     }
 
@@ -316,9 +319,10 @@ mod tests {
 
     #[test]
     fn a_new_flag_gives_the_own_value_of_the_old_opposite() {
-        let of = |scope| catalogue::section(scope, "settings").unwrap();
-        let disabled =
-            |scope, raw| live_entry(of(scope), raw).fields.raw().get("emails_disabled").cloned();
+        let settings_in = |scope| catalogue::section(scope, "settings").unwrap();
+        let disabled = |scope, raw| {
+            live_entry(settings_in(scope), raw).fields.raw().get("emails_disabled").cloned()
+        };
         let raw_flags = |enabled: bool| json!({"emails_disabled": true, "emails_enabled": enabled});
         for (scope, enabled, expected) in [
             // Off because of a group above.
@@ -349,8 +353,11 @@ mod tests {
     fn the_clean_up_policy_is_compared_by_its_declared_keys() {
         let raw = json!({"container_expiration_policy": {"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "next_run_at": "x"}});
         let entry = live_entry(section("settings"), raw);
-        let read = &entry.fields.raw()["container_expiration_policy"];
-        assert_eq!(*read, json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null}));
+        let live_policy = &entry.fields.raw()["container_expiration_policy"];
+        assert_eq!(
+            *live_policy,
+            json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null})
+        );
         for (declared, is_same) in [
             (json!({"cadence": "1d"}), true),
             (json!({"cadence": "7d"}), false),
@@ -360,7 +367,7 @@ mod tests {
             (json!({"name_regex_keep": ""}), true),
             (json!({"enabled": true}), false),
         ] {
-            assert_eq!(are_equal(Compare::Exact, &declared, read), is_same, "{declared}");
+            assert_eq!(are_equal(Compare::Exact, &declared, live_policy), is_same, "{declared}");
         }
         // The reference's example has both names.
         for raw in [
@@ -368,9 +375,10 @@ mod tests {
             json!({"name_regex": "a", "name_regex_delete": "a"}),
             json!({"name_regex_delete": "a"}),
         ] {
-            let read = live_entry(section("settings"), json!({"container_expiration_policy": raw}));
+            let live_settings =
+                live_entry(section("settings"), json!({"container_expiration_policy": raw}));
             assert_eq!(
-                read.fields.raw()["container_expiration_policy"],
+                live_settings.fields.raw()["container_expiration_policy"],
                 json!({"name_regex": "a"})
             );
         }

@@ -15,16 +15,25 @@ pub(super) struct Shares;
 
 impl KindRules for Shares {
     // When a share is removed, the service also removes all grants to the group from rules.
-    fn effects(&self, group: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+    fn effects(&self, group_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let is_gone = after.is_empty();
         let people_effect = Effect::Capability {
             capability: Capability::NamedAccess,
             before: is_gone,
             after: !is_gone,
         };
-        let ends = gets_end_date(before, after);
-        let [before, after] = [before, after].map(|fields| level_number(fields, "group_access"));
-        vec![Effect::Share { group, before, after, gets_end_date: ends }, people_effect]
+        let has_new_end_date = gets_end_date(before, after);
+        let [level_before, level_after] =
+            [before, after].map(|fields| level_number(fields, "group_access"));
+        vec![
+            Effect::Share {
+                group: group_id,
+                before: level_before,
+                after: level_after,
+                gets_end_date: has_new_end_date,
+            },
+            people_effect,
+        ]
     }
 }
 
@@ -104,14 +113,14 @@ mod tests {
             purpose: CallPurpose::Change(&declared, &live, &["group_access"]),
         };
         let calls = section("shares").rules().calls(&context).unwrap();
-        let add = |level| {
+        let add_share = |level| {
             SHARE_CREATE.request().arg("id", 7).fields(fields(
                 json!({"group_id": 4, "group_access": level, "expires_at": "2099-01-31"}),
             ))
         };
         let requests: Vec<_> = calls.iter().map(|call| call.request.clone()).collect();
         let remove = SHARE_DELETE.request().arg("id", 7).arg("group_id", 4);
-        assert_eq!(sent_parts(&requests), sent_parts(&[remove, add(30), add(20)]));
+        assert_eq!(sent_parts(&requests), sent_parts(&[remove, add_share(30), add_share(20)]));
         assert_eq!(
             calls.iter().map(|call| call.is_restore).collect::<Vec<_>>(),
             [false, false, true]

@@ -2,7 +2,7 @@
 //! repository on another host.
 
 use crate::{
-    address::group_of,
+    address::parent_group_path,
     kind::{Id, LiveNamespace},
     operation::ParameterLocation,
 };
@@ -82,7 +82,7 @@ fn import_calls(
     op: Op<Write>,
     declared: &Fields,
 ) -> Calls {
-    let parent = group_of(&context.target.path).unwrap_or_default();
+    let parent = parent_group_path(&context.target.path).unwrap_or_default();
     let post = match &namespace.id {
         Id::Known(_) => op.request(),
         Id::Pending(group) => op.request().with_awaited_path(group),
@@ -97,7 +97,7 @@ fn import_calls(
 /// The call that copies the members of another project, if `declared` has `members_from`.
 ///
 /// # Errors
-/// If the service does not have it.
+/// If the service does not have that project.
 pub(super) fn import_members_call(
     context: &CallContext<'_>,
     declared: &Fields,
@@ -131,7 +131,7 @@ pub(super) fn check(
     report: Reporter<'_>,
 ) {
     let is_declared = |name: &&'static str| declared.contains_key(name);
-    let declared_import = |prefix: &str| -> Option<&'static str> {
+    let find_import = |prefix: &str| -> Option<&'static str> {
         let mut names = table.specs().iter().map(|spec| spec.name);
         names.find(|name| name.starts_with(prefix) && declared.contains_key(name))
     };
@@ -143,8 +143,8 @@ pub(super) fn check(
             "from a template",
         ),
         (Some(FORK_OF).filter(is_declared), "as a fork"),
-        (declared_import(IMPORT_HOSTS[0].0), "by `import.extgit`"),
-        (declared_import(IMPORT_HOSTS[1].0), "by `import.extserver`"),
+        (find_import(IMPORT_HOSTS[0].0), "by `import.extgit`"),
+        (find_import(IMPORT_HOSTS[1].0), "by `import.extserver`"),
     ];
     let sources: Vec<_> =
         sources.into_iter().filter_map(|(field, phrase)| Some((field?, phrase))).collect();
@@ -277,11 +277,11 @@ mod tests {
     fn an_unknown_parent_is_named() {
         for declared in [json!({"fork_of": "acme/none"}), json!({"members_from": "acme/none"})] {
             let result = create_in(&new_target(NamespaceOwner::Group), declared);
-            let unknown = matches!(
+            let is_unknown = matches!(
                 result,
                 Err(NoCalls::Impossible(EntryFault { code: "unknown-project", .. }))
             );
-            assert!(unknown, "{result:?}");
+            assert!(is_unknown, "{result:?}");
         }
     }
 
@@ -302,8 +302,9 @@ mod tests {
             (json!({"fork_of": "a/b", "import.extgit.repo_id": 7}), vec!["import.extgit.repo_id"]),
         ] {
             let table = catalogue::container(Scope::Project).0.table();
-            let found = collect_faults(|report| check(table, &fields(declared.clone()), report));
-            let found: Vec<_> = found.into_iter().map(|(field, _)| field).collect();
+            let found_faults =
+                collect_faults(|report| check(table, &fields(declared.clone()), report));
+            let found: Vec<_> = found_faults.into_iter().map(|(field, _)| field).collect();
             assert_eq!(found, expected, "{declared}");
         }
     }

@@ -7,11 +7,11 @@ use crate::{
 
 use super::prelude::*;
 
-/// The release since which an edit of a group's variable respects the filter for the environment.
+/// The first release in which an edit of a group's variable respects the environment filter.
 const RESPECTS_FILTER_SINCE: Release = Release::new(16, 9);
 
-/// The field that shows whether a variable is hidden. A service with this field respects the filter
-/// for the environment.
+/// The field that shows whether a variable is hidden. A service that returns this field respects the
+/// environment filter.
 const HIDDEN_FIELD: &str = "masked_and_hidden";
 
 pub(super) struct Variables;
@@ -20,7 +20,7 @@ impl KindRules for Variables {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let (declared, live, changed) = match context.purpose {
             CallPurpose::Change(declared, live, changed) => (declared, live, changed),
-            // An older service would store the value visibly.
+            // If the release is unknown, refuse: an older service would not hide the value.
             CallPurpose::Create(declared)
                 if declared.is_on(HIDDEN_FIELD) && context.release == DetectedRelease::Hidden =>
             {
@@ -57,7 +57,7 @@ impl KindRules for Variables {
         }
     }
 
-    // Variables of type `file` hold long values: keys, certificates, configurations with passwords.
+    // Variables of type `file` contain long values: keys, certificates, configurations with passwords.
     fn secrecy_reason(&self, live: &Object) -> Option<&'static str> {
         let is_file = value::text(live, "variable_type") == Some("file");
         let flag = ["masked", "protected"].into_iter().find(|flag| is_true(live, flag));
@@ -98,10 +98,10 @@ impl KindRules for Variables {
         let flags =
             ["masked", HIDDEN_FIELD].into_iter().chain(is_likely_secret.then_some("protected"));
         let secret_flag = flags.into_iter().find(|name| declared.is_on(name));
-        // A reference in quotes is reported for every field, so it is not reported here.
+        // A quoted reference is reported for all fields elsewhere, so it is not reported here.
         let has_certain_secret =
             is_quoted || value.is_some_and(|value| judge::find_credential(value).is_some());
-        // A value that cannot be masked must be corrected first, and may not be a secret.
+        // Skip a value that cannot be masked: it must be corrected first, and may not be a secret.
         if let Some(flag) =
             secret_flag.filter(|_| is_literal && !has_certain_secret && mask_fault.is_none())
         {
@@ -165,13 +165,15 @@ mod tests {
             sent_parts(&update(section("variables"), &declared, raw.clone(), &["value"])),
             sent_parts(&[entry_request(VARIABLE_UPDATE).fields(body)])
         );
-        let other = fields(json!({"key": "A", "environment_scope": "prod/*", "masked": false}));
-        let edit = update(section("variables"), &other, raw.clone(), &["masked"]);
+        let unmasked_fields =
+            fields(json!({"key": "A", "environment_scope": "prod/*", "masked": false}));
+        let edit_requests =
+            update(section("variables"), &unmasked_fields, raw.clone(), &["masked"]);
         assert_eq!(
-            edit[0].repeated_values().map(|(name, _)| name).collect::<Vec<_>>(),
+            edit_requests[0].repeated_values().map(|(name, _)| name).collect::<Vec<_>>(),
             ["value", "variable_type", "protected", "raw"]
         );
-        assert!(edit[0].is_sensitive("value"));
+        assert!(edit_requests[0].is_sensitive("value"));
         assert_eq!(remove(section("variables"), raw), [entry_request(VARIABLE_DELETE)]);
     }
 
@@ -213,15 +215,15 @@ mod tests {
                 "{release:?}"
             );
         }
-        let mut shown = raw;
-        shown["hidden"] = false.into();
+        let mut shown_raw = raw;
+        shown_raw["hidden"] = false.into();
         assert_eq!(
-            calls_with_duplicates(shown.clone(), "value", DetectedRelease::NotRequested),
+            calls_with_duplicates(shown_raw.clone(), "value", DetectedRelease::NotRequested),
             Ok(1),
             "only newer ones show it"
         );
-        shown["hidden"] = true.into();
-        let result = calls_with_duplicates(shown, "masked", DetectedRelease::NotRequested);
+        shown_raw["hidden"] = true.into();
+        let result = calls_with_duplicates(shown_raw, "masked", DetectedRelease::NotRequested);
         assert!(
             matches!(result, Err(NoCalls::Impossible(EntryFault { code: "hidden-variable", .. }))),
             "{result:?}"
@@ -230,18 +232,19 @@ mod tests {
 
     #[test]
     fn a_hidden_variable_is_masked() {
-        let hidden = |masked: Json| {
+        let hidden_variable = |masked: Json| {
             fields(
                 json!({"key": "A", "value": "long-enough", "masked_and_hidden": true, "masked": masked}),
             )
         };
         assert_eq!(
-            faults(section("variables"), &hidden(false.into())),
+            faults(section("variables"), &hidden_variable(false.into())),
             [("masked", "hidden-variable")]
         );
-        assert_eq!(faults(section("variables"), &hidden(true.into())), []);
-        let short = fields(json!({"key": "A", "value": "short", "masked_and_hidden": true}));
-        assert_eq!(faults(section("variables"), &short), [("value", "masked-value")]);
+        assert_eq!(faults(section("variables"), &hidden_variable(true.into())), []);
+        let short_variable =
+            fields(json!({"key": "A", "value": "short", "masked_and_hidden": true}));
+        assert_eq!(faults(section("variables"), &short_variable), [("value", "masked-value")]);
     }
 
     #[test]
@@ -271,10 +274,14 @@ mod tests {
             (json!({"value": "glpat-0123456789abcdefghij"}), false, true),
             (json!({"value": "a", "protected": false}), false, false),
         ] {
-            let of = fields(values.clone());
-            assert_eq!(crate::kind::forms::is_masked_in_logs(field, &of), is_masked, "{values}");
+            let declared_fields = fields(values.clone());
             assert_eq!(
-                crate::kind::forms::is_literal_hidden(field, &values["value"], &of),
+                crate::kind::forms::is_masked_in_logs(field, &declared_fields),
+                is_masked,
+                "{values}"
+            );
+            assert_eq!(
+                crate::kind::forms::is_literal_hidden(field, &values["value"], &declared_fields),
                 is_secret
             );
         }

@@ -50,12 +50,12 @@ type WordsByMeaning = BTreeMap<&'static str, Json>;
 
 /// The meanings of words that are not an alias of a field, by place.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning<'_>>>> = LazyLock::new(|| {
-    let places: BTreeMap<&str, WordsByMeaning> = yaml::built_in!("catalogue/tables/words");
-    let words_by_place = places.into_iter().map(|(place, words_by_meaning)| {
-        let words = words_by_meaning
+    let word_tables: BTreeMap<&str, WordsByMeaning> = yaml::built_in!("catalogue/tables/words");
+    let words_by_place = word_tables.into_iter().map(|(place, words_by_meaning)| {
+        let word_meanings = words_by_meaning
             .into_iter()
             .flat_map(|(meaning_kind, words)| words_with_meaning(meaning_kind, words));
-        (place, words.collect())
+        (place, word_meanings.collect())
     });
     words_by_place.collect()
 });
@@ -69,8 +69,10 @@ fn words_with_meaning(meaning_kind: &str, words: Json) -> Vec<(&'static str, Mea
         words => vec![(json!(meaning_kind), words)],
     };
     let mut word_meanings = Vec::new();
-    for (meaning, words) in words_by_text {
-        if let (Ok(meaning), Ok(words)) = (yaml::read_leaked(meaning), yaml::read_leaked(words)) {
+    for (meaning_json, words) in words_by_text {
+        if let (Ok(meaning), Ok(words)) =
+            (yaml::read_leaked(meaning_json), yaml::read_leaked(words))
+        {
             let words: Vec<&'static str> = words;
             word_meanings.extend(words.into_iter().map(|word| (word, meaning)));
         }
@@ -115,8 +117,8 @@ pub fn suggest_field<'k>(
     }
 }
 
-/// If an entry has one unknown key and lacks one identity field: the key and the field, which it
-/// probably means.
+/// If an entry has one unknown key and lacks one identity field, returns the key, and the field that
+/// the key probably means.
 pub fn suggest_by_position<'k>(
     section: Section,
     keys: impl Iterator<Item = &'k str>,
@@ -124,9 +126,9 @@ pub fn suggest_by_position<'k>(
     let (fields, unknown_keys): (Vec<_>, Vec<_>) =
         keys.partition(|key| section.spec(key).is_some() || ENTRY_KEYS.contains(key));
     let [unknown_key] = unknown_keys[..] else { return None };
-    let required = section.table().schema["required"].as_array()?;
+    let required_names = section.table().schema["required"].as_array()?;
     let mut missing_fields = section.identity.iter().copied().filter(|field: &&str| {
-        required.iter().any(|name| name == field) && !fields.contains(field)
+        required_names.iter().any(|name| name == field) && !fields.contains(field)
     });
     let field =
         missing_fields.next().filter(|_| missing_fields.next().is_none() && !fields.is_empty())?;
@@ -138,8 +140,8 @@ pub fn suggest_by_position<'k>(
 pub fn find_alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
     let snake_word = text::snake_case(word);
     places.iter().find_map(|place: &&str| {
-        let words = WORDS.get(place)?;
-        words.get(word).or_else(|| words.get(&*snake_word)).copied()
+        let meanings = WORDS.get(place)?;
+        meanings.get(word).or_else(|| meanings.get(&*snake_word)).copied()
     })
 }
 
@@ -152,19 +154,20 @@ pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
 /// The meaning of `word` in the first of `places`, then as an alias of a property of `schema`, then
 /// in the other `places`.
 pub fn find_alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Meaning<'s>> {
-    let (first, others) = places.split_at(places.len().min(1));
-    find_alias(first, word)
+    let (first_place, other_places) = places.split_at(places.len().min(1));
+    find_alias(first_place, word)
         .or_else(|| find_schema_alias(schema, word))
-        .or_else(|| find_alias(others, word))
+        .or_else(|| find_alias(other_places, word))
 }
 
 /// The property of `schema` with the alias `word`, as a meaning.
 fn find_schema_alias<'s>(schema: &'s Json, word: &str) -> Option<Meaning<'s>> {
-    let plain = text::snake_case(word);
+    let snake_word = text::snake_case(word);
     let properties = schema.get("properties").or_else(|| schema["items"].get("properties"))?;
     let mut properties = properties.as_object()?.iter();
-    let (name, _) = properties
-        .find(|(_, property)| aliases(property).any(|alias| alias == word || alias == plain))?;
+    let (name, _) = properties.find(|(_, property)| {
+        aliases(property).any(|alias| alias == word || alias == snake_word)
+    })?;
     Some(Field(name))
 }
 
@@ -192,7 +195,7 @@ impl<'m> Meaning<'m> {
     pub fn field(self) -> Option<&'m str> {
         match self {
             Field(name) | Opposite(name) | Level(name) => Some(name),
-            Write(what) => what.strip_prefix('`')?.split(['`', ':']).next(),
+            Write(text) => text.strip_prefix('`')?.split(['`', ':']).next(),
             _ => None,
         }
     }
@@ -237,8 +240,9 @@ mod tests {
 
     #[test]
     fn no_word_is_a_field_and_each_names_an_existing_one() {
-        let tables =
-            WORDS.iter().filter_map(|(of, words)| Some((of, project_section(of)?.table(), words)));
+        let tables = WORDS.iter().filter_map(|(section_name, words)| {
+            Some((section_name, project_section(section_name)?.table(), words))
+        });
         for (section, table, words) in tables {
             for (word, meant) in words {
                 let names_field = meant.field().is_some_and(|name| table.get(name).is_some());

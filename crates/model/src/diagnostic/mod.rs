@@ -145,16 +145,16 @@ struct RelatedForm<'d> {
     line: Option<u32>,
     /// The column in characters, from 1.
     column: Option<u32>,
-    /// The content of that location.
+    /// A short text about this location.
     message: &'d str,
 }
 
 impl Serialize for Diagnostic {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (file, line, column) = self
-            .location
-            .as_ref()
-            .map_or((None, None, None), |place| (Some(&*place.file), place.line(), place.column()));
+        let (file, line, column) =
+            self.location.as_ref().map_or((None, None, None), |source_location| {
+                (Some(&*source_location.file), source_location.line(), source_location.column())
+            });
         let related = self.related.iter().map(|(location, message)| RelatedForm {
             file: &location.file,
             line: location.line(),
@@ -185,27 +185,34 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Replaces warnings that `base` also contains by a single warning with their number. Files are
+    /// Replaces warnings that `base_diagnostics` also contains by a single warning with their number. Files are
     /// compared by their path below the root, because the base is in another folder. Line numbers
     /// are ignored, because they shift.
-    pub fn replace_old_warnings(&mut self, paths: &FilePaths, base: &Self, base_paths: &FilePaths) {
-        let warning_key = |diagnostic: &Diagnostic, paths: &FilePaths| {
-            let path = diagnostic.location.as_ref().and_then(|at| paths.get(&at.file));
+    pub fn replace_old_warnings(
+        &mut self,
+        paths: &FilePaths,
+        base_diagnostics: &Self,
+        base_paths: &FilePaths,
+    ) {
+        let make_warning_key = |diagnostic: &Diagnostic, paths: &FilePaths| {
+            let path = diagnostic.location.as_ref().and_then(|location| paths.get(&location.file));
             (diagnostic.code, diagnostic.message.clone(), path.cloned())
         };
         let mut base_counts: BTreeMap<_, usize> = BTreeMap::new();
-        for warning in
-            base.0.iter().filter(|old_diagnostic| old_diagnostic.severity == Severity::Warning)
+        for warning in base_diagnostics
+            .0
+            .iter()
+            .filter(|old_diagnostic| old_diagnostic.severity == Severity::Warning)
         {
-            *base_counts.entry(warning_key(warning, base_paths)).or_default() += 1;
+            *base_counts.entry(make_warning_key(warning, base_paths)).or_default() += 1;
         }
         let count_before = self.len();
         self.0.retain(|diagnostic| {
-            let remaining = base_counts
-                .get_mut(&warning_key(diagnostic, paths))
+            let warning_count = base_counts
+                .get_mut(&make_warning_key(diagnostic, paths))
                 .filter(|remaining| **remaining > 0);
-            let remaining = remaining.filter(|_| diagnostic.severity == Severity::Warning);
-            remaining.map(|remaining| *remaining -= 1).is_none()
+            let matching_count = warning_count.filter(|_| diagnostic.severity == Severity::Warning);
+            matching_count.map(|remaining| *remaining -= 1).is_none()
         });
         let removed_count = count_before - self.len();
         if removed_count > 0 {
@@ -220,7 +227,7 @@ impl Diagnostics {
         self.0.retain(is_kept);
     }
 
-    /// True if one is an error.
+    /// True if a diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
     }
@@ -240,10 +247,10 @@ impl Diagnostics {
         self.0.len()
     }
 
-    /// The diagnostics in display order: by file, line and column. Those without a location come first.
+    /// The diagnostics in display order: first those without a location, then by file, line and column.
     pub fn sorted(&self) -> Vec<&Diagnostic> {
-        let mut sorted: Vec<_> = self.0.iter().collect();
-        sorted.sort_by(|a, b| {
+        let mut diagnostics: Vec<_> = self.0.iter().collect();
+        diagnostics.sort_by(|a, b| {
             (&a.location, a.severity, a.code, &a.message).cmp(&(
                 &b.location,
                 b.severity,
@@ -251,7 +258,7 @@ impl Diagnostics {
                 &b.message,
             ))
         });
-        sorted
+        diagnostics
     }
 
     /// All diagnostics as text, each followed by an empty line. Unless the style is full, many
@@ -259,32 +266,36 @@ impl Diagnostics {
     /// is still more than a screen, later diagnostics are shown without their source lines.
     pub fn render(&self, style: DiagnosticStyle) -> String {
         let sorted = self.sorted();
-        let mut frequent: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
+        let mut frequent_by_code: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
         for diagnostic in &sorted {
-            frequent.entry((diagnostic.severity, diagnostic.code)).or_default().push(diagnostic);
+            frequent_by_code
+                .entry((diagnostic.severity, diagnostic.code))
+                .or_default()
+                .push(diagnostic);
         }
-        frequent.retain(|_, diagnostics| {
+        frequent_by_code.retain(|_, diagnostics| {
             diagnostics.len() > render::MAX_SHOWN_PER_CODE && !style.is_full
         });
-        let rendered = sorted.into_iter().filter_map(|diagnostic| {
-            let others = match frequent.get(&(diagnostic.severity, diagnostic.code)) {
+        let forms = sorted.into_iter().filter_map(|diagnostic| {
+            let others = match frequent_by_code.get(&(diagnostic.severity, diagnostic.code)) {
                 None => &[],
                 Some(diagnostics) if std::ptr::eq(diagnostics[0], diagnostic) => &diagnostics[1..],
                 Some(_) => return None,
             };
             Some((diagnostic, others, render::render(diagnostic, others, style) + "\n\n"))
         });
-        let rendered: Vec<_> = rendered.collect();
-        let line_count: usize = rendered.iter().map(|(_, _, text)| text.lines().count()).sum();
+        let rendered_forms: Vec<_> = forms.collect();
+        let line_count: usize =
+            rendered_forms.iter().map(|(_, _, text)| text.lines().count()).sum();
         if style.is_full || line_count <= render::SCREEN_LINES {
-            return rendered.into_iter().map(|(_, _, text)| text).collect();
+            return rendered_forms.into_iter().map(|(_, _, text)| text).collect();
         }
-        let mut printed_line_count = 0;
-        let texts = rendered.into_iter().map(|(diagnostic, others, text)| {
-            printed_line_count += text.lines().count();
-            let shows_source = printed_line_count <= render::SCREEN_LINES / 2
-                || diagnostic.code == render::GUARD_CODE;
-            if shows_source { text } else { render::brief_form(diagnostic, others) }
+        let mut printed_lines = 0;
+        let texts = rendered_forms.into_iter().map(|(diagnostic, others, text)| {
+            printed_lines += text.lines().count();
+            let shows_source =
+                printed_lines <= render::SCREEN_LINES / 2 || diagnostic.code == render::GUARD_CODE;
+            if shows_source { text } else { render::form_without_source(diagnostic, others) }
         });
         texts.collect::<String>() + "(--full shows the lines of all)\n\n"
     }
@@ -297,17 +308,17 @@ impl Diagnostics {
             for diagnostic in self.0.iter().filter(|diagnostic| diagnostic.severity == severity) {
                 *count_by_code.entry(diagnostic.code).or_default() += 1;
             }
-            let total: usize = count_by_code.values().sum();
+            let total_count: usize = count_by_code.values().sum();
             let code_counts: Vec<_> =
                 count_by_code.iter().map(|(code, n)| format!("{n} {code}")).collect();
             match count_by_code.values().max() {
                 None => None,
                 Some(highest) if *highest <= render::MAX_SHOWN_PER_CODE => {
-                    Some(text::count(total, severity.word()))
+                    Some(text::count(total_count, severity.word()))
                 }
                 Some(_) => Some(format!(
                     "{} ({})",
-                    text::count(total, severity.word()),
+                    text::count(total_count, severity.word()),
                     code_counts.join(", ")
                 )),
             }

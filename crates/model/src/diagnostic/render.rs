@@ -16,7 +16,7 @@ pub struct DiagnosticStyle {
     pub has_colour: bool,
     /// The width of the terminal in columns.
     pub width: usize,
-    /// Whether to show each one in full.
+    /// Whether to show each diagnostic in full.
     pub is_full: bool,
 }
 
@@ -27,14 +27,14 @@ impl Default for DiagnosticStyle {
 }
 
 /// The maximum number of diagnostics of one code that are shown in full. If there are more, only
-/// the first one is, with the locations of the next two.
+/// the first one is shown in full, with the locations of the next two.
 pub(super) const MAX_SHOWN_PER_CODE: usize = 3;
 
 /// The code of refusals. Each one is shown, because each one needs its own acknowledgement.
 pub(super) const GUARD_CODE: &str = "guard";
 
 /// Below this terminal width in columns, lines are wrapped between words. Output to a file is at
-/// least this wide, so its lines stay whole and searchable.
+/// least this wide: unwrapped lines are easier to search.
 const NARROW_WIDTH: usize = 120;
 
 /// The maximum number of columns before the text of a note: `99999 = help: `.
@@ -44,7 +44,7 @@ const NOTE_INDENT: usize = 14;
 pub(super) const SCREEN_LINES: usize = 60;
 
 /// A diagnostic without its source line, and the number of other diagnostics of its code.
-pub(super) fn brief_form(diagnostic: &Diagnostic, others: &[&Diagnostic]) -> String {
+pub(super) fn form_without_source(diagnostic: &Diagnostic, others: &[&Diagnostic]) -> String {
     let Diagnostic { severity, code, message, .. } = diagnostic;
     let severity = severity.word();
     let location =
@@ -84,23 +84,23 @@ pub(super) fn render(
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(wrap(escape(help), NOTE_INDENT)));
     }
-    let mut remaining = others.len();
+    let mut remaining_count = others.len();
     let mut other_locations = Vec::new();
     let batches: Vec<_> = others
         .chunk_by(|a, b| (&a.location, &a.message, &a.help) == (&b.location, &b.message, &b.help))
         .collect();
-    // If only one is left, its location takes no more room than the line with the number.
+    // If only one batch would be left out, show it: its location needs no more lines than the count does.
     let shows_all = diagnostic.code == GUARD_CODE || batches.len() == MAX_SHOWN_PER_CODE;
     for batch in
         batches.into_iter().take(if shows_all { usize::MAX } else { MAX_SHOWN_PER_CODE - 1 })
     {
         let times_note =
             if let [_] = batch { String::new() } else { format!(" ({} times)", batch.len()) };
-        other_locations.push(short_form(batch[0], diagnostic) + &times_note);
-        remaining -= batch.len();
+        other_locations.push(describe_other(batch[0], diagnostic) + &times_note);
+        remaining_count -= batch.len();
     }
-    if remaining > 0 {
-        other_locations.push(format!("and {remaining} more (--full shows all)"));
+    if remaining_count > 0 {
+        other_locations.push(format!("and {remaining_count} more (--full shows all)"));
     }
     if !other_locations.is_empty() {
         group = group.element(
@@ -111,19 +111,19 @@ pub(super) fn render(
     }
     let renderer = if style.has_colour { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.term_width(style.width.max(40)).render(&[group]);
-    let related = diagnostic.related.iter().map(|(place, _)| place);
+    let related = diagnostic.related.iter().map(|(related_location, _)| related_location);
     diagnostic.location.iter().chain(related).fold(text, correct_column)
 }
 
-/// The location of a diagnostic; its message and help, if they differ from those of `first`.
-fn short_form(other: &Diagnostic, first: &Diagnostic) -> String {
-    let has_same_location = other.location.is_some() && other.location == first.location;
+/// The location of a diagnostic, and its message and help if they differ from those of `first_diagnostic`.
+fn describe_other(other: &Diagnostic, first_diagnostic: &Diagnostic) -> String {
+    let has_same_location = other.location.is_some() && other.location == first_diagnostic.location;
     let location = other.location.as_ref().map(SourceLocation::to_string);
     let location = if has_same_location { Some("here".to_owned()) } else { location };
-    let message = Some(&other.message).filter(|message| **message != first.message);
-    let help = other.help.as_ref().filter(|_| other.help != first.help);
-    let parts = [location.as_ref(), message, help].into_iter().flatten();
-    parts.map(|part| escape(part)).collect::<Vec<_>>().join(": ")
+    let message = Some(&other.message).filter(|message| **message != first_diagnostic.message);
+    let help = other.help.as_ref().filter(|_| other.help != first_diagnostic.help);
+    let details = [location.as_ref(), message, help].into_iter().flatten();
+    details.map(|detail| escape(detail)).collect::<Vec<_>>().join(": ")
 }
 
 /// Adds a location to `group`: file, line and column, and the line itself if known.
@@ -150,8 +150,10 @@ fn add_location<'d>(
 /// Corrects the column in the rendered `text`: the renderer counts columns in the displayed line,
 /// where hidden parts are shorter than in the file.
 fn correct_column(text: String, location: &SourceLocation) -> String {
-    let Some((position, (line, (start, _)))) =
-        location.position.as_ref().and_then(|spot| Some((spot, spot.snippet.as_ref()?)))
+    let Some((position, (line, (start, _)))) = location
+        .position
+        .as_ref()
+        .and_then(|line_column| Some((line_column, line_column.snippet.as_ref()?)))
     else {
         return text;
     };
@@ -162,7 +164,9 @@ fn correct_column(text: String, location: &SourceLocation) -> String {
     let [shown_position, true_position] = [shown_column, position.column as usize]
         .map(|column| format!("{}:{}:{column}", escape(&location.file), position.line));
     // `a.yaml:1:10` is also the beginning of `a.yaml:1:104`.
-    let end = text.match_indices(&shown_position).map(|(at, _)| at + shown_position.len());
+    let end = text
+        .match_indices(&shown_position)
+        .map(|(match_start, _)| match_start + shown_position.len());
     match end.clone().find(|end| !text[*end..].starts_with(|c: char| c.is_ascii_digit())) {
         Some(end) => {
             format!("{}{true_position}{}", &text[..end - shown_position.len()], &text[end..])

@@ -34,7 +34,7 @@ pub(super) struct LineColumn {
     pub(super) line: u32,
     /// The column in characters, from 1.
     pub(super) column: u32,
-    /// The displayed part of the line, and the bytes of it to mark.
+    /// The displayed part of the line, and the range of its bytes to mark.
     pub(super) snippet: Option<(String, (usize, usize))>,
 }
 
@@ -46,12 +46,12 @@ impl SourceLocation {
 
     /// The line, from 1.
     pub fn line(&self) -> Option<u32> {
-        self.position.as_ref().map(|spot| spot.line)
+        self.position.as_ref().map(|position| position.line)
     }
 
     /// The column in characters, from 1.
     pub fn column(&self) -> Option<u32> {
-        self.position.as_ref().map(|spot| spot.column)
+        self.position.as_ref().map(|position| position.column)
     }
 }
 
@@ -59,7 +59,9 @@ impl SourceLocation {
 impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
-        self.position.as_ref().map_or(Ok(()), |spot| write!(f, ":{}:{}", spot.line, spot.column))
+        self.position
+            .as_ref()
+            .map_or(Ok(()), |position| write!(f, ":{}:{}", position.line, position.column))
     }
 }
 
@@ -98,14 +100,15 @@ impl<'t> SourceText<'t> {
         let name = name.into();
         // Lines are short, so looking at each byte is faster than a search for each line.
         let line_feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let lines: Vec<_> = std::iter::once(0).chain(line_feeds.map(|(at, _)| at + 1)).collect();
-        steps::add(lines.len() as u64);
+        let line_starts: Vec<_> =
+            std::iter::once(0).chain(line_feeds.map(|(index, _)| index + 1)).collect();
+        steps::add(line_starts.len() as u64);
         Self {
             file_layers: Layer::ALL
                 .map(|layer| Arc::new(FileLayer { file: FileName::clone(&name), layer })),
             name,
             text,
-            line_starts: lines,
+            line_starts,
             hidden_ranges: judge::find_secrets(text, Secrecy::Address),
             last_position: Cell::new((0, 1)),
             last_code_end: Cell::new((0, 0)),
@@ -126,16 +129,16 @@ impl<'t> SourceText<'t> {
     /// The whole text without hidden parts, except hidden texts for which `is_plain` returns true.
     /// It has the same lines with the same indentation.
     pub fn visible_text(&self, is_plain: impl Fn(&str) -> bool) -> String {
-        let (mut visible, mut copied_end) = (String::with_capacity(self.text.len()), 0);
+        let (mut shown_text, mut copied_end) = (String::with_capacity(self.text.len()), 0);
         for range in &self.hidden_ranges {
-            let hidden = &self.text[range.clone()];
-            if !is_plain(hidden) {
-                visible += &self.text[copied_end..range.start];
-                hidden.split_inclusive('\n').for_each(|line| visible += &mask_line(line));
+            let hidden_text = &self.text[range.clone()];
+            if !is_plain(hidden_text) {
+                shown_text += &self.text[copied_end..range.start];
+                hidden_text.split_inclusive('\n').for_each(|line| shown_text += &mask_line(line));
                 copied_end = range.end;
             }
         }
-        visible + &self.text[copied_end..]
+        shown_text + &self.text[copied_end..]
     }
 
     /// The origin of a value at the byte `offset`.
@@ -149,14 +152,14 @@ impl<'t> SourceText<'t> {
         let start = char_boundary(self.text, span.start);
         let (line, column) = self.position(start);
         let end = char_boundary(self.text, span.end).max(start);
-        let snippet = Some(self.snippet(line, start..end)).filter(|(shown, _)| !shown.is_empty());
+        let snippet = Some(self.snippet(line, start..end)).filter(|(text, _)| !text.is_empty());
         SourceLocation {
             file: self.name.clone(),
             position: Some(LineColumn { line, column, snippet }),
         }
     }
 
-    /// The byte at a line and column, both from 1. If the text is shorter, the closest byte before.
+    /// The byte at a line and column, both from 1, or the closest byte before if the text is shorter.
     pub fn offset(&self, line: u32, column: u32) -> usize {
         let line = (line.max(1) as usize).min(self.line_starts.len());
         let start = self.line_starts[line - 1];
@@ -168,7 +171,7 @@ impl<'t> SourceText<'t> {
             .min(start + text.len())
     }
 
-    /// The line and column of a byte, both from 1. A byte order mark does not count as a column.
+    /// The line and column of a byte, both from 1. A byte order mark is not a column.
     fn position(&self, offset: usize) -> (u32, u32) {
         let offset = char_boundary(self.text, offset);
         let line = self.line_starts.partition_point(|start| *start <= offset);
@@ -218,8 +221,9 @@ impl<'t> SourceText<'t> {
         let mut offset = snippet_start;
         while offset < snippet_end {
             let next_hidden = self.hidden_ranges.partition_point(|range| range.end <= offset);
-            let hidden = self.hidden_ranges.get(next_hidden).filter(|range| range.start <= offset);
-            let (length, text) = match (hidden, self.text[offset..].chars().next()) {
+            let hidden_range =
+                self.hidden_ranges.get(next_hidden).filter(|range| range.start <= offset);
+            let (length, text) = match (hidden_range, self.text[offset..].chars().next()) {
                 (Some(range), _) => (range.end.min(snippet_end) - offset, MASK.into()),
                 (None, Some(c)) => (c.len_utf8(), displayed_char(c)),
                 (None, None) => break,
@@ -253,21 +257,21 @@ fn displayed_char(c: char) -> String {
     }
 }
 
-/// The length of a line before its comment. An unclear `#` starts a comment.
+/// The length of a line before its comment. In doubt, a `#` starts a comment.
 fn code_length(line: &str) -> usize {
     let mut previous = ' ';
     let mut value_may_start = true;
-    let mut at = 0;
-    while let Some(c) = line[at..].chars().next() {
+    let mut offset = 0;
+    while let Some(c) = line[offset..].chars().next() {
         if c == '#' && previous.is_whitespace() {
-            return at;
+            return offset;
         }
-        let next = at + c.len_utf8();
+        let next_offset = offset + c.len_utf8();
         if matches!(c, '"' | '\'')
             && value_may_start
-            && let Some(quoted_length) = closing_quote(&line[next..], c)
+            && let Some(quoted_length) = closing_quote(&line[next_offset..], c)
         {
-            at = next + quoted_length;
+            offset = next_offset + quoted_length;
             previous = c;
             value_may_start = false;
             continue;
@@ -276,7 +280,7 @@ fn code_length(line: &str) -> usize {
             value_may_start = matches!(c, ':' | ',' | '[' | '{' | '-' | '?');
         }
         previous = c;
-        at = next;
+        offset = next_offset;
     }
     line.len()
 }
@@ -284,7 +288,7 @@ fn code_length(line: &str) -> usize {
 /// The end of a text that starts with `quote`, after its closing quote.
 fn closing_quote(text: &str, quote: char) -> Option<usize> {
     let mut characters = text.char_indices().peekable();
-    while let Some((at, c)) = characters.next() {
+    while let Some((offset, c)) = characters.next() {
         match c {
             '\\' if quote == '"' => {
                 characters.next();
@@ -292,24 +296,24 @@ fn closing_quote(text: &str, quote: char) -> Option<usize> {
             '\'' if quote == '\'' && characters.peek().is_some_and(|(_, next)| *next == '\'') => {
                 characters.next();
             }
-            c if c == quote => return Some(at + 1),
+            c if c == quote => return Some(offset + 1),
             _ => {}
         }
     }
     None
 }
 
-/// The start of the character that contains the byte `at`, or the end of the text.
-fn char_boundary(text: &str, at: usize) -> usize {
-    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+/// The start of the character that contains the byte `offset`, or the end of the text.
+fn char_boundary(text: &str, offset: usize) -> usize {
+    (0..=offset.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
 }
 
-/// The byte `n` characters before `at`, or the first.
-fn offset_before(text: &str, at: usize, n: usize) -> usize {
-    text[..at].char_indices().rev().take(n).last().map_or(at, |(at, _)| at)
+/// The byte `distance` characters before `end`, or the first byte.
+fn offset_before(text: &str, end: usize, distance: usize) -> usize {
+    text[..end].char_indices().rev().take(distance).last().map_or(end, |(index, _)| index)
 }
 
-/// The byte `n` characters after `at`, or the end.
-fn offset_after(text: &str, at: usize, n: usize) -> usize {
-    text[at..].char_indices().nth(n).map_or(text.len(), |(offset, _)| at + offset)
+/// The byte `distance` characters after `start`, or the end of the text.
+fn offset_after(text: &str, start: usize, distance: usize) -> usize {
+    text[start..].char_indices().nth(distance).map_or(text.len(), |(offset, _)| start + offset)
 }

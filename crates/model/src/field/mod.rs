@@ -56,7 +56,7 @@ pub struct Field {
     /// The name of the field in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"due_date")]
     pub name: &'static str,
-    /// Other names for it; check suggests the right name for them.
+    /// Other names that users may write for it: `check` then suggests the right name.
     #[serde(default)]
     #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = ALIAS_EXAMPLE)]
     pub aliases: Vec<&'static str>,
@@ -76,9 +76,9 @@ pub struct Field {
     #[serde(default)]
     pub valid: ValidValues,
     /// The object that its value names: a user by username, a group or project by path, or a runner
-    /// by its description or id. Requests contain the id of the object. Responses contain the id
-    /// under the name in `send_as`; or under the name in `read` the object's name, or the URL of a
-    /// group's page.
+    /// by its description or id. Requests contain the id of the object. Responses contain the id,
+    /// under the name in `send_as`, or else the object's name or the URL of a group's page, under the
+    /// name in `read`.
     pub names: Option<NamedObject>,
     /// Examples: the first one is shown, and tests change the field to the second one.
     #[serde(default)]
@@ -115,13 +115,13 @@ pub struct Field {
     /// The names of other fields that it depends on.
     #[serde(default)]
     pub relations: Relations,
-    /// The meaning of an equal value in another entry (default: `nothing`).
+    /// Whether the values in different entries must be unique or equal (default: `nothing`).
     #[serde(default)]
-    pub among: Among,
+    pub among: Uniqueness,
     /// Where the service has it.
     #[serde(default)]
     pub available: Available,
-    /// Where it must be (default: `nowhere`; a field of `identity` is in every entry).
+    /// Where it is required (default: `nowhere`; a field of `identity` is in every entry).
     #[serde(default)]
     pub required: Required,
     /// The keys of a mapping, or of a row.
@@ -185,7 +185,7 @@ impl TryFrom<String> for Range {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Grants {
-    /// The verb for what `grants` allow, and what `approvals` are needed for.
+    /// The verb for the action that `grants` allow, or that `approvals` are needed for.
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<&'static str>,
     /// Whether `grants` can also name deploy keys of the project, by their titles (default: `false`).
@@ -196,7 +196,7 @@ pub struct Grants {
     pub single_level_as: Option<&'static str>,
 }
 
-/// The values that stand for a missing one.
+/// The values that are used if the field is missing.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FieldDefaults {
@@ -213,28 +213,28 @@ pub struct FieldDefaults {
     pub manifest: Option<Json>,
 }
 
-/// The other fields that a field depends on. Each key except the last names a field of the same
-/// entry or mapping.
+/// The other fields that a field depends on. Each key names a field of the same entry or mapping,
+/// unless its description is about a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Relations {
-    /// When that field changes, the service resets this one.
+    /// When that field changes, the service resets this field.
     pub reset_by: Option<&'static str>,
     /// The service refuses a request that contains both.
     pub not_with: Option<&'static str>,
-    /// That field is a date, and this one must not be before it.
+    /// That field is a date, and the date in this field must not be before it.
     pub not_before: Option<&'static str>,
     /// A flag that this field limits. If the service ignored the limit, the flag would do more than
     /// was declared. So a request that switches the flag on also contains this field, and the
     /// response must show it.
     pub limits: Option<&'static str>,
-    /// The field that must be on for this one to have an effect and to be shown.
+    /// The field that must be on for this field to have an effect and to be shown.
     #[schemars(skip)]
     pub needs: Option<&'static str>,
-    /// The same, but requests must contain both: the service refuses or ignores one alone.
+    /// Like `needs`, but requests must contain both: the service refuses or ignores one alone.
     #[schemars(skip)]
     pub sent_with: Option<&'static str>,
-    /// Another level of access. The service refuses a wider level for this field.
+    /// The field with another level of access. The service refuses a wider level for this field.
     #[schemars(skip)]
     pub at_most: Option<&'static str>,
     /// A flag. While it is `true`, responses contain `null` instead of this field's value.
@@ -256,20 +256,20 @@ impl Relations {
     }
 }
 
-/// Where the service has something.
+/// Where something exists: the scope, tier and releases of the service that have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Available {
-    /// Who or what has it, if not everybody or everything. Two fields may have the same name, one for
+    /// The only scope or users that have it, if not all. Two fields may have the same name, one for
     /// each scope.
-    pub only: Only,
+    pub only: AppliesTo,
     /// The lowest tier of the service that has it.
     pub tier: Tier,
     /// The release of the service that added it, as text: `'16.2'`.
     pub since: Option<Release>,
     /// The release of the service that removed it, as text.
     pub until: Option<Release>,
-    /// Whether undrift alone uses it if the service is older than `since`.
+    /// Whether undrift itself uses it if the service is older than `since` and does not store it.
     #[schemars(skip)]
     pub local_before: bool,
 }
@@ -278,25 +278,25 @@ impl Available {
     /// The only scope that has it.
     pub const fn scope(self) -> Option<Scope> {
         match self.only {
-            Only::Group => Some(Scope::Group),
-            Only::Project => Some(Scope::Project),
+            AppliesTo::Group => Some(Scope::Group),
+            AppliesTo::Project => Some(Scope::Project),
             _ => None,
         }
     }
 
     /// True if `scope` has it.
     pub fn exists_in(self, scope: Scope) -> bool {
-        self.scope().is_none_or(|only| only == scope)
+        self.scope().is_none_or(|only_scope| only_scope == scope)
     }
 
     /// True if only top-level groups have it.
     pub const fn is_only_top_level(self) -> bool {
-        matches!(self.only, Only::TopLevel | Only::TopLevelAdministrators)
+        matches!(self.only, AppliesTo::TopLevel | AppliesTo::TopLevelAdministrators)
     }
 
     /// True if only administrators may set it.
     pub const fn needs_administrator(self) -> bool {
-        matches!(self.only, Only::Administrators | Only::TopLevelAdministrators)
+        matches!(self.only, AppliesTo::Administrators | AppliesTo::TopLevelAdministrators)
     }
 }
 
@@ -363,7 +363,7 @@ impl Field {
             }
             _ => {}
         }
-        // Where requests contain the id, responses do too.
+        // Responses contain the id under the same name as requests.
         if self.names.is_some() && self.read == Readback::Same {
             self.read = Readback::As(self.sent_name());
         }
@@ -422,8 +422,8 @@ impl Field {
 
     /// The field that replaces this deprecated one.
     pub fn replaced_by(&self) -> Option<&'static str> {
-        let other = self.deprecated.filter(|other| *other != "several")?;
-        Some(other.strip_prefix(OPPOSITE_PREFIX).unwrap_or(other))
+        let replacement = self.deprecated.filter(|other| *other != "several")?;
+        Some(replacement.strip_prefix(OPPOSITE_PREFIX).unwrap_or(replacement))
     }
 
     /// True if the replacing field has the opposite value.

@@ -1,11 +1,11 @@
-//! The enumerations in the format of a field.
+//! The enumerations that describe a field.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::value::Json;
 
-/// Where a field must be.
+/// Where a field is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Required {
@@ -17,15 +17,15 @@ pub enum Required {
     /// In every entry, mapping or row.
     #[schemars(skip)]
     Always,
-    /// Where the field that it limits is on, because the default limit of the service is everything.
+    /// In an entry that turns on the field that this one limits: without this field, nothing is limited.
     #[schemars(skip)]
     WithLimited,
 }
 
-/// The meaning of an equal value in another entry.
+/// Whether the values of a field in different entries must be unique or equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Among {
+pub enum Uniqueness {
     /// Nothing.
     #[default]
     Nothing,
@@ -39,10 +39,10 @@ pub enum Among {
     Shared,
 }
 
-/// The groups, projects or callers that have something.
+/// The groups, projects or callers for which a field or section is available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Only {
+pub enum AppliesTo {
     /// Everybody and everything.
     #[default]
     All,
@@ -90,12 +90,12 @@ pub enum ValueType {
     Secret,
     /// A public SSH key, or a reference to one.
     PublicKey,
-    /// A URL, or a reference to one that holds a credential. Credentials in it are never shown.
+    /// A URL, or a reference to a URL with a credential. Credentials in it are never shown.
     Address,
     /// Who may do something: a list of levels, users and groups, edited by `id` and `_destroy`.
     Grants,
-    /// Who must approve something: the same kind of list, each row with a number of approvals. A
-    /// removal also names the level, user or group. Only for entries with `grants`.
+    /// Who must approve something: a list like `grants`, each row with a number of approvals. The
+    /// removal of a row also names the level, user or group. Only for entries with `grants`.
     Approvals,
     /// Who may do something: a list of levels.
     #[schemars(skip)]
@@ -106,7 +106,7 @@ pub enum ValueType {
     /// A list of URLs. Credentials in them are never shown.
     #[schemars(skip)]
     Addresses,
-    /// Text, a number, a boolean or a list of these. The service makes text of it, but keeps lists.
+    /// Text, a number, a boolean or a list of these. The service converts all but lists to text.
     #[schemars(skip)]
     Plain,
     /// The path of a file to upload, as `{file: PATH}`.
@@ -124,7 +124,7 @@ pub enum ValueType {
 }
 
 /// Which changes of a field weaken a protection.
-// `null` and empty text count as unset; an unknown value counts as the strictest.
+// `null` and empty text are treated as unset, and an unknown value as the strictest.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weakens {
@@ -146,20 +146,20 @@ pub enum Weakens {
     WhenLaterIn(Vec<Json>),
     /// The value changes.
     WhenChanged,
-    /// More people get a grant. All entries for the same thing are judged together.
+    /// More people get a grant. All entries for the same object are judged together.
     WhenWider,
     /// Fewer approvals are required, or more people can give one.
     WhenFewer,
-    /// A flag changes to `false`: the entry gives away or admits more. For this variant and the
+    /// A flag changes to `false`: then more people get in, or more content gets out. For this variant and the
     /// others that start with `opens`, removing the entry weakens nothing.
     OpensWhenOff,
     /// A flag changes to `true`.
     OpensWhenOn,
     /// The value changes.
     OpensWhenChanged,
-    /// An address changes, and no secret is written with it: a stored one would be sent there.
+    /// An address changes and its secret is not sent again: the service would send the stored secret to it.
     OpensWhenMoved,
-    /// The value changes to one that names a URL or another project.
+    /// The value changes, and the new value is a URL or names another project.
     #[schemars(skip)]
     OpensWhenOutside,
     /// The value is cleared.
@@ -171,7 +171,7 @@ pub enum Weakens {
     /// The rules of the kind decide.
     #[schemars(skip)]
     ByKind,
-    /// The field is not a protection but access: a change may give or take it away.
+    /// The field is not a protection but gives access. A change may add or remove access.
     #[schemars(skip)]
     Access,
     /// The field is not a protection: a change may show something to more people. It is a
@@ -192,8 +192,8 @@ pub enum Risk {
     /// A protection of the group or project becomes weaker, for example because its entry is
     /// removed.
     Weakens,
-    /// Outsiders get a way in, or content gets a way out. New entries are judged too, even in a new
-    /// container; the settings of a new container are not. Removing an entry closes the way.
+    /// Outsiders may get in, or content may get out. This is also checked for new entries, even in a new container,
+    /// but not for the settings of a new container. Removing an entry never has this risk.
     Opens,
     /// A part becomes visible to more people.
     Shows,
@@ -310,7 +310,7 @@ pub enum Accepted {
     /// Edit only.
     #[schemars(skip)]
     OnEdit,
-    /// Edit, but only with `undrift call`: it is no field of manifests.
+    /// Edit, but only with `undrift call`: manifests cannot contain it.
     ByCall,
     /// None: undrift uses it and never sends it, such as `previously`, the former names of an
     /// entry.

@@ -28,19 +28,19 @@ pub type Calls = Result<Vec<PlannedCall>, NoCalls>;
 pub struct PlannedCall {
     /// The request.
     pub request: Request<Write>,
-    /// If true, it is sent only if the previous call failed. It restores the entry that the call
-    /// before that one removed.
+    /// If true, it is sent only if the previous call failed: it restores the entry that an earlier
+    /// call removed.
     pub is_restore: bool,
-    /// If true, it is sent only if the previous response lacks the limit of a switch that was
-    /// turned on. It turns the switch off again.
+    /// If true, it is sent only if the previous call turned on a switch but its response lacks the
+    /// limit that belongs to the switch. It turns the switch off again.
     pub is_undo: bool,
     /// If true, apply waits for the background jobs of this call and earlier ones before it sends
     /// anything else for the container.
     pub awaits_jobs: bool,
     /// An effect that the fields of the step do not show, as a sentence that starts with "it".
     pub side_effect: Option<&'static str>,
-    /// The access that the call gives to somebody, if guards ask about it: the end of a sentence
-    /// that starts with "would".
+    /// The access that the call gives to somebody, if a guard checks it: the end of a sentence that
+    /// starts with "would".
     pub opened_access: Option<&'static str>,
 }
 
@@ -75,7 +75,7 @@ pub enum NoCalls {
     DependsOnRelease,
     /// The entry names entries of this section, whose ids were not requested yet.
     DependsOnEntries(String),
-    /// It is impossible, because of a fault of the entry or of one of its fields.
+    /// The change is impossible, because of a fault of the entry or of one of its fields.
     Impossible(EntryFault),
 }
 
@@ -102,7 +102,7 @@ pub struct CallContext<'a> {
     pub names: &'a Names,
     /// The release of the service.
     pub release: DetectedRelease,
-    /// True if no other entry, live or declared, has the same address in paths.
+    /// True if no other entry, live or declared, has the same address in request paths.
     pub has_unique_address: bool,
     /// The purpose of the calls.
     pub purpose: CallPurpose<'a>,
@@ -144,14 +144,14 @@ impl std::fmt::Debug for CallPurpose<'_> {
 }
 
 /// The calls that must precede every change of `live`, an entry of `section`, by the user with the
-/// id `caller`. They are the calls of an empty change.
+/// id `caller_id`. They are the calls of an empty change.
 pub fn preparatory_calls(
     section: Section,
     live: &LiveEntry,
     target: &Target,
-    caller: u64,
+    caller_id: u64,
 ) -> Vec<PlannedCall> {
-    let (names, no_fields) = (Names::default().with_caller(caller), Fields::new());
+    let (names, no_fields) = (Names::default().with_caller(caller_id), Fields::new());
     let purpose = CallPurpose::Change(&no_fields, live, &[]);
     let (names, release) = (&names, DetectedRelease::NotRequested);
     let context =
@@ -179,8 +179,8 @@ impl<'a> CallContext<'a> {
                     Some(op) if self.needs_new_entry(declared, changed) => {
                         let mut edited_fields = changed.to_vec();
                         edited_fields.retain(|name| !self.needs_new_entry(declared, &[*name]));
-                        // Until the old entry is removed, the hidden secret is the only difference
-                        // between the two.
+                        // Edit the old entry first, so that the new entry differs from it only in
+                        // the hidden secret.
                         let mut calls = match edited_fields[..] {
                             [] => Vec::new(),
                             _ => self.edit_calls(op, declared, live, &edited_fields)?,
@@ -202,11 +202,11 @@ impl<'a> CallContext<'a> {
 
     /// Refuses changes of fields that can only be set at creation.
     fn require_changeable(&self, changed: &[&str]) -> Result<(), NoCalls> {
-        let fixed_name = changed.iter().find(|name| {
+        let fixed_field = changed.iter().find(|name| {
             self.section.field(name).accepted == Accepted::OnCreate
                 && !self.section.identity.contains(name)
         });
-        match fixed_name.and_then(|name| self.section.spec(name)) {
+        match fixed_field.and_then(|name| self.section.spec(name)) {
             Some(spec) => {
                 let fault = EntryFault::for_field(texts::FIXED, spec.name);
                 Err(fault.fill("noun", self.section.noun).into())
@@ -223,18 +223,21 @@ impl<'a> CallContext<'a> {
         };
         let op = self.section.scoped_kind.operations.others.first()?;
         let request = self.entry_request(*op, live);
-        let request =
-            action.parameter.into_iter().fold(request, |all, (name, value)| all.query(name, value));
+        let request = action
+            .parameter
+            .into_iter()
+            .fold(request, |built_request, (name, value)| built_request.query(name, value));
         Some(PlannedCall { side_effect: Some(action.note), ..request.into() })
     }
 
     /// The request that creates the entry as declared.
     ///
     /// # Errors
-    /// As [`Self::plain_calls`].
+    /// Those of [`Self::plain_calls`].
     pub fn creation_request(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
         let op = self.section.scoped_kind.operations.create.ok_or(NoCalls::NotNeeded)?;
-        let request = self.create_request(op, self.encoder().body(declared, WriteRequest::Create)?);
+        let request =
+            self.create_request_with_body(op, self.encoder().body(declared, WriteRequest::Create)?);
         self.with_parent_id(request, declared)
     }
 
@@ -261,21 +264,25 @@ impl<'a> CallContext<'a> {
                 self.names.require_entry(parent.section, name, parent.field).ok()?.number()
             }
             CallPurpose::Change(_, live, _) | CallPurpose::Remove(live) => {
-                self.section.address_of(live, parent.argument)?.as_u64()
+                self.section.address_value(live, parent.argument)?.as_u64()
             }
             CallPurpose::Container(_) => None,
         };
         self.names.preparatory_calls(parent.section, id?)
     }
 
-    fn create_request(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
-        forms::use_single_level_parameter(self.section, &mut body);
+    fn create_request_with_body(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
+        forms::prefer_single_levels(self.section, &mut body);
         let mut request = self.target.request(op);
         // The name of an entry that is created at its own path is in the path, not in the body.
         let specs = self.section.specs();
         for address_key in &self.section.scoped_kind.address_keys {
             if let AddressKeyIn::Path(argument) = address_key.location
-                && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
+                && op
+                    .row()
+                    .path
+                    .split('/')
+                    .any(|segment| segment.strip_prefix(':') == Some(argument))
                 && let Some(spec) = specs
                     .iter()
                     .find(|spec: &&Spec| spec.field.live_name() == Some(address_key.field))
@@ -290,7 +297,7 @@ impl<'a> CallContext<'a> {
     /// The calls that edit the entry: one for the data, and one for each file.
     ///
     /// # Errors
-    /// As [`Self::plain_calls`].
+    /// Those of [`Self::plain_calls`].
     pub fn edit_calls(
         &self,
         op: Op<Write>,
@@ -299,46 +306,47 @@ impl<'a> CallContext<'a> {
         changed: &[&str],
     ) -> Calls {
         let body = self.encoder().edit_body(declared, live, changed)?;
-        let (files, data) = split_files(body);
-        let data: Vec<_> = if data.is_empty() {
+        let (file_fields, data_fields) = split_files(body);
+        let data_calls: Vec<_> = if data_fields.is_empty() {
             Vec::new()
         } else {
             let repeated_fields = self.encoder().repeated_fields(declared, live)?;
-            let undo_body = limits::switch_off_body(self.section, &data, Some(live));
-            let edit = |data| {
+            let undo_body = limits::switch_off_body(self.section, &data_fields, Some(live));
+            let make_edit_request = |edit_fields| {
                 self.annotate(
                     self.entry_request(op, live)
-                        .fields(data)
+                        .fields(edit_fields)
                         .with_repeated_values(repeated_fields.clone()),
                 )
             };
-            let edit_call = PlannedCall::from(edit(data));
+            let edit_call = PlannedCall::from(make_edit_request(data_fields));
             let undo_call = (!undo_body.is_empty())
-                .then(|| PlannedCall { is_undo: true, ..edit(undo_body).into() });
+                .then(|| PlannedCall { is_undo: true, ..make_edit_request(undo_body).into() });
             std::iter::once(edit_call).chain(undo_call).collect()
         };
-        let files =
-            files.into_iter().map(|file| self.entry_request(op, live).fields([file].into()));
-        Ok(data.into_iter().chain(files.map(PlannedCall::from)).collect())
+        let file_requests =
+            file_fields.into_iter().map(|file| self.entry_request(op, live).fields([file].into()));
+        Ok(data_calls.into_iter().chain(file_requests.map(PlannedCall::from)).collect())
     }
 
     /// The calls that remove the entry, add it again as declared, and restore the old one if that
     /// fails. Undeclared fields keep their live values.
     ///
     /// # Errors
-    /// As [`Self::plain_calls`].
+    /// Those of [`Self::plain_calls`].
     pub fn replace_calls(&self, declared: &Fields, live: &LiveEntry) -> Calls {
         let current_body = self.current_body(live)?;
         let mut new_body = current_body.clone();
-        // The live entry contains the id of the object that its identity names. That object may not
-        // have been looked up by name.
+        // Keep the live id of the object that the identity names: the declared name may not have
+        // been looked up.
         let mut declared = declared.clone();
         declared.retain(|name, _| {
             !self.section.identity.contains(&name) || self.section.field(name).names.is_none()
         });
         new_body.extend(self.encoder().body(&declared, WriteRequest::Create)?);
         let op = self.section.scoped_kind.operations.create.ok_or(NoCalls::NotNeeded)?;
-        let add_request = |body| self.with_parent_id(self.create_request(op, body), &declared);
+        let add_request =
+            |body| self.with_parent_id(self.create_request_with_body(op, body), &declared);
         Ok(vec![
             self.removal_request(live)?.without_resend().into(),
             add_request(new_body)?.into(),
@@ -356,8 +364,8 @@ impl<'a> CallContext<'a> {
     /// The calls that add the entry again with the declared secrets, and then remove the old one.
     /// Undeclared fields keep their live values.
     fn recreate_calls(&self, declared: &Fields, live: &LiveEntry) -> Calls {
-        let Some(raw) = &live.whole_object else { return Err(NoCalls::NotNeeded) };
-        let whole_entry = self.section.read(raw.raw(), FieldSelection::Known);
+        let Some(whole_object) = &live.whole_object else { return Err(NoCalls::NotNeeded) };
+        let whole_entry = self.section.read(whole_object.raw(), FieldSelection::Known);
         let reason = format!("which a new {} would not have", self.section.noun);
         forms::require_shown(self.section, &whole_entry, &reason, |spec| {
             spec.field.accepted.includes(WriteRequest::Create) && !declared.contains_key(spec.name)
@@ -367,9 +375,9 @@ impl<'a> CallContext<'a> {
             live_values.map(|(name, value)| (name.clone(), value.clone().into())).collect();
         new_fields.extend(declared.clone());
         let note = "it is added again, and then the old one is removed";
-        let add =
+        let add_call =
             PlannedCall { side_effect: Some(note), ..self.creation_request(&new_fields)?.into() };
-        Ok(vec![add, self.removal_request(live)?.into()])
+        Ok(vec![add_call, self.removal_request(live)?.into()])
     }
 
     /// Marks the fields of the body that are secret, and those that contain ids of referenced
@@ -386,8 +394,11 @@ impl<'a> CallContext<'a> {
             spec.field.accepted.includes(WriteRequest::Create)
         })?;
         let mut specs = self.section.specs().iter();
-        if let Some(hidden) = specs.find(|spec| forms::is_hidden_in_responses(spec.field, live)) {
-            let cause = format!("the service hides `{}`, which cannot be put back", hidden.name);
+        if let Some(hidden_spec) =
+            specs.find(|spec| forms::is_hidden_in_responses(spec.field, live))
+        {
+            let cause =
+                format!("the service hides `{}`, which cannot be put back", hidden_spec.name);
             return Err(Cause::new(cause).into());
         }
         let mut body = Fields::new();
@@ -398,7 +409,7 @@ impl<'a> CallContext<'a> {
             }
             // The id of a referenced object is one of the values that address the live entry.
             let sent_name = self.section.table().sent_name(name);
-            match field.names.and_then(|_| self.section.address_of(live, sent_name)) {
+            match field.names.and_then(|_| self.section.address_value(live, sent_name)) {
                 Some(id) => body.insert(sent_name.to_owned(), id.clone().into()),
                 None => {
                     let value = Value::from(forms::without_ids(value));
@@ -410,7 +421,7 @@ impl<'a> CallContext<'a> {
         Ok(body)
     }
 
-    /// The request that removes it.
+    /// The request that removes the entry.
     ///
     /// # Errors
     /// If undrift never removes such an entry.
@@ -429,7 +440,9 @@ impl<'a> CallContext<'a> {
         let address_keys = self.section.scoped_kind.address_keys.iter().zip(&live.address_values);
         address_keys.fold(request, |request, (key, value)| match key.location {
             AddressKeyIn::Path(name) => request.arg(name, forms::plain_text(value)),
-            AddressKeyIn::Query(_) if value.is_null() || Bug::DropFilter.is_planted() => request,
+            AddressKeyIn::Query(_) if value.is_null() || Bug::OmitVariableScope.is_planted() => {
+                request
+            }
             AddressKeyIn::Query(name) => request.query(name, forms::plain_text(value)),
             AddressKeyIn::PathOnCreate(_) | AddressKeyIn::References => request,
         })

@@ -17,8 +17,8 @@ use crate::{
 /// The code of the message about a secret in plain text.
 const LITERAL_SECRET_CODE: &str = "literal-secret";
 
-/// The fields of a cron expression with their limits, and the names of their values. Only an
-/// expression of six fields has the seconds.
+/// The fields of a cron expression: name, minimum, maximum, and the names of values. Only expressions
+/// with six fields have seconds.
 const CRON_FIELDS: [(&str, u32, u32, &[&str]); 6] = [
     ("second", 0, 59, &[]),
     ("minute", 0, 59, &[]),
@@ -55,27 +55,29 @@ impl Section {
     /// Reports invalid regular expressions in `value`, also inside a mapping.
     fn check_expressions(self, spec: &'static Spec, value: &Value, report: Reporter<'_>) {
         let whole_value = (None, spec.field.is_expression(), value.text());
-        let parts = spec.key_fields.iter().map(|field| {
-            let text = value.plain().and_then(|value| value.get(field.name)?.as_str());
+        let inner_texts = spec.key_fields.iter().map(|field| {
+            let text = value.plain_json().and_then(|value| value.get(field.name)?.as_str());
             (Some(field.name), field.is_expression(), text)
         });
-        for (inner_key, is_expression, text) in std::iter::once(whole_value).chain(parts) {
+        for (inner_key, is_expression, text) in std::iter::once(whole_value).chain(inner_texts) {
             let name = inner_key.unwrap_or(spec.name);
             if let Some(text) = text.filter(|_| is_expression)
-                && let Some((mut template, message, severity)) = expression_fault(name, text)
+                && let Some((mut fault_texts, message, severity)) = expression_fault(name, text)
             {
                 let negative = spec.name.replace("_regex", "_negative_regex");
-                if template == texts::EXPRESSION_WITH_LOOK_AROUND && self.spec(&negative).is_some()
+                if fault_texts == texts::EXPRESSION_WITH_LOOK_AROUND
+                    && self.spec(&negative).is_some()
                 {
-                    template = texts::EXPRESSION_WITH_NEGATIVE;
+                    fault_texts = texts::EXPRESSION_WITH_NEGATIVE;
                 }
-                let fault = EntryFault::for_field(template, spec.name).fill("negative", &negative);
+                let fault =
+                    EntryFault::for_field(fault_texts, spec.name).fill("negative", &negative);
                 report(EntryFault { severity, inner_key, ..fault.fill("why", &message) });
             }
         }
     }
 
-    /// Reports credentials in plain text. Skips `reported_field`, which the rules reported already.
+    /// Reports credentials in plain text, except in `reported_field`, which was already reported.
     fn check_credentials(
         self,
         declared: &Fields,
@@ -86,7 +88,8 @@ impl Section {
             declared.iter().filter(|(name, _)| reported_field != Some(name.as_str()))
         {
             let Some(spec) = self.spec(name) else { continue };
-            let Some(credential) = value.plain().and_then(super::forms::find_credential_in) else {
+            let Some(credential) = value.plain_json().and_then(super::forms::find_credential_in)
+            else {
                 continue;
             };
             let fault_texts = match spec.field.secrecy() {
@@ -103,7 +106,7 @@ impl Section {
     }
 }
 
-/// The fault of a value that must have a special format.
+/// The fault of a value whose format is invalid: a time zone, a cron expression or a date.
 fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
     let text = value.text()?;
     match spec.field.value_type {
@@ -111,7 +114,7 @@ fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
             Some(unknown_zone(spec.name, text.trim()))
         }
         ValueType::Cron => {
-            let why = cron_fault(text)?;
+            let reason = cron_fault(text)?;
             let fault_texts = match text {
                 _ if text.contains(['–', '—', '−']) => texts::CRON_WITH_DASH,
                 _ if has_jenkins_hash(text) => texts::CRON_WITH_HASH,
@@ -120,7 +123,7 @@ fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
                 }
                 _ => texts::CRON,
             };
-            Some(EntryFault::for_field(fault_texts, spec.name).fill("why", &why))
+            Some(EntryFault::for_field(fault_texts, spec.name).fill("why", &reason))
         }
         ValueType::Date if !text.is_empty() && text.parse::<Date>().is_err() => {
             Some(EntryFault::for_field(texts::DATE, spec.name))
@@ -144,10 +147,11 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
         }
     };
     let no_placeholder = ("", "");
-    let is_branch = field == "name" && ["protected_branches", "protected_tags"].contains(&section);
-    let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
-    let is_expression = is_branch && looks_like_expression(text);
-    let forbidden = if text.starts_with("refs/") { "refs/" } else { " " };
+    let is_branch_or_tag =
+        field == "name" && ["protected_branches", "protected_tags"].contains(&section);
+    let is_scope_expression = field == "environment_scope" && text.starts_with(['^', '/']);
+    let is_name_expression = is_branch_or_tag && looks_like_expression(text);
+    let forbidden_text = if text.starts_with("refs/") { "refs/" } else { " " };
     report_if(
         compare == Compare::PublicKey && !is_complete_key(text),
         texts::PART_OF_KEY,
@@ -158,14 +162,18 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
         texts::SHORT_ADDRESS,
         no_placeholder,
     );
-    report_if(is_branch && text.contains(forbidden), texts::NO_REF, ("odd", forbidden));
+    report_if(
+        is_branch_or_tag && text.contains(forbidden_text),
+        texts::NO_REF,
+        ("odd", forbidden_text),
+    );
     let is_pattern = compare == Compare::Ref && text.contains(['*', '?', '[', ' ']);
     report_if(is_pattern, texts::REF_PATTERN, no_placeholder);
     if let Some(suggestion) = suggest_placeholder(field, text) {
         report_if(true, texts::PLACEHOLDER, ("near", suggestion));
     }
-    let object_noun = if is_scope { "environment" } else { "branch or tag" };
-    report_if(is_scope || is_expression, texts::NO_GLOB, ("what", object_noun));
+    let object_noun = if is_scope_expression { "environment" } else { "branch or tag" };
+    report_if(is_scope_expression || is_name_expression, texts::NO_GLOB, ("what", object_noun));
     let means_all = field == "environment_scope" && is_word_for_all(text);
     report_if(means_all, texts::SCOPE_OF_ALL, ("text", text));
     let means_null = spec.field.nullable && ["None", "nil", "undefined"].contains(&text);
@@ -189,20 +197,22 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
 fn check_relations(spec: &Spec, value: &Value, declared: &Fields, report: Reporter<'_>) {
     let (field, text) = (spec.name, value.text().unwrap_or_default());
     let earlier_field = spec.field.relations.not_before;
-    let earlier = earlier_field.and_then(|first| Some((first, declared.get(first)?.text()?)));
+    let earlier_value = earlier_field
+        .and_then(|other_field| Some((other_field, declared.get(other_field)?.text()?)));
     // Dates of the same form can be compared as texts.
     if let Some((earlier_name, _)) =
-        earlier.filter(|(_, day)| text.len() == day.len() && text < *day)
+        earlier_value.filter(|(_, day)| text.len() == day.len() && text < *day)
     {
         report(EntryFault::for_field(texts::BEFORE, field).with_other_field(earlier_name));
     }
-    let other = spec.field.relations.not_with;
-    if let Some((other, other_value)) = other.and_then(|other| Some((other, declared.get(other)?)))
+    let excluded_field = spec.field.relations.not_with;
+    if let Some((excluded_name, other_value)) =
+        excluded_field.and_then(|other| Some((other, declared.get(other)?)))
         && [value, other_value].into_iter().all(is_on)
     {
         let fault_texts =
             if other_value.flag().is_some() { texts::FLAGS_TOGETHER } else { texts::TOGETHER };
-        report(EntryFault::for_field(fault_texts, field).with_other_field(other));
+        report(EntryFault::for_field(fault_texts, field).with_other_field(excluded_name));
     }
 }
 
@@ -217,8 +227,8 @@ const TEMPLATE_PLACEHOLDERS: &str = "all_commits approved_by branch_name co_auth
 const BADGE_PLACEHOLDERS: &str = "commit_sha default_branch gitlab_pages_domain gitlab_server group_name \
     latest_tag project_id project_name project_namespace project_path project_title";
 
-/// The known placeholder that is most similar to an unknown one in `text`, or one that lacks its
-/// `%`.
+/// The known placeholder most similar to an unknown one in `text`, or a known one that is written
+/// without `%`.
 fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
     let placeholders = match field {
         "merge_commit_template" | "squash_commit_template" | "suggestion_commit_message" => {
@@ -227,10 +237,10 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
         "link_url" | "image_url" => BADGE_PLACEHOLDERS,
         _ => return None,
     };
-    text.match_indices('{').find_map(|(at, _)| {
-        let name = text[at + 1..].split('}').next()?;
+    text.match_indices('{').find_map(|(brace_index, _)| {
+        let name = text[brace_index + 1..].split('}').next()?;
         let known_name = placeholders.split(' ').find(|placeholder| *placeholder == name);
-        if text[..at].ends_with('%') {
+        if text[..brace_index].ends_with('%') {
             text::nearest(name, placeholders.split(' ')).filter(|_| known_name.is_none())
         } else {
             known_name
@@ -242,10 +252,11 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
 /// rarely have such characters, and `*` is the only wildcard of the service. In `v1.*`, the dot
 /// belongs to the name.
 fn looks_like_expression(text: &str) -> bool {
-    let mut wildcards = text.match_indices(".*").map(|(at, _)| &text[..at]);
+    let mut wildcard_prefixes = text.match_indices(".*").map(|(index, _)| &text[..index]);
     text.starts_with('^')
         || text.ends_with('$')
-        || wildcards.any(|before| !before.ends_with(|c: char| c.is_alphanumeric() || c == '*'))
+        || wildcard_prefixes
+            .any(|prefix| !prefix.ends_with(|c: char| c.is_alphanumeric() || c == '*'))
         || text.contains(['\\', '[', '?', '|'])
         || text.contains('{') && text.contains(',')
 }
@@ -256,20 +267,20 @@ fn is_word_for_all(text: &str) -> bool {
         .contains(&&*text.to_lowercase().replace(['_', '-'], " "))
 }
 
-/// The names in a cron expression, in the order of the numbers.
+/// The names of months and days in cron expressions, in the order of their numbers.
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// The fault of a cron expression: neither five nor six fields, a number out of its limits, or a
-/// word that is none of the names.
+/// The fault of a cron expression, such as a wrong number of fields, a number out of range, or an
+/// unknown name.
 fn cron_fault(text: &str) -> Option<String> {
     let fields: Vec<_> = text.split_whitespace().collect();
     if has_jenkins_hash(text) {
         return Some("has an `H`, which is not a number".to_owned());
     }
-    let is_word = text.starts_with('@');
-    if !(5..=CRON_FIELDS.len()).contains(&fields.len()) && !is_word {
+    let is_shortcut = text.starts_with('@');
+    if !(5..=CRON_FIELDS.len()).contains(&fields.len()) && !is_shortcut {
         return Some("must have five fields".to_owned());
     }
     // The service reads the first of six fields as seconds.
@@ -278,33 +289,38 @@ fn cron_fault(text: &str) -> Option<String> {
     if let Some(character) = special_characters.find(|c| !" */,-#?@".contains(*c)) {
         return Some(format!("must not have `{}`", character.escape_debug()));
     }
-    let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
-    let words = |field: &str| {
+    let parse_number = |number_text: &str| number_text.split('/').next()?.parse::<u32>().ok();
+    let split_words = |field: &str| {
         let words = field.split(|c: char| !c.is_ascii_alphabetic()).map(str::to_ascii_lowercase);
         words.filter(|word| word.len() > 1).collect::<Vec<_>>()
     };
     let name_fault = fields.iter().zip(cron_fields).find_map(|(field, (name, _, _, names))| {
-        let unknown_name = words(field).into_iter().find(|word| !names.contains(&word.as_str()))?;
+        let unknown_name =
+            split_words(field).into_iter().find(|word| !names.contains(&word.as_str()))?;
         Some(match names.first() {
             Some(first) => {
-                format!("has `{unknown_name}` for the {name}, whose names are as `{first}`")
+                format!(
+                    "has `{unknown_name}` for the {name}, whose names are written like `{first}`"
+                )
             }
             None => format!("has `{unknown_name}` for the {name}, which is a number"),
         })
     });
-    if let Some(fault) = name_fault.filter(|_| !is_word) {
+    if let Some(fault) = name_fault.filter(|_| !is_shortcut) {
         return Some(fault);
     }
-    let mut parts = fields.iter().flat_map(|field| field.split(','));
-    if parts.any(|part| part.rsplit_once('/').is_some_and(|(_, step)| step.parse() == Ok(0))) {
-        return Some("must have 1 or more after each `/`".to_owned());
+    let mut list_items = fields.iter().flat_map(|field| field.split(','));
+    if list_items
+        .any(|list_item| list_item.rsplit_once('/').is_some_and(|(_, step)| step.parse() == Ok(0)))
+    {
+        return Some("must have a step of at least 1 after each `/`".to_owned());
     }
-    let mut fields = fields.into_iter().zip(cron_fields).filter(|_| !is_word);
-    let (_, (name, min, to, _)) = fields.find(|(field, (_, min, max, _))| {
-        let mut numbers = field.split([',', '-']).filter_map(number);
+    let mut fields = fields.into_iter().zip(cron_fields).filter(|_| !is_shortcut);
+    let (_, (name, min, limit, _)) = fields.find(|(field, (_, min, max, _))| {
+        let mut numbers = field.split([',', '-']).filter_map(parse_number);
         numbers.any(|number| !(*min..=*max).contains(&number))
     })?;
-    Some(format!("must have {min} to {to} for the {name}"))
+    Some(format!("must have {min} to {limit} for the {name}"))
 }
 
 /// True if `text` has the short form of an SSH address, as in `git@HOST:PATH`.
@@ -320,7 +336,9 @@ fn unknown_zone(field: &'static str, zone: &str) -> EntryFault {
     let nearest_zone = time_zone::names()
         .find(|name| last_zone_part(name).eq_ignore_ascii_case(city))
         .or_else(|| text::nearest(zone, time_zone::names()))
-        .filter(|near| strsim::osa_distance(last_zone_part(near), city) <= city.len() / 4);
+        .filter(|candidate| {
+            strsim::osa_distance(last_zone_part(candidate), city) <= city.len() / 4
+        });
     // The sign of `Etc` zones is the opposite of the usual one: `Etc/GMT+2` is UTC-2.
     let is_offset = zone.contains(['+', '-']);
     let fault_texts = match nearest_zone {
@@ -338,22 +356,22 @@ fn last_zone_part(zone: &str) -> &str {
     zone.rsplit('/').next().unwrap_or(zone)
 }
 
-/// Why `text` is not a valid regular expression, with the texts of the fault. The parser's grammar is
-/// close to RE2 but not the same: a fault that RE2 may accept is a warning.
+/// The reason why `text` is not a valid regular expression, with the texts of the fault. The parser's
+/// grammar is close to RE2 but not the same: a fault that RE2 may accept is a warning.
 fn expression_fault(name: &str, text: &str) -> Option<(FaultTexts, String, Severity)> {
     let error = Parser::new().parse(text).err();
     let is_certain =
         error.as_ref().is_some_and(|error| is_refused_by_re2(error) && !text.contains("\\Q"));
     if !is_certain && is_delimited(name, text) {
-        let message = format!("`{name}` has a `/` at both ends, which must match, too");
+        let message = format!("`{name}` has a `/` at both ends, which are part of the expression");
         return Some((texts::EXPRESSION_IN_SLASHES, message, Severity::Warning));
     }
     if error.is_none() && text.contains("/*") && !text.contains('[') {
-        let message = format!("`{name}` has a `/*`, which matches only slashes");
+        let message = format!("in `{name}`, `/*` matches only slashes");
         return Some((texts::EXPRESSION_OF_GLOB, message, Severity::Warning));
     }
     let error = error?;
-    let template = if text.starts_with('*') || text.contains("|*") {
+    let fault_texts = if text.starts_with('*') || text.contains("|*") {
         texts::EXPRESSION_OF_GLOB
     } else if text.contains("(?!") {
         texts::EXPRESSION_WITH_LOOK_AROUND
@@ -366,14 +384,14 @@ fn expression_fault(name: &str, text: &str) -> Option<(FaultTexts, String, Sever
     if column > 1 {
         message = format!("{message} (character {column})");
     }
-    Some((template, message, severity))
+    Some((fault_texts, message, severity))
 }
 
-/// True if the expression `text` of the field `name` has slashes around it, as in some languages.
+/// True if the expression `text` of the field `name` has slashes around it, as in JavaScript.
 /// Names of files and branches contain slashes themselves.
 fn is_delimited(name: &str, text: &str) -> bool {
-    let parts = text.strip_prefix('/').and_then(|text| text.rsplit_once('/'));
-    parts.is_some_and(|(inner, flags)| {
+    let inner_and_flags = text.strip_prefix('/').and_then(|text| text.rsplit_once('/'));
+    inner_and_flags.is_some_and(|(inner, flags)| {
         let is_anchored = inner.starts_with('^') || inner.ends_with('$') || !flags.is_empty();
         let is_path = name.contains("file") || name.contains("branch");
         !inner.is_empty()
@@ -384,23 +402,23 @@ fn is_delimited(name: &str, text: &str) -> bool {
 
 /// True if a cron expression has an `H`, which Jenkins replaces by a number.
 fn has_jenkins_hash(text: &str) -> bool {
-    text.split([' ', ',']).any(|part| part.split(['/', '(']).next() == Some("H"))
+    text.split([' ', ',']).any(|list_item| list_item.split(['/', '(']).next() == Some("H"))
 }
 
-/// True if the material of an SSH key is complete: parts that each follow their length; the first
-/// is the type of the key.
+/// True if the data of an SSH key is complete: a sequence of parts, each after its length. The first
+/// part is the type of the key.
 fn is_complete_key(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let (Some(key_type), Some(key)) = (words.next(), words.next()) else { return true };
     let Ok(bytes) = BASE64_STANDARD_NO_PAD.decode(key.trim_end_matches('=')) else { return false };
-    let (mut parts, mut unread) = (Vec::new(), &bytes[..]);
-    while let Some((length, tail)) = unread.split_first_chunk::<4>() {
+    let (mut key_parts, mut unread_bytes) = (Vec::new(), &bytes[..]);
+    while let Some((length, tail)) = unread_bytes.split_first_chunk::<4>() {
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
-        let Some((part, tail)) = tail.split_at_checked(length) else { return false };
-        parts.push(part);
-        unread = tail;
+        let Some((key_part, tail)) = tail.split_at_checked(length) else { return false };
+        key_parts.push(key_part);
+        unread_bytes = tail;
     }
-    unread.is_empty() && parts.len() > 1 && parts[0] == key_type.as_bytes()
+    unread_bytes.is_empty() && key_parts.len() > 1 && key_parts[0] == key_type.as_bytes()
 }
 
 /// True if RE2 also refuses the expression.
@@ -416,9 +434,11 @@ fn is_refused_by_re2(error: &Error) -> bool {
         | ErrorKind::UnsupportedLookAround => true,
         // In RE2, `\0` and `\12` are octal numbers.
         ErrorKind::UnsupportedBackreference => {
-            let mut digits = text_at_fault.trim_start_matches('\\').chars().map(|c| c.is_digit(8));
+            let mut octal_flags =
+                text_at_fault.trim_start_matches('\\').chars().map(|c| c.is_digit(8));
             let is_zero = text_at_fault.starts_with("\\0");
-            let is_octal = is_zero || (digits.next() == Some(true) && digits.next() == Some(true));
+            let is_octal =
+                is_zero || (octal_flags.next() == Some(true) && octal_flags.next() == Some(true));
             !is_octal
         }
         _ => false,

@@ -12,7 +12,9 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Absence, AddressKey, FieldTable, KindRules, ReadSource, Removal, Shape};
 use crate::{
-    field::{Accepted, Available, Field, Only, Range, Required, Scope, ValidValues, leaked_list},
+    field::{
+        Accepted, AppliesTo, Available, Field, Range, Required, Scope, ValidValues, leaked_list,
+    },
     level::AccessLevel,
     operation::{AnyOp, Method, Op, Read, ResponseBody, Write},
     page::EntryKeys,
@@ -30,7 +32,7 @@ pub struct Kind {
     /// The name of the section in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"feature_flags")]
     pub section: &'static str,
-    /// Other names for it; check suggests the right name for them.
+    /// Other names that users may write for it: `check` then suggests the right name.
     #[serde(default)]
     #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = ALIAS_EXAMPLE)]
     pub aliases: Vec<&'static str>,
@@ -44,7 +46,7 @@ pub struct Kind {
     #[serde(default)]
     pub shape: Shape,
     /// The fields that identify an entry, in the order in which addresses show them. If the path has
-    /// a parent entry, the first one names it, and is in no request.
+    /// a parent entry, the first field names the parent, and no request contains it.
     #[serde(default, deserialize_with = "leaked_list")]
     pub identity: &'static [&'static str],
     /// Fields of the identity of which each entry has exactly one.
@@ -55,13 +57,13 @@ pub struct Kind {
     pub name_field: Option<&'static str>,
     /// The field by which entries of other sections name an entry (default: its identity).
     pub called_by: Option<&'static str>,
-    /// The check of guards when an entry is removed. Must be `access` if a field is a `level`.
+    /// What guards check when an entry is removed. Must be `access` if a field is a `level`.
     pub removal: Removal,
     /// Fields that give access if they are set and not `false`. The guard `protection` also asks
     /// before an entry with one of them is created.
     #[serde(default, deserialize_with = "leaked_list")]
     pub grants: &'static [&'static str],
-    /// How the service differs here from most collections.
+    /// How this collection differs from most others.
     #[serde(default)]
     pub traits: Vec<CollectionTrait>,
     /// How an entry is created (default: `post`).
@@ -70,9 +72,9 @@ pub struct Kind {
     /// How an entry is changed (default: `put`).
     #[serde(default)]
     pub edit: EditMethod,
-    /// The response fields that identify an entry (default: those in the path). A path argument
-    /// that has no field's name contains the first of them. Entries of other sections refer to an
-    /// entry by an `id` among them.
+    /// The response fields that identify an entry (default: those in the path). A path argument that
+    /// is not named like a field contains the first of them. If one of them is `id`, entries of other
+    /// sections refer to an entry by this id.
     #[serde(default, deserialize_with = "leaked_list")]
     pub keys: &'static [&'static str],
     /// The other response fields that each entry has (default: those of `identity`).
@@ -140,60 +142,62 @@ impl Kind {
 
     /// `field`, with the properties that `scoped_kind` sets for all fields.
     fn adapt_field(&self, scoped_kind: &ScopedKind, field: &Field) -> Field {
-        // The path contains the id of the parent.
+        // No request sends the field of the parent: the path contains the parent's id.
         let is_parent = scoped_kind.parent.is_some_and(|parent| parent.field == field.name);
         // An entry may lack an identity field that has a default.
         let is_always_required = self.required_identity().any(|name| name == field.name)
             && !field.nullable
             && field.default.manifest.is_none();
-        let only = match field.available.only {
-            Only::All | Only::Group if scoped_kind.available.only == Only::TopLevel => {
-                Only::TopLevel
+        let applies_to = match field.available.only {
+            AppliesTo::All | AppliesTo::Group
+                if scoped_kind.available.only == AppliesTo::TopLevel =>
+            {
+                AppliesTo::TopLevel
             }
             only => only,
         };
         let since = field.available.since.or(scoped_kind.available.since);
         Field {
             accepted: if is_parent { Accepted::Never } else { field.accepted },
-            available: Available { since, only, ..field.available },
+            available: Available { since, only: applies_to, ..field.available },
             required: if is_always_required { Required::Always } else { field.required },
             ..field.clone()
         }
     }
 }
 
-/// If the word in the first field determines the fields of an entry: keeps only the words of
-/// `scope` and the fields of their entries, and adds to the description of each field the words
-/// that it is for.
+/// If the word in the first field determines the fields of an entry, keeps only the words of `scope`
+/// and the fields of their entries. Adds to the description of each field the words that have it.
 fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
-    let Some((first, others)) =
-        keys.split_first_mut().filter(|(first, _)| first.variants().next().is_some())
+    let Some((variant_field, others)) =
+        keys.split_first_mut().filter(|(first_field, _)| first_field.variants().next().is_some())
     else {
         return;
     };
-    first.words.retain(|word| word.available.exists_in(scope));
+    variant_field.words.retain(|word| word.available.exists_in(scope));
     for field in others {
-        let matching_variants =
-            first.variants().filter(|(_, variant)| variant.fields.contains(field.name));
+        let matching =
+            variant_field.variants().filter(|(_, variant)| variant.fields.contains(field.name));
         let (requiring_variants, optional_variants): (Vec<_>, Vec<_>) =
-            matching_variants.partition(|(_, variant)| variant.needs.contains(&field.name));
-        let [needing, optional_words] = [requiring_variants, optional_variants]
+            matching.partition(|(_, variant)| variant.needs.contains(&field.name));
+        let [requiring_words, optional_words] = [requiring_variants, optional_variants]
             .map(|variant| variant.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
-        field.about = append_list(field.about, "Required for", &needing);
+        field.about = append_list(field.about, "Required for", &requiring_words);
         field.about = append_list(field.about, "For", &optional_words);
     }
-    for word in &mut first.words {
+    for word in &mut variant_field.words {
         let needs = word.entry.as_ref().map_or(&[][..], |variant| variant.needs);
         word.about = append_list(word.about, "Needs", needs);
     }
-    let variants: Vec<_> = first.words.iter().filter_map(|word| word.entry.clone()).collect();
-    let identity = first.name;
+    let variants: Vec<_> =
+        variant_field.words.iter().filter_map(|word| word.entry.clone()).collect();
+    let identity = variant_field.name;
     keys.retain(|field| {
         field.name == identity || variants.iter().any(|variant| variant.fields.contains(field.name))
     });
 }
 
-/// Adds a sentence with `names` to the description `about`; `beginning` is its start. Without
+/// Adds a sentence with `names`, which starts with `beginning`, to the description `about`. Without
 /// names, adds nothing.
 fn append_list(about: &'static str, beginning: &str, names: &[&str]) -> &'static str {
     match names {
@@ -202,7 +206,7 @@ fn append_list(about: &'static str, beginning: &str, names: &[&str]) -> &'static
     }
 }
 
-/// An action before a removal, as `stop?force=true`.
+/// An action before a removal, such as `stop?force=true`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(from = "String")]
 pub struct RemovalAction {
@@ -304,15 +308,14 @@ pub struct Parent {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopedKind {
-    /// The path of an entry: `/projects/:id/` or `/groups/:id/`, plain names, and the name that the
-    /// documentation of the service has for the argument that addresses the entry. An argument that
-    /// is called like a field contains that field; any other one contains the `id`, or the first of
-    /// `keys`.
+    /// The path of an entry: `/projects/:id/` or `/groups/:id/`, plain names, and the argument that
+    /// addresses the entry, as the documentation of the service calls it. An argument that is named
+    /// like a field contains that field; any other argument contains the `id`, or the first of `keys`.
     ///
     /// The path of a single object ends with a name. If the service addresses an entry by the query,
-    /// the path ends with `?NAME=:FIELD`. What is `?NAME=VALUE` is sent with each request for the list;
-    /// with the value `^(:name)$`, only entries with a declared name are read.
-    /// An argument between names is that of a parent entry, whose section has the path before it.
+    /// the path ends with `?NAME=:FIELD`. A parameter `?NAME=VALUE` is sent with each request for the
+    /// list; with the value `^(:name)$`, only entries with a declared name are read. An argument
+    /// between names addresses a parent entry. The section of the parent has the path before it.
     #[schemars(example = &"/projects/:id/feature_flags/:feature_flag_name")]
     pub path: &'static str,
     /// The field of the parent entry's object that contains the whole list, if the service has no
@@ -431,27 +434,27 @@ impl From<Vec<AnyOp>> for Operations {
     /// Sorts `operations` by purpose. The first write operation with a method, the last list and
     /// the last single read have a purpose; all other write operations are `others`.
     fn from(operations: Vec<AnyOp>) -> Self {
-        let mut by_purpose = Self::default();
+        let mut ops_by_purpose = Self::default();
         for op in operations {
             match op {
                 AnyOp::Read(op) if op.row().answer == ResponseBody::List => {
-                    by_purpose.list = Some(op);
+                    ops_by_purpose.list = Some(op);
                 }
-                AnyOp::Read(op) => by_purpose.get = Some(op),
+                AnyOp::Read(op) => ops_by_purpose.get = Some(op),
                 AnyOp::Write(op) => {
                     let slot = match op.row().method {
-                        Method::Post => &mut by_purpose.create,
-                        Method::Delete => &mut by_purpose.delete,
-                        _ => &mut by_purpose.edit,
+                        Method::Post => &mut ops_by_purpose.create,
+                        Method::Delete => &mut ops_by_purpose.delete,
+                        _ => &mut ops_by_purpose.edit,
                     };
                     match slot {
                         None => *slot = Some(op),
-                        Some(_) => by_purpose.others.push(op),
+                        Some(_) => ops_by_purpose.others.push(op),
                     }
                 }
             }
         }
-        by_purpose
+        ops_by_purpose
     }
 }
 

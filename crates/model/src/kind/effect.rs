@@ -28,7 +28,7 @@ pub enum Capability {
     CallerAccess,
     /// It is at its declared path.
     AtDeclaredPath,
-    /// It has no object yet of a type of which it can have only one.
+    /// It can have only one object of a type, and has none.
     FreeSlot,
 }
 
@@ -42,8 +42,8 @@ impl Capability {
             Self::Feature("builds_access_level") => "CI/CD must be on",
             Self::Feature(_) => "the feature must be on",
             Self::Branch => "the repository must have a branch",
-            Self::NamedAccess => "access comes before rules that may name it",
-            Self::Owner => "the new owner comes before the old one goes",
+            Self::NamedAccess => "users need access before a rule can name them",
+            Self::Owner => "the new owner must be added before the old one is removed",
             Self::CallerAccess => "the token's owner needs this access until then",
             Self::AtDeclaredPath => {
                 scope.choose("the group must be at its path", "the project must be at its path")
@@ -95,8 +95,8 @@ pub enum Effect {
         before: Option<String>,
         /// After.
         after: String,
-        /// The declared paths of groups and projects in it that are more visible than it becomes, with
-        /// their ranks.
+        /// The declared paths of groups and projects in the container that are more visible than
+        /// `after`, with their ranks.
         more_visible: Vec<(Arc<str>, usize)>,
     },
     /// It refers to a user or a group, who must have access to the container: a project must be
@@ -136,8 +136,8 @@ pub enum Effect {
     },
     /// The service accepts it only after the step of this object.
     Follows {
-        /// What makes room: the container that is declared at this path moves, or this entry is removed or
-        /// renamed. Or, with `is_created`, the entry that it names.
+        /// The object whose step comes first: the container that leaves the path, the entry that is
+        /// removed or renamed, or, if `is_created` is true, the entry that the changed object names.
         object: Address,
         /// Whether the run creates the object.
         is_created: bool,
@@ -164,7 +164,7 @@ impl Effect {
         Self::Visibility { before, after: after.into(), more_visible: Vec::new() }
     }
 
-    /// This object makes room first.
+    /// The service accepts it only after this object moved, or was removed or renamed.
     pub const fn follows(object: Address) -> Self {
         Self::Follows { object, is_created: false }
     }

@@ -22,7 +22,7 @@ pub struct EntryFault {
     pub code: &'static str,
     /// The field that has the fault.
     pub field: &'static str,
-    /// The key within the field, if only that has it.
+    /// The key within the field, if only that key has the fault.
     pub inner_key: Option<&'static str>,
     /// The other field that the fault concerns.
     pub other_field: Option<&'static str>,

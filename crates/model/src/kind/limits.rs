@@ -1,7 +1,7 @@
 //! Switches and the fields that limit them ([`Relations::limits`](crate::field::Relations::limits)).
 //!
-//! The service ignores unknown fields. Without its limit, a switch may do more than was declared.
-//! So both are in one request, and the response must show both.
+//! The service ignores unknown fields. If it ignores a limit, the switch does more than was declared.
+//! So one request contains both, and the response must show both.
 
 use super::{Section, Spec, forms};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 
 /// True if the declared `value` turns a switch on.
 pub fn is_on(value: &Value) -> bool {
-    value.plain().is_none_or(field::is_on)
+    value.plain_json().is_none_or(field::is_on)
 }
 
 /// The fields of an entry of `section` that limit `switch`.
@@ -22,8 +22,8 @@ pub fn limiting_fields(section: Section, switch: &str) -> impl Iterator<Item = &
     specs.filter(move |spec| spec.field.relations.limits == Some(switch))
 }
 
-/// Pairs of keys of a mapping: a key that limits another one, and the limited key.
-fn limited_keys(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
+/// Pairs of keys of a mapping: a limit, and the switch that it limits.
+fn key_limit_pairs(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
     spec.key_fields.iter().filter_map(|field| Some((field.name, field.relations.limits?)))
 }
 
@@ -40,9 +40,9 @@ pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
 pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
     let specs = section.specs().iter();
     let switches: Vec<_> = specs.clone().filter_map(|spec| spec.field.relations.limits).collect();
-    let limited =
-        specs.filter(|spec| switches.contains(&spec.name) || limited_keys(spec).next().is_some());
-    let switched_off = limited.filter_map(|spec| {
+    let limited_specs = specs
+        .filter(|spec| switches.contains(&spec.name) || key_limit_pairs(spec).next().is_some());
+    let off_fields = limited_specs.filter_map(|spec| {
         let sent_name = spec.field.sent_name();
         let value = body.get(sent_name)?;
         let live_value = live.and_then(|live| live.fields.raw().get(spec.name));
@@ -52,70 +52,82 @@ pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>
             let turns_on = is_limited && is_on(value) && !live_value.is_some_and(field::is_on);
             return turns_on.then(|| (sent_name.to_owned(), Value::from(Json::Bool(false))));
         }
-        let object = value.plain()?.as_object()?;
+        let object = value.plain_json()?.as_object()?;
         let mut switched_off_keys = Object::new();
-        for (limit, switch) in limited_keys(spec) {
-            let [before, after] =
+        for (limit, switch) in key_limit_pairs(spec) {
+            let [was_enabled, is_enabled] =
                 [live_value.and_then(|live| live.get(switch)), object.get(switch)]
                     .map(|value| value.is_some_and(field::is_on));
-            if object.contains_key(limit) && after && !before {
+            if object.contains_key(limit) && is_enabled && !was_enabled {
                 switched_off_keys.insert(switch.to_string(), false.into());
             }
         }
         (!switched_off_keys.is_empty())
             .then(|| (sent_name.to_owned(), Value::from(Json::Object(switched_off_keys))))
     });
-    switched_off.collect()
+    off_fields.collect()
 }
 
-/// Pairs of a switch and its limit: `body` sets both, but the response `raw` shows the switch on
-/// without the limit.
-pub fn unlimited_switches(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
-    let mut unlimited = Vec::new();
-    let limiting = section.specs().iter().filter(|spec| {
-        spec.field.relations.limits.is_some() || limited_keys(spec).next().is_some()
+/// Pairs of a switch and its limit: `body` sets both, but the `response` shows the switch on without
+/// the limit.
+pub fn unlimited_switches(
+    section: Section,
+    body: &Fields,
+    response: &Object,
+) -> Vec<(String, String)> {
+    let mut unlimited_pairs = Vec::new();
+    let limiting_specs = section.specs().iter().filter(|spec| {
+        spec.field.relations.limits.is_some() || key_limit_pairs(spec).next().is_some()
     });
-    for spec in limiting {
-        let Some(sent_value) = body.plain(spec.field.sent_name()) else { continue };
-        let shown_value = section.rules().decode(spec, raw);
+    for spec in limiting_specs {
+        let Some(sent_value) = body.plain_json(spec.field.sent_name()) else { continue };
+        let shown_value = section.rules().decode(spec, response);
         if let Some(switch) = spec.field.relations.limits
             // A limit that is `false` limits nothing.
             && *sent_value != Json::Bool(false)
-            && is_switched_on(section, switch, body, raw)
+            && is_switched_on(section, switch, body, response)
             && spec.field.live_name().is_some()
             && !is_shown(spec.field, sent_value, shown_value.as_ref())
         {
-            unlimited.push((switch.to_string(), spec.name.to_owned()));
+            unlimited_pairs.push((switch.to_string(), spec.name.to_owned()));
         }
         let Some(sent_mapping) = sent_value.as_object() else { continue };
         let shown_mapping = shown_value.as_ref().and_then(Json::as_object);
-        for (limit, switch) in limited_keys(spec) {
-            // A mapping that the response lacks was not accepted, or the caller cannot see it.
-            if let (Some(value), Some(shown)) = (sent_mapping.get(limit), shown_mapping)
-                && [sent_mapping, shown]
+        for (limit, switch) in key_limit_pairs(spec) {
+            // Ignore a mapping that the response lacks: it was not accepted, or is not visible.
+            if let (Some(sent_limit), Some(shown_object)) = (sent_mapping.get(limit), shown_mapping)
+                && [sent_mapping, shown_object]
                     .iter()
                     .all(|object| object.get(switch).is_some_and(field::is_on))
-                && !is_shown(&Field::default(), value, shown.get(limit))
+                && !is_shown(&Field::default(), sent_limit, shown_object.get(limit))
             {
                 let [switch, limit] = [switch, limit].map(|key| format!("{}.{key}", spec.name));
-                unlimited.push((switch, limit));
+                unlimited_pairs.push((switch, limit));
             }
         }
     }
-    unlimited
+    unlimited_pairs
 }
 
 /// True if a request with `body` turns `switch` on and the response shows that.
-fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
+fn is_switched_on(section: Section, switch: &str, body: &Fields, response: &Object) -> bool {
     let Some(spec) = section.spec(switch) else { return false };
     let is_turned_on = body.get(spec.field.sent_name()).is_some_and(is_on);
-    is_turned_on && section.rules().decode(spec, raw).is_none_or(|shown| field::is_on(&shown))
+    is_turned_on
+        && section
+            .rules()
+            .decode(spec, response)
+            .is_none_or(|shown_value| field::is_on(&shown_value))
 }
 
 /// True if the response shows the value that was sent.
-fn is_shown(field: &Field, sent: &Json, shown: Option<&Json>) -> bool {
-    let sent_value = if field.is_level() { AccessLevel::word_of(sent) } else { sent.clone() };
-    forms::are_equal(field.compare, &sent_value, shown.unwrap_or(&Json::Null))
+fn is_shown(field: &Field, encoded_value: &Json, shown_value: Option<&Json>) -> bool {
+    let sent_value = if field.is_level() {
+        AccessLevel::convert_to_word(encoded_value)
+    } else {
+        encoded_value.clone()
+    };
+    forms::are_equal(field.compare, &sent_value, shown_value.unwrap_or(&Json::Null))
 }
 
 #[cfg(test)]
@@ -143,10 +155,10 @@ mod tests {
             let was = was.map(|was| {
                 live_entry(hooks, json!({"id": 1, "url": "https://h", "push_events": was}))
             });
-            let found = switch_off_body(hooks, &fields(body.clone()), was.as_ref());
+            let off_body = switch_off_body(hooks, &fields(body.clone()), was.as_ref());
             let was = was.map(|was| was.fields);
             let expected = if is_undone { json!({"push_events": false}) } else { json!({}) };
-            assert_eq!(found, fields(expected), "{was:?} {body}");
+            assert_eq!(off_body, fields(expected), "{was:?} {body}");
         }
     }
 
@@ -169,31 +181,37 @@ mod tests {
                 &fields(json!({sent: body})),
                 Some(&live_entry(settings, was.clone())),
             );
-            let off = json!({sent: {"enabled": false}});
-            assert_eq!(found, fields(if is_undone { off } else { json!({}) }), "{was} {body}");
+            let expected_off_body = json!({sent: {"enabled": false}});
+            assert_eq!(
+                found,
+                fields(if is_undone { expected_off_body } else { json!({}) }),
+                "{was} {body}"
+            );
         }
     }
 
     /// The sent body, the response, and the switch that is then on without its limit.
     #[test]
     fn an_answer_must_show_the_limit_of_an_active_switch() {
-        let policy = |is: Json| json!({"container_expiration_policy": is});
-        let attributes = |is: Json| json!({"container_expiration_policy_attributes": is});
-        let limited = || json!({"push_events": true, "push_events_branch_filter": "main"});
-        let rule = || attributes(json!({"enabled": true, "keep_n": 10, "name_regex": ".*"}));
+        let policy_body = |policy_json: Json| json!({"container_expiration_policy": policy_json});
+        let attributes_body =
+            |policy_json: Json| json!({"container_expiration_policy_attributes": policy_json});
+        let limited_hook = || json!({"push_events": true, "push_events_branch_filter": "main"});
+        let rule_body =
+            || attributes_body(json!({"enabled": true, "keep_n": 10, "name_regex": ".*"}));
         let filter = Some(("push_events", "push_events_branch_filter"));
         let keep = ("container_expiration_policy.enabled", "container_expiration_policy.keep_n");
         for (name, body, shown, open) in [
-            ("hooks", limited(), limited(), None),
-            ("hooks", limited(), json!({"push_events": true}), filter),
-            ("hooks", limited(), json!({}), filter),
+            ("hooks", limited_hook(), limited_hook(), None),
+            ("hooks", limited_hook(), json!({"push_events": true}), filter),
+            ("hooks", limited_hook(), json!({}), filter),
             (
                 "hooks",
-                limited(),
+                limited_hook(),
                 json!({"push_events": true, "push_events_branch_filter": "dev"}),
                 filter,
             ),
-            ("hooks", limited(), json!({"push_events": false}), None),
+            ("hooks", limited_hook(), json!({"push_events": false}), None),
             ("hooks", json!({"push_events": true}), json!({"push_events": true}), None),
             (
                 "hooks",
@@ -221,31 +239,41 @@ mod tests {
             ),
             (
                 "settings",
-                rule(),
-                policy(json!({"enabled": true, "keep_n": 10, "name_regex": ".*"})),
+                rule_body(),
+                policy_body(json!({"enabled": true, "keep_n": 10, "name_regex": ".*"})),
                 None,
             ),
             (
                 "settings",
-                rule(),
-                policy(json!({"enabled": true, "keep_n": 5, "name_regex": ".*"})),
+                rule_body(),
+                policy_body(json!({"enabled": true, "keep_n": 5, "name_regex": ".*"})),
                 Some(keep),
             ),
-            ("settings", rule(), policy(json!({"enabled": true, "name_regex": ".*"})), Some(keep)),
-            ("settings", rule(), policy(json!({"enabled": false})), None),
-            ("settings", rule(), json!({}), None),
             (
                 "settings",
-                attributes(json!({"enabled": false, "keep_n": 10})),
-                policy(json!({"enabled": true})),
+                rule_body(),
+                policy_body(json!({"enabled": true, "name_regex": ".*"})),
+                Some(keep),
+            ),
+            ("settings", rule_body(), policy_body(json!({"enabled": false})), None),
+            ("settings", rule_body(), json!({}), None),
+            (
+                "settings",
+                attributes_body(json!({"enabled": false, "keep_n": 10})),
+                policy_body(json!({"enabled": true})),
                 None,
             ),
-            ("settings", attributes(json!({"keep_n": 10})), policy(json!({"enabled": true})), None),
+            (
+                "settings",
+                attributes_body(json!({"keep_n": 10})),
+                policy_body(json!({"enabled": true})),
+                None,
+            ),
         ] {
             let raw = crate::kind::testing::object(shown.clone());
-            let found = unlimited_switches(section(name), &fields(body.clone()), &raw);
+            let found_pairs = unlimited_switches(section(name), &fields(body.clone()), &raw);
             let open = open.map(|(switch, limit)| (switch.to_owned(), limit.to_owned()));
-            assert_eq!(found, Vec::from_iter(open), "{name} {body} {shown}");
+            assert_eq!(found_pairs, Vec::from_iter(open), "{name} {body} {shown}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Live state: containers and entries in the form that undrift works with.
+//! Live state: the containers and entries of the service, in the form in which undrift compares them.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -22,8 +22,8 @@ pub struct Target {
     pub namespace: Option<LiveNamespace>,
     /// Its current location, if not at its declared path.
     pub former: Option<FormerLocation>,
-    /// The declared paths of containers that must move first: the one that has the path now, and a
-    /// group above.
+    /// The declared paths of containers that must move first: the container that has the path now,
+    /// and a group above.
     pub blocking_paths: Vec<Arc<str>>,
     /// The scope of something else that stays at its path: no group has the path of a project.
     pub occupant: Option<Scope>,
@@ -38,8 +38,8 @@ pub struct FormerLocation {
     pub is_renamed: bool,
     /// Whether the namespace must change.
     pub is_transferred: bool,
-    /// The name that it gets together with its path. The container that is declared at the former
-    /// path needs the old name, and the service refuses duplicate names in one group.
+    /// The new name, if it must change together with the path: the container that is declared at the
+    /// former path needs the old name, and the service refuses duplicate names in one group.
     pub name: Option<String>,
 }
 
@@ -70,12 +70,12 @@ impl Target {
 
     /// A request of `op` for this container.
     pub fn request<E: Copy>(&self, op: Op<E>) -> Request<E> {
-        self.address(op.request())
+        self.address_request(op.request())
     }
 
-    /// `request` for this container. It contains the id, which survives a rename, or the path if
-    /// the container is still to be created.
-    pub fn address<E>(&self, request: Request<E>) -> Request<E> {
+    /// Addresses `request` to this container: by its id, which survives a rename, or by its path if
+    /// it does not exist yet.
+    pub fn address_request<E>(&self, request: Request<E>) -> Request<E> {
         request.for_container(&self.path, self.id)
     }
 }
@@ -133,14 +133,15 @@ pub struct ContainerFacts {
 /// The path without the suffix that the service (since release 15.8) adds when a group or project
 /// is marked for deletion. The suffix frees the old path.
 pub fn unmarked_path(path: &str, id: u64) -> &str {
-    let marks = ["-deletion_scheduled-", "-deleted-"];
-    let mut unmarked = marks.iter().filter_map(|mark| path.strip_suffix(&format!("{mark}{id}")));
-    unmarked.next().unwrap_or(path)
+    let deletion_marks = ["-deletion_scheduled-", "-deleted-"];
+    let mut unmarked_paths =
+        deletion_marks.iter().filter_map(|mark| path.strip_suffix(&format!("{mark}{id}")));
+    unmarked_paths.next().unwrap_or(path)
 }
 
 /// The first group in `path` whose own path shows that it is marked for deletion.
 pub fn find_marked_group(path: &str) -> Option<&str> {
-    path.match_indices('/').map(|(at, _)| &path[..at]).find(|group: &&str| {
+    path.match_indices('/').map(|(index, _)| &path[..index]).find(|group: &&str| {
         let id = group.rsplit('-').next().and_then(|id| id.parse().ok());
         id.is_some_and(|id| unmarked_path(group, id) != *group)
     })
@@ -177,9 +178,9 @@ pub struct LiveFields {
 }
 
 impl LiveFields {
-    /// The fields `raw`, and the names of those that a snapshot withholds.
-    pub const fn new(raw: Object, withheld: Vec<String>) -> Self {
-        Self { raw, withheld_names: withheld }
+    /// Creates the fields `raw`, with the names of the fields that a snapshot withholds.
+    pub const fn new(raw: Object, withheld_names: Vec<String>) -> Self {
+        Self { raw, withheld_names }
     }
 
     /// The values. Only for comparing, and for requests.
@@ -187,7 +188,7 @@ impl LiveFields {
         &self.raw
     }
 
-    /// The values, to change them.
+    /// A mutable reference to the values.
     pub const fn raw_mut(&mut self) -> &mut Object {
         &mut self.raw
     }
@@ -216,8 +217,8 @@ pub struct LiveEntry {
     pub protection_reason: Option<&'static str>,
     /// The highest tier whose fields the response contained.
     pub tier: Tier,
-    /// The whole object of the response, if the service accepts duplicates. A value that a snapshot
-    /// withholds is a placeholder in it.
+    /// The whole object of the response, if the service accepts duplicates. A placeholder replaces a
+    /// value that a snapshot withholds.
     pub whole_object: Option<LiveFields>,
 }
 

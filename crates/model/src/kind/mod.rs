@@ -63,8 +63,8 @@ pub use reader::{EntryReader, FieldSelection};
 pub use refs::{RefRule, WeakerProtection, find_weaker_protections, patterns_overlap};
 pub use table::{FieldTable, Spec, UnsupportedValue, allows_type, is_list, replacement_advice};
 
-/// The check of guards when an entry is removed, in addition to the number of removals.
-/// Descriptions may use the variants that are in the schema.
+/// What guards check when an entry is removed, in addition to the number of removals. Descriptions
+/// may use the variants that are in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Removal {
@@ -141,8 +141,8 @@ impl ScopedKind {
     /// The disabled settings that make the list unavailable ([`Self::closed_by`]), if it is
     /// unavailable.
     pub fn closing_settings(&self, facts: &ContainerFacts) -> Option<&[&'static str]> {
-        let mut sets = self.closed_by.iter().map(Vec::as_slice);
-        sets.find(|set| set.iter().all(|name| facts.disabled_settings.contains(*name)))
+        let mut setting_sets = self.closed_by.iter().map(Vec::as_slice);
+        setting_sets.find(|set| set.iter().all(|name| facts.disabled_settings.contains(*name)))
     }
 
     /// The capabilities that the container needs before the entries can be changed.
@@ -151,8 +151,8 @@ impl ScopedKind {
         self.requires_members.then_some(Capability::NamedAccess).into_iter().chain(features)
     }
 
-    /// Completes `request` for the single entry `raw` of the list ([`Kind::detail`]); `None` if it
-    /// is inherited.
+    /// Adds the argument to `request` that selects the entry `raw` of the list ([`Kind::detail`]); `None` if the
+    /// entry is inherited.
     pub fn entry_request(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
         match self.address_keys[..] {
@@ -180,9 +180,9 @@ pub enum Absence {
     /// By a 200 with `null`.
     #[serde(rename = "nothing")]
     Null,
-    /// By a 404, with which the service also hides the object (because of the caller's access, or
-    /// without a licence). So the object is absent only if the caller would see it and the
-    /// container's object proves the tier ([`ContainerFacts::tier`]).
+    /// By a 404. The service also answers 404 if the caller may not see the object, or if it lacks
+    /// the licence. So the object is absent only if the caller could see it and the container's
+    /// object proves the tier ([`ContainerFacts::tier`]).
     NotFound,
 }
 
@@ -217,7 +217,7 @@ pub enum ReadSource {
     #[default]
     Object,
     /// A list in this field of the container's own object. The service omits entries that the
-    /// reader may not see, so an entry that is missing here need not be absent.
+    /// reader may not see, so an entry that is missing here may still exist.
     ListField(&'static str),
     /// The object in the field `field` of the container's own object. The service also omits it if
     /// the reader may not see the object that it describes. Only containers with such an object have
@@ -244,7 +244,7 @@ pub struct ContainerLookup {
     pub get: fn(&str) -> Request<Read>,
     /// The field of the object that holds the path.
     pub path_field: &'static str,
-    /// Reads the facts in the object, from the fields of [`Kind::looked_at`], whatever is declared.
+    /// Reads the facts in the object, from the fields of [`Kind::looked_at`], declared or not.
     pub read_facts: fn(&Object) -> ContainerFacts,
     /// The facts that are secret. Only their presence matters.
     pub secret_facts: &'static [&'static str],
@@ -330,8 +330,8 @@ impl Kind {
         self.unmanaged.iter().map(|text| text.split_once('=').unwrap_or((text, "")))
     }
 
-    /// True if entries refer to such an object.
-    pub fn names_any(&self, object_type: NamedObject) -> bool {
+    /// True if a field of entries refers to an object of this type.
+    pub fn refers_to(&self, object_type: NamedObject) -> bool {
         self.fields.iter().any(|field| field.names == Some(object_type))
     }
 
@@ -392,7 +392,7 @@ impl Section {
         )
     }
 
-    /// True if `null` in a manifest removes it.
+    /// True if `null` in a manifest removes the object.
     pub const fn is_removable(self) -> bool {
         matches!(
             self.scoped_kind.read_source,
@@ -400,9 +400,12 @@ impl Section {
         ) && self.scoped_kind.operations.delete.is_some()
     }
 
-    /// True if the service accepts duplicates: no field that manifests can declare is unique there.
+    /// True if the service accepts duplicates: no field that manifests can declare must be unique.
     pub fn allows_duplicates(self) -> bool {
-        self.scoped_kind.operations.create.is_some_and(|op| op.row().again == RetrySafety::Second)
+        self.scoped_kind
+            .operations
+            .create
+            .is_some_and(|op| op.row().retry_safety == RetrySafety::MayDuplicate)
     }
 
     /// True if an edit cannot change the secret in `value`, the declared value of `name`, and the
@@ -432,7 +435,7 @@ impl Section {
         matches!(self.kind.create, Create::Never)
     }
 
-    /// True if it is a list from which no request of undrift removes an entry.
+    /// True if the section is a list whose entries undrift cannot remove.
     pub fn keeps_entries(self) -> bool {
         self.shape == Shape::List && self.scoped_kind.operations.delete.is_none()
     }
@@ -443,12 +446,12 @@ impl Section {
     }
 
     /// The id by which entries of other sections refer to `live`.
-    pub fn id_of(self, live: &LiveEntry) -> Option<u64> {
-        self.address_of(live, "id")?.as_u64()
+    pub fn live_id(self, live: &LiveEntry) -> Option<u64> {
+        self.address_value(live, "id")?.as_u64()
     }
 
     /// The value of the response field `name` by which requests address `live`.
-    pub(super) fn address_of<'l>(self, live: &'l LiveEntry, name: &str) -> Option<&'l Json> {
+    pub(super) fn address_value<'l>(self, live: &'l LiveEntry, name: &str) -> Option<&'l Json> {
         let position = self.scoped_kind.address_keys.iter().position(|key| key.field == name)?;
         live.address_values.get(position)
     }
@@ -479,14 +482,14 @@ impl Section {
 
     /// The lowest tier of the service that has the kind.
     pub fn tier(self) -> Tier {
-        let create = self.scoped_kind.operations.create.map_or(Tier::Free, |op| op.row().tier);
+        let create_tier = self.scoped_kind.operations.create.map_or(Tier::Free, |op| op.row().tier);
         match self.scoped_kind.read_source {
-            ReadSource::List(op) | ReadSource::Optional(op) => create.max(op.row().tier),
-            _ => create,
+            ReadSource::List(op) | ReadSource::Optional(op) => create_tier.max(op.row().tier),
+            _ => create_tier,
         }
     }
 
-    /// The first release with one of its fields; `None` for the oldest release.
+    /// The first release that has a field of the section; `None` for the oldest release.
     pub fn since(self) -> Option<crate::release::Release> {
         let specs = self.specs().iter().filter(|spec| !spec.field.available.local_before);
         specs.map(|spec| spec.field.available.since).min().flatten()
@@ -515,11 +518,11 @@ pub struct Identity {
     pub name: String,
     /// The name that the service stores, if it stores one. Matching tries it before the keys.
     pub service_name: Option<String>,
-    /// Keys for matching with the service: equal if the service cannot tell two entries apart. A
-    /// live entry has one. A declared entry may also have former ones; the current one comes first.
+    /// Keys for matching with the service: equal if the service cannot distinguish two entries. A
+    /// live entry has one key. In a declared entry, keys from former URLs may follow it.
     pub keys: Vec<String>,
-    /// The keys that it had before. If no live entry has the current key, a live entry with one of
-    /// them is renamed.
+    /// The former keys. If no live entry has the current key, a live entry with a former key is
+    /// renamed.
     pub former_keys: Vec<String>,
     /// Keys of live entries that are probably, but not certainly, the same entry.
     pub similar_keys: Vec<String>,
@@ -577,11 +580,11 @@ pub trait KindRules: Sync {
         // name of a rule may be that of a branch that does not exist.
         let names_branch =
             section.field(name).relations.follows.is_some() && !section.identity.contains(&name);
-        let declared = declared.plain(name).filter(|_| is_empty && names_branch)?;
-        let is_short = !declared.as_str()?.starts_with("refs/");
+        let declared_ref = declared.plain_json(name).filter(|_| is_empty && names_branch)?;
+        let is_short = !declared_ref.as_str()?.starts_with("refs/");
         let is_same = live
             .and_then(|live| live.fields.raw().get(name))
-            .is_some_and(|live_ref| are_equal(Compare::Ref, declared, live_ref));
+            .is_some_and(|live_ref| are_equal(Compare::Ref, declared_ref, live_ref));
         (is_short && !is_same).then_some("until the repository has a branch")
     }
 
@@ -590,7 +593,7 @@ pub trait KindRules: Sync {
     /// resolved; only then may a check look at the spelling of a [`Value::Plain`].
     fn check(&self, _declared: &Fields, _is_as_written: bool, _report: Reporter<'_>) {}
 
-    /// The calls for the purpose of `context`, in order.
+    /// The calls for the change in `context`, in order.
     ///
     /// # Errors
     /// The reason, if there are no calls.
@@ -633,18 +636,18 @@ mod tests {
     #[test]
     fn only_wanted_fields_and_those_that_every_edit_repeats_are_kept() {
         let raw = json!({"id": 3, "username": "bob", "access_level": 30, "expires_at": null, "a": 1, "b": 2});
-        let kept = section("members").read(&object(raw), FieldSelection::Only(&["a"].into()));
-        let kept: Vec<_> = kept.fields.raw().keys().map(String::as_str).collect();
-        assert_eq!(kept, ["user", "access_level", "expires_at", "a"]);
+        let kept_entry = section("members").read(&object(raw), FieldSelection::Only(&["a"].into()));
+        let kept_names: Vec<_> = kept_entry.fields.raw().keys().map(String::as_str).collect();
+        assert_eq!(kept_names, ["user", "access_level", "expires_at", "a"]);
         let raw = json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"});
-        let kept = section("pipeline_schedules")
+        let kept_schedule = section("pipeline_schedules")
             .read(&object(raw), FieldSelection::Only(&["cron"].into()));
-        assert_eq!(kept.fields.raw().keys().collect::<Vec<_>>(), ["description", "cron"]);
+        assert_eq!(kept_schedule.fields.raw().keys().collect::<Vec<_>>(), ["description", "cron"]);
         // A replacement adds the whole entry again.
         let raw = json!({"group_id": 5, "group_full_path": "a", "group_access_level": 10, "expires_at": null});
-        let kept = section("shares").read(&object(raw), FieldSelection::Only(&[].into()));
+        let kept_share = section("shares").read(&object(raw), FieldSelection::Only(&[].into()));
         assert_eq!(
-            kept.fields.raw().keys().collect::<Vec<_>>(),
+            kept_share.fields.raw().keys().collect::<Vec<_>>(),
             ["group", "group_access", "expires_at"]
         );
     }
@@ -652,7 +655,7 @@ mod tests {
     /// An entry whose identity has another type than its schema is not read.
     #[test]
     fn a_key_of_another_type_is_found() {
-        let share = |id: Json, path: Json, level: Json| json!({"group_id": id, "group_full_path": path, "group_access_level": level});
+        let share_json = |id: Json, path: Json, level: Json| json!({"group_id": id, "group_full_path": path, "group_access_level": level});
         for (name, raw, expected) in [
             ("variables", json!({"key": "A", "environment_scope": "*"}), None),
             ("variables", json!({"key": 5, "environment_scope": "*"}), Some("key")),
@@ -662,11 +665,15 @@ mod tests {
                 json!({"key": "A", "environment_scope": true}),
                 Some("environment_scope"),
             ),
-            ("shares", share(json!(4), json!("acme"), json!(30)), None),
-            ("shares", share(json!("4"), json!("acme"), json!(30)), Some("group_id")),
-            ("shares", share(json!(-4), json!("acme"), json!(30)), Some("group_id")),
-            ("shares", share(json!(4), json!(5), json!(30)), Some("group_full_path")),
-            ("shares", share(json!(4), json!("acme"), json!("30")), Some("group_access_level")),
+            ("shares", share_json(json!(4), json!("acme"), json!(30)), None),
+            ("shares", share_json(json!("4"), json!("acme"), json!(30)), Some("group_id")),
+            ("shares", share_json(json!(-4), json!("acme"), json!(30)), Some("group_id")),
+            ("shares", share_json(json!(4), json!(5), json!(30)), Some("group_full_path")),
+            (
+                "shares",
+                share_json(json!(4), json!("acme"), json!("30")),
+                Some("group_access_level"),
+            ),
         ] {
             assert_eq!(section(name).mistyped_key(&object(raw.clone())), expected, "{raw}");
         }
@@ -674,14 +681,14 @@ mod tests {
 
     #[test]
     fn a_list_within_an_object_is_read_whole_or_not_at_all() {
-        let read = |raw: Json| {
+        let read_entry = |raw: Json| {
             section("shares").read_nested(&object(raw), FieldSelection::All).map(|rows| rows.len())
         };
         let row = json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 10});
-        assert_eq!(read(json!({"shared_with_groups": [row, row]})), Some(2));
-        assert_eq!(read(json!({"shared_with_groups": []})), Some(0));
-        assert_eq!(read(json!({})), None);
-        assert_eq!(read(json!({"shared_with_groups": [row, {"group_id": 5}]})), None);
-        assert_eq!(read(json!({"shared_with_groups": [row, 5]})), None);
+        assert_eq!(read_entry(json!({"shared_with_groups": [row, row]})), Some(2));
+        assert_eq!(read_entry(json!({"shared_with_groups": []})), Some(0));
+        assert_eq!(read_entry(json!({})), None);
+        assert_eq!(read_entry(json!({"shared_with_groups": [row, {"group_id": 5}]})), None);
+        assert_eq!(read_entry(json!({"shared_with_groups": [row, 5]})), None);
     }
 }

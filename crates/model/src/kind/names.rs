@@ -120,11 +120,11 @@ impl CreatedContainers {
 }
 
 impl FromIterator<(Scope, Arc<str>)> for CreatedContainers {
-    fn from_iter<I: IntoIterator<Item = (Scope, Arc<str>)>>(created: I) -> Self {
-        let pending = created
+    fn from_iter<I: IntoIterator<Item = (Scope, Arc<str>)>>(created_paths: I) -> Self {
+        let pending_pairs = created_paths
             .into_iter()
             .map(|(scope, path)| (path.to_lowercase(), PendingContainer { scope, path, id: None }));
-        Self(Arc::new(pending.collect()))
+        Self(Arc::new(pending_pairs.collect()))
     }
 }
 
@@ -189,7 +189,7 @@ impl Names {
         self.preparatory_calls.extend(others.preparatory_calls);
     }
 
-    /// With the groups and projects that the run creates.
+    /// Returns a copy with the groups and projects that the run creates.
     pub fn with_created(&self, created: &CreatedContainers) -> Self {
         Self { created: created.clone(), ..self.clone() }
     }
@@ -222,7 +222,7 @@ impl Names {
         self.preparatory_calls.get(&(section.to_owned(), id)).map(Vec::as_slice)
     }
 
-    /// With the user of the token.
+    /// Sets the user of the token.
     pub fn with_caller(self, id: u64) -> Self {
         Self { caller: Some(id), ..self }
     }

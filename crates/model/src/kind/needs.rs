@@ -15,7 +15,7 @@ pub fn is_off(value: &Json) -> bool {
 /// The state of the field that another field needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchState {
-    /// It is on or unknown, or none is needed.
+    /// It is on or unknown, or the field needs no other field.
     Ready,
     /// It is off and stays off.
     Off,
@@ -26,7 +26,7 @@ pub enum SwitchState {
 /// The state of the field that `field` needs. `live` is `None` if the entry is still to be created.
 pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> SwitchState {
     let Some(switch) = field.relations.switch_field() else { return SwitchState::Ready };
-    let declared_off = declared.get(switch).map(|value| value.plain().is_some_and(is_off));
+    let declared_off = declared.get(switch).map(|value| value.plain_json().is_some_and(is_off));
     let live_off = live.and_then(|live| live.fields.raw().get(switch)).map(is_off);
     match (declared_off, live_off) {
         (Some(true), _) | (None, Some(true)) => SwitchState::Off,
@@ -65,7 +65,7 @@ fn find_awaited_field(
     live: Option<&LiveEntry>,
 ) -> Option<&'static str> {
     let switch = field.relations.switch_field()?;
-    let is_on = declared.plain(name).is_some_and(|value| !is_off(value));
+    let is_on = declared.plain_json(name).is_some_and(|value| !is_off(value));
     (is_on && switch_state(field, declared, live) == SwitchState::Off).then_some(switch)
 }
 
@@ -73,9 +73,9 @@ fn find_awaited_field(
 pub(super) const ACCESS_WORDS: [&str; 4] = ["disabled", "private", "enabled", "public"];
 
 /// True if a level of access shows more than its limit.
-pub fn exceeds(level: &Json, other: &Json) -> bool {
+pub fn exceeds(level: &Json, limit: &Json) -> bool {
     let [rank, limit_rank] =
-        [level, other].map(|level| ACCESS_WORDS.iter().position(|name| *level == **name));
+        [level, limit].map(|level| ACCESS_WORDS.iter().position(|name| *level == **name));
     limit_rank.is_some() && rank > limit_rank
 }
 
@@ -126,7 +126,7 @@ mod tests {
     fn the_state_of_a_switch_follows_from_the_declared_and_the_live_switch() {
         use SwitchState::{Off, Ready, TurnedOn};
         let settings = section("settings");
-        let entry = |raw: Json| Some(live_entry(settings, raw));
+        let make_entry = |raw: Json| Some(live_entry(settings, raw));
         for (declared, new, new_beside, unseen, live_off, live_on) in [
             (json!({}), Ready, Off, Ready, Off, Ready),
             (json!({"lfs_enabled": false}), Off, Off, Off, Off, Off),
@@ -137,9 +137,9 @@ mod tests {
                     (field_with_switch("lfs_enabled", beside), fields(declared.clone()));
                 for (found, expected) in [
                     (None, if beside { new_beside } else { new }),
-                    (entry(json!({"id": 7})), unseen),
-                    (entry(json!({"lfs_enabled": false})), live_off),
-                    (entry(json!({"lfs_enabled": true})), live_on),
+                    (make_entry(json!({"id": 7})), unseen),
+                    (make_entry(json!({"lfs_enabled": false})), live_off),
+                    (make_entry(json!({"lfs_enabled": true})), live_on),
                 ] {
                     let fields = found.as_ref().map(|entry| &entry.fields);
                     let about = format!("{declared:?} {fields:?} {beside}");
@@ -156,9 +156,10 @@ mod tests {
                     for (value, is_on) in [(json!("x"), true), (json!("disabled"), false)] {
                         let mut declared = declared.clone();
                         declared.insert("own".to_owned(), value.into());
-                        let found = find_awaited_field(&field, "own", &declared, found.as_ref());
+                        let awaited_field =
+                            find_awaited_field(&field, "own", &declared, found.as_ref());
                         let waiting = is_on && expected == Off;
-                        assert_eq!(found, waiting.then_some("lfs_enabled"), "{about}");
+                        assert_eq!(awaited_field, waiting.then_some("lfs_enabled"), "{about}");
                     }
                 }
                 assert_eq!(field.relations.sent_with, beside.then_some("lfs_enabled"));
@@ -169,11 +170,11 @@ mod tests {
     #[test]
     fn a_level_exceeds_lower_levels_only() {
         let levels = ["disabled", "private", "enabled", "public"];
-        let rank = |level: &str| levels.iter().position(|known| *known == level);
+        let find_rank = |level: &str| levels.iter().position(|known| *known == level);
         for level in levels.into_iter().chain(["other"]) {
             for most in levels.into_iter().chain(["other"]) {
                 let expected =
-                    rank(level).zip(rank(most)).is_some_and(|(level, most)| level > most);
+                    find_rank(level).zip(find_rank(most)).is_some_and(|(level, most)| level > most);
                 assert_eq!(exceeds(&json!(level), &json!(most)), expected, "{level} {most}");
             }
         }

@@ -15,8 +15,8 @@ use crate::{
 
 /// The row types of lists of grants and approvals, by name. Each is a mapping with keys.
 static ROW_TYPES: LazyLock<BTreeMap<&str, Field>> = LazyLock::new(|| {
-    let rows: Vec<Field> = yaml::built_in!("kind/grants");
-    rows.into_iter().map(|row| (row.name, row.with_implied_parts())).collect()
+    let row_types: Vec<Field> = yaml::built_in!("kind/grants");
+    row_types.into_iter().map(|row| (row.name, row.with_implied_parts())).collect()
 });
 
 /// The field that defines the keys of an entry: the row type for a list of grants or approvals, else
@@ -49,17 +49,17 @@ pub(super) fn mapping_schema(entry: &'static Field) -> Json {
     let item_limits = entry.valid.items;
     let key_limits =
         Some(item_limits).filter(|_| entry.value_type != ValueType::Rows).unwrap_or_default();
-    let limits = [
+    let keywords = [
         (ALIASES_KEYWORD, alias_list(&entry.aliases)),
         ("required", required),
         ("minProperties", key_limits.min.map(Json::from)),
         ("maxProperties", key_limits.max.map(Json::from)),
     ];
-    add_keywords(&mut mapping, limits);
+    add_keywords(&mut mapping, keywords);
     mapping
 }
 
-/// The schema of a field, to which the field itself is attached.
+/// The schema of a field. The field is attached to it, so that [`Field::from_schema`] finds the field again.
 pub fn field_schema(field: &'static Field) -> Json {
     let mut property = type_schema(field);
     if field.nullable {
@@ -91,7 +91,7 @@ pub fn field_schema(field: &'static Field) -> Json {
     let number_limits = [("minimum", min.clone()), ("maximum", max.clone())];
     let text_limits =
         [("minLength", min), ("maxLength", max), ("pattern", pattern.map(Json::from))];
-    let limits = [
+    let keywords = [
         ("minItems", items.min.map(Json::from).filter(|_| is_list)),
         ("maxItems", items.max.map(Json::from).filter(|_| is_list)),
         ("uniqueItems", (field.compare == Compare::Topics).then_some(true.into())),
@@ -109,7 +109,7 @@ pub fn field_schema(field: &'static Field) -> Json {
     } else {
         add_keywords(value_schema, text_limits);
     }
-    add_keywords(&mut property, limits);
+    add_keywords(&mut property, keywords);
     add_keywords(&mut property, [(ALIASES_KEYWORD, alias_list(&field.aliases))]);
     field.attach_to(&mut property);
     if let Some(property) = property.as_object_mut() {
@@ -121,11 +121,13 @@ pub fn field_schema(field: &'static Field) -> Json {
 
 /// The schema of the type of the field.
 fn type_schema(field: &'static Field) -> Json {
-    let row_schema = || mapping_schema(keyed_field(field));
+    let make_row_schema = || mapping_schema(keyed_field(field));
     match field.value_type {
-        ValueType::Secret => schema::schema_of::<Reference>().to_value(),
-        ValueType::Address | ValueType::PublicKey => schema::schema_of::<TextOrSecret>().to_value(),
-        ValueType::Text if field.sensitive => schema::schema_of::<TextOrSecret>().to_value(),
+        ValueType::Secret => schema::inline_schema::<Reference>().to_value(),
+        ValueType::Address | ValueType::PublicKey => {
+            schema::inline_schema::<TextOrSecret>().to_value()
+        }
+        ValueType::Text if field.sensitive => schema::inline_schema::<TextOrSecret>().to_value(),
         ValueType::Text if field.names == Some(NamedObject::Runner) => {
             json!({"type": ["string", "integer"], "minLength": 1, "minimum": 1})
         }
@@ -156,19 +158,21 @@ fn type_schema(field: &'static Field) -> Json {
             "additionalProperties": false,
             "required": ["file"],
         }),
-        ValueType::Level => general_schema(field, schema::schema_of::<AccessLevel>().to_value()),
+        ValueType::Level => {
+            access_level_schema(field, schema::inline_schema::<AccessLevel>().to_value())
+        }
         ValueType::RuleLevel => level::rule_level_schema().to_value(),
-        ValueType::Mapping | ValueType::Spread => row_schema(),
+        ValueType::Mapping | ValueType::Spread => make_row_schema(),
         ValueType::Rows => {
             // The description of the list already describes a row.
-            let mut row = row_schema();
+            let mut row = make_row_schema();
             row.as_object_mut().map(|row| row.shift_remove("description"));
             json!({"type": "array", "items": row})
         }
         ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants => {
-            let mut row = row_schema();
+            let mut row = make_row_schema();
             row["properties"]["access_level"] =
-                general_schema(field, row["properties"]["access_level"].take());
+                access_level_schema(field, row["properties"]["access_level"].take());
             let min_items = u8::from(field.value_type != ValueType::Approvals);
             json!({"type": "array", "items": row, "minItems": min_items})
         }
@@ -192,9 +196,8 @@ fn add_keywords(
     }
 }
 
-/// The schema of an access level. If the field lists its own words, the general list of levels is
-/// removed.
-fn general_schema(field: &Field, mut level_schema: Json) -> Json {
+/// The schema `level_schema` of access levels, without the general list of levels if the field lists its own words.
+fn access_level_schema(field: &Field, mut level_schema: Json) -> Json {
     if let Some(keywords) = level_schema.as_object_mut().filter(|_| !field.words.is_empty()) {
         keywords.retain(|key, _| key != "anyOf" && key != "examples");
         keywords.insert("type".to_owned(), "string".into());

@@ -13,16 +13,16 @@ use crate::{
 
 impl Section {
     /// The first identifying key of `raw` whose value has the wrong type for the schema. An entry with
-    /// such a key counts as not read.
+    /// such a key is treated as not read.
     pub fn mistyped_key(self, raw: &Object) -> Option<&'static str> {
         let entry_keys = self.scoped_kind.rows;
         let identity_keys = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
-        let shown_identity_keys =
+        let shown_keys =
             identity_keys.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
         let inherited = &self.scoped_kind.inherited;
         let mut keys =
-            entry_keys.keys.iter().chain(entry_keys.other_keys).copied().chain(shown_identity_keys);
+            entry_keys.keys.iter().chain(entry_keys.other_keys).copied().chain(shown_keys);
         keys.find(|key| {
             let is_inheritance_mark =
                 inherited.iter().any(|condition| condition.is_not && condition.field == *key);
@@ -31,8 +31,8 @@ impl Section {
         })
     }
 
-    /// True if `value` has the type of the field with the name `key` in responses. There, levels are
-    /// numbers, and a list of rows may contain anything.
+    /// True if `value` has the type of the field with the name `key` in responses. In responses,
+    /// levels are numbers, and a list of rows may contain anything.
     fn is_typed(self, key: &str, value: &Json) -> bool {
         let Some(spec) = self.table().find_by_live_name(key) else {
             return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
@@ -78,10 +78,10 @@ impl Section {
             ReadSource::ListField(field) => {
                 object.get(field)?.as_array()?.iter().map(read_row).collect()
             }
-            ReadSource::ObjectField { field, marker_field: sign } => {
+            ReadSource::ObjectField { field, marker_field: marker } => {
                 match object.get(field).filter(|nested| !nested.is_null()) {
-                    Some(nested) => Some(vec![read_row(nested)?]),
-                    None => (!object.contains_key(sign)).then(Vec::new),
+                    Some(nested_object) => Some(vec![read_row(nested_object)?]),
+                    None => (!object.contains_key(marker)).then(Vec::new),
                 }
             }
             _ => None,
@@ -91,9 +91,9 @@ impl Section {
     /// `raw` with the fields of its nested object moved to the top level. `Detail::nested` names that
     /// object.
     pub fn flatten_detail(self, raw: &Object) -> Cow<'_, Object> {
-        let nested = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
-        nested.map_or(Cow::Borrowed(raw), |nested| {
-            let flattened = nested.iter().chain(raw);
+        let nested_object = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
+        nested_object.map_or(Cow::Borrowed(raw), |nested_fields| {
+            let flattened = nested_fields.iter().chain(raw);
             Cow::Owned(flattened.map(|(name, value)| (name.clone(), value.clone())).collect())
         })
     }
@@ -110,7 +110,7 @@ impl Section {
             || (operations.edit.is_none() && operations.create.is_some());
         let is_part_of_object =
             matches!(self.scoped_kind.read_source, ReadSource::ObjectField { .. });
-        // The rules compare several of its fields, even if a manifest declares only one.
+        // The rules of such an object compare several fields, even if a manifest declares only one.
         let is_checked_whole = self.rules_in_rust.is_some()
             && self.shape == Shape::Mapping
             && self.removal == Removal::Nothing

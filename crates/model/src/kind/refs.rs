@@ -1,8 +1,8 @@
 //! Rules for branches and tags. Several rules can apply to the same branch.
 //!
-//! A branch without a rule is open to developers. If several rules apply, everyone whom one of them
-//! permits to push, merge, create or force may do so. Code owners must approve if one rule requires
-//! it. To unprotect a branch, a user needs permission from each rule.
+//! A branch without a rule is open to developers. If several rules apply, a permission in one of
+//! them is enough to push, merge, create or force. Code owners must approve if one rule requires it.
+//! To unprotect a branch, a user needs permission from each rule.
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ use crate::{
 pub struct RefRule {
     /// The name of a branch or tag, or a pattern in which `*` matches any text.
     pub pattern: String,
-    /// The permissions, each with the rows of those who have it. If several rules apply, the most
-    /// permissive one counts.
+    /// The permissions, each with the rows of those who have it. If several rules apply, a permission
+    /// in one of them is enough.
     pub permissions: Vec<(&'static str, Vec<Json>)>,
     /// The rows of those who may unprotect.
     pub unprotect_rows: Vec<Json>,
@@ -33,8 +33,8 @@ pub struct RefRule {
 impl RefRule {
     /// The rule of an entry with these comparable fields; `None` if there is no entry.
     /// `pattern_field` is the field with the pattern, `permission_lists` are the lists of rows. An
-    /// empty list means nobody. A missing list means the service's default in a new entry; in other
-    /// entries it is unknown and counts as the strictest.
+    /// empty list means nobody. A missing list means the service's default in a new entry. In other
+    /// entries, it is unknown and treated as empty.
     pub fn from_fields(
         fields: &Object,
         pattern_field: &str,
@@ -43,16 +43,16 @@ impl RefRule {
     ) -> Option<Box<Self>> {
         let pattern = fields.get(pattern_field)?.as_str()?.to_owned();
         let default_rows = vec![json!({"access_level": "maintainer"})];
-        let rows = |list: &str| fields.get(list).and_then(Json::as_array).cloned();
+        let find_rows = |list: &str| fields.get(list).and_then(Json::as_array).cloned();
         let permissions = permission_lists.iter().map(|(list, permission)| {
-            let rows = rows(list).or_else(|| is_new.then(|| default_rows.clone()));
+            let rows = find_rows(list).or_else(|| is_new.then(|| default_rows.clone()));
             (*permission, rows.unwrap_or_default())
         });
-        let unprotect_rows = rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
+        let unprotect_rows = find_rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
         Some(Box::new(Self {
             pattern,
             permissions: permissions.collect(),
-            // Without rows, maintainers may.
+            // Without rows, maintainers may unprotect.
             unprotect_rows: unprotect_rows.unwrap_or(default_rows),
             allows_force: is_true(fields, "allow_force_push"),
             needs_code_owners: is_true(fields, "code_owner_approval_required"),
@@ -77,7 +77,7 @@ impl RefRule {
 /// A weaker protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeakerProtection {
-    /// The pattern of the rule that causes it, before or after.
+    /// The pattern of the old or new rule that causes it.
     pub pattern: String,
     /// The protection that becomes weaker, as the end of a sentence that starts with "would".
     pub description: String,
@@ -86,15 +86,16 @@ pub struct WeakerProtection {
 /// Finds all protections that are weaker with the rules `after` than with the rules `before`.
 pub fn find_weaker_protections(before: &[RefRule], after: &[RefRule]) -> Vec<WeakerProtection> {
     let (old_rules, after) = (&RuleIndex::new(before), &RuleIndex::new(after));
-    // Each pair of rules needs these, and there may be many pairs.
-    let covering_before: Vec<_> = after.rules.iter().map(|rule| old_rules.covering(rule)).collect();
-    let sets = before.iter().map(|old_rule| BranchSet {
+    // Compute the covering rules once: each pair of rules needs them.
+    let covering_before: Vec<_> =
+        after.rules.iter().map(|rule| old_rules.covering_rules(rule)).collect();
+    let branch_sets = before.iter().map(|old_rule| BranchSet {
         old_rule,
-        before: old_rules,
-        after,
+        old_rules,
+        new_rules: after,
         covering_before: &covering_before,
     });
-    sets.flat_map(|set| set.find_weaker()).collect()
+    branch_sets.flat_map(|set| set.find_weaker()).collect()
 }
 
 /// An index of rules by pattern, so that a rule for one branch is compared only with patterns and
@@ -119,21 +120,21 @@ impl<'r> RuleIndex<'r> {
     }
 
     /// The positions of the rules that may apply to the same branch as `other`, in order.
-    fn candidates_for(&self, other: &RefRule) -> Vec<usize> {
+    fn find_positions(&self, other: &RefRule) -> Vec<usize> {
         if other.is_pattern() {
             return (0..self.rules.len()).collect();
         }
         let same_pattern = self.positions_by_name.get(other.pattern.as_str());
-        let mut candidates: Vec<_> =
+        let mut positions: Vec<_> =
             same_pattern.into_iter().flatten().chain(&self.pattern_positions).copied().collect();
-        candidates.sort_unstable();
-        candidates
+        positions.sort_unstable();
+        positions
     }
 
     /// The rules that apply to all branches of `other`.
-    fn covering(&self, other: &RefRule) -> Vec<&'r RefRule> {
+    fn covering_rules(&self, other: &RefRule) -> Vec<&'r RefRule> {
         let candidates =
-            self.candidates_for(other).into_iter().map(|position| &self.rules[position]);
+            self.find_positions(other).into_iter().map(|position| &self.rules[position]);
         candidates.filter(|rule| rule.covers(other)).collect()
     }
 }
@@ -141,8 +142,8 @@ impl<'r> RuleIndex<'r> {
 /// The branches of one rule.
 struct BranchSet<'r> {
     old_rule: &'r RefRule,
-    before: &'r RuleIndex<'r>,
-    after: &'r RuleIndex<'r>,
+    old_rules: &'r RuleIndex<'r>,
+    new_rules: &'r RuleIndex<'r>,
     /// For each new rule, the old rules that apply to all of its branches.
     covering_before: &'r [Vec<&'r RefRule>],
 }
@@ -151,29 +152,29 @@ impl BranchSet<'_> {
     fn find_weaker(&self) -> Vec<WeakerProtection> {
         let mut weaknesses = Vec::new();
         // The new rules that apply to all branches of the old rule.
-        let covering_after = self.after.covering(self.old_rule);
-        if covering_after.is_empty() {
+        let new_covering_rules = self.new_rules.covering_rules(self.old_rule);
+        if new_covering_rules.is_empty() {
             weaknesses.push(self.describe_weakness("remove the protection"));
         }
-        let covering_old_rule = self.before.covering(self.old_rule);
-        for position in self.after.candidates_for(self.old_rule) {
-            let rule = &self.after.rules[position];
+        let old_covering_rules = self.old_rules.covering_rules(self.old_rule);
+        for position in self.new_rules.find_positions(self.old_rule) {
+            let rule = &self.new_rules.rules[position];
             if patterns_overlap(&rule.pattern, &self.old_rule.pattern) {
                 self.find_new_permissions(
                     rule,
-                    covering_old_rule.iter().chain(&self.covering_before[position]),
+                    old_covering_rules.iter().chain(&self.covering_before[position]),
                     &mut weaknesses,
                 );
             }
         }
         if self.old_rule.needs_code_owners
-            && !covering_after.iter().any(|rule| rule.needs_code_owners)
+            && !new_covering_rules.iter().any(|rule| rule.needs_code_owners)
         {
             weaknesses
                 .push(self.describe_weakness("no longer require the approval of code owners"));
         }
-        if !covering_after.is_empty()
-            && !covering_after
+        if !new_covering_rules.is_empty()
+            && !new_covering_rules
                 .iter()
                 .any(|rule| !allows_more(self.old_rule.unprotect_rows.iter(), &rule.unprotect_rows))
         {
@@ -200,10 +201,11 @@ impl BranchSet<'_> {
         let (on_other, to_other) = if rule.pattern == self.old_rule.pattern {
             Default::default()
         } else {
-            let other = format!("what `{}` protects", crate::text::escape(&self.old_rule.pattern));
-            (format!(" {other}"), format!(" to {other}"))
+            let other_description =
+                format!("what `{}` protects", crate::text::escape(&self.old_rule.pattern));
+            (format!(" {other_description}"), format!(" to {other_description}"))
         };
-        let mut add = |description| {
+        let mut add_weakness = |description| {
             weaknesses.push(WeakerProtection { pattern: rule.pattern.clone(), description });
         };
         for (permission, rows) in &rule.permissions {
@@ -211,18 +213,18 @@ impl BranchSet<'_> {
                 covering_before.clone().flat_map(|rule| rule.permitted_rows(permission)),
                 rows,
             ) {
-                add(format!("let more people {permission}{on_other}"));
+                add_weakness(format!("let more people {permission}{on_other}"));
             }
         }
         if rule.allows_force && !covering_before.clone().any(|rule| rule.allows_force) {
-            add(format!("allow force pushes{to_other}"));
+            add_weakness(format!("allow force pushes{to_other}"));
         }
     }
 }
 
-/// True if the rows `after` allow somebody whom the rows `before` do not allow.
-fn allows_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json]) -> bool {
-    fn lowest<'r>(rows: impl Iterator<Item = &'r Json>) -> u8 {
+/// True if the rows `new_rows` allow somebody whom the rows `old_rows` do not allow.
+fn allows_more<'r>(old_rows: impl Iterator<Item = &'r Json> + Clone, new_rows: &[Json]) -> bool {
+    fn lowest_level<'r>(rows: impl Iterator<Item = &'r Json>) -> u8 {
         let levels = rows.filter_map(|row| AccessLevel::parse(row.get("access_level")?));
         levels.map(|level| level.number).filter(|level| *level > 0).min().unwrap_or(u8::MAX)
     }
@@ -230,36 +232,43 @@ fn allows_more<'r>(before: impl Iterator<Item = &'r Json> + Clone, after: &[Json
         let names = ["user_id", "group_id", "deploy_key_id"];
         names.into_iter().find_map(|name| Some((name, row.get(name)?)))
     }
-    let mut new_subjects = after.iter().filter_map(find_subject);
-    lowest(after.iter()) < lowest(before.clone())
-        || new_subjects.any(|new| !before.clone().filter_map(find_subject).any(|old| old == new))
+    let mut new_subjects = new_rows.iter().filter_map(find_subject);
+    lowest_level(new_rows.iter()) < lowest_level(old_rows.clone())
+        || new_subjects.any(|new_subject| {
+            !old_rows.clone().filter_map(find_subject).any(|old_subject| old_subject == new_subject)
+        })
 }
 
 /// True if any text matches both patterns.
 pub fn patterns_overlap(one: &str, other: &str) -> bool {
-    steps::step();
+    steps::count_step();
     let one_chars: Vec<char> = one.chars().collect();
     let other_chars: Vec<char> = other.chars().collect();
     // For each position in `one`: whether the rest of `one` overlaps the part of `other` that was
     // processed.
-    let (mut next, mut current) =
+    let (mut next_matches, mut current_matches) =
         (vec![false; one_chars.len() + 1], vec![false; one_chars.len() + 1]);
-    for at in (0..=other_chars.len()).rev() {
-        for i in (0..=one_chars.len()).rev() {
-            current[i] = match (one_chars.get(i), other_chars.get(at)) {
-                (None, None) => true,
-                (Some('*'), None) => current[i + 1],
-                (Some(_), None) => false,
-                (None, Some('*')) => next[i],
-                (None, Some(_)) => false,
-                (Some('*'), Some(_)) => current[i + 1] || next[i],
-                (Some(_), Some('*')) => next[i] || current[i + 1],
-                (Some(a), Some(b)) => a == b && next[i + 1],
-            };
+    for other_index in (0..=other_chars.len()).rev() {
+        for one_index in (0..=one_chars.len()).rev() {
+            current_matches[one_index] =
+                match (one_chars.get(one_index), other_chars.get(other_index)) {
+                    (None, None) => true,
+                    (Some('*'), None) => current_matches[one_index + 1],
+                    (Some(_), None) => false,
+                    (None, Some('*')) => next_matches[one_index],
+                    (None, Some(_)) => false,
+                    (Some('*'), Some(_)) => {
+                        current_matches[one_index + 1] || next_matches[one_index]
+                    }
+                    (Some(_), Some('*')) => {
+                        next_matches[one_index] || current_matches[one_index + 1]
+                    }
+                    (Some(a), Some(b)) => a == b && next_matches[one_index + 1],
+                };
         }
-        std::mem::swap(&mut next, &mut current);
+        std::mem::swap(&mut next_matches, &mut current_matches);
     }
-    next[0]
+    next_matches[0]
 }
 
 #[cfg(test)]
@@ -287,7 +296,7 @@ mod tests {
 
     #[test]
     fn each_weaker_protection_of_one_rule_is_named() {
-        let rows = |rows: Json| rule(json!({"name": "main", "allowed_to_push": rows}));
+        let rule_with_rows = |rows: Json| rule(json!({"name": "main", "allowed_to_push": rows}));
         let nobody = json!([{"access_level": "no_access"}]);
         let maintainers = json!([{"id": 1, "access_level": "maintainer"}]);
         let developers = json!([{"access_level": "developer"}]);
@@ -301,12 +310,20 @@ mod tests {
             (&alice, &maintainers, false),
             (&alice, &alice, false),
         ] {
-            let found = weakness_texts(&[rows(before.clone())], &[rows(after.clone())]);
+            let found =
+                weakness_texts(&[rule_with_rows(before.clone())], &[rule_with_rows(after.clone())]);
             let want: &[&str] = if is_weaker { &["main: let more people push"] } else { &[] };
             assert_eq!(found, want, "{before} {after}");
         }
-        assert_eq!(weakness_texts(&[], &[rows(developers)]), [""; 0], "it was open before");
-        assert_eq!(weakness_texts(&[rows(maintainers)], &[]), ["main: remove the protection"]);
+        assert_eq!(
+            weakness_texts(&[], &[rule_with_rows(developers)]),
+            [""; 0],
+            "it was open before"
+        );
+        assert_eq!(
+            weakness_texts(&[rule_with_rows(maintainers)], &[]),
+            ["main: remove the protection"]
+        );
         let owners = json!({"name": "main", "code_owner_approval_required": true});
         let forced = json!({"name": "main", "allow_force_push": true});
         let lax = ["allow force pushes", "no longer require the approval of code owners"];
@@ -351,32 +368,40 @@ mod tests {
 
     #[test]
     fn the_most_permissive_of_several_rules_counts() {
-        let of = |name: &str, level: &str| {
+        let make_rule = |name: &str, level: &str| {
             rule(json!({"name": name, "allowed_to_push": [{"access_level": level}]}))
         };
-        let main = of("main", "no_access");
+        let main = make_rule("main", "no_access");
         let wider = "let more people push what `main` protects";
         for (before, after, want) in [
-            (vec![main.clone()], vec![main.clone(), of("m*", "developer")], vec!["m*", wider]),
+            (
+                vec![main.clone()],
+                vec![main.clone(), make_rule("m*", "developer")],
+                vec!["m*", wider],
+            ),
             // The default of a new rule is maintainers.
             (vec![main.clone()], vec![main.clone(), rule(json!({"name": "*"}))], vec!["*", wider]),
-            (vec![main.clone()], vec![main.clone(), of("v*", "developer")], vec![]),
-            (vec![main.clone()], vec![main.clone(), of("m*", "no_access")], vec![]),
-            (vec![main.clone(), of("m*", "developer")], vec![of("m*", "developer")], vec![]),
+            (vec![main.clone()], vec![main.clone(), make_rule("v*", "developer")], vec![]),
+            (vec![main.clone()], vec![main.clone(), make_rule("m*", "no_access")], vec![]),
             (
-                vec![main.clone(), of("*", "developer")],
-                vec![main.clone(), of("*", "no_access")],
+                vec![main.clone(), make_rule("m*", "developer")],
+                vec![make_rule("m*", "developer")],
                 vec![],
             ),
-            (vec![main.clone()], vec![of("main*", "no_access")], vec![]),
             (
-                vec![of("m*", "no_access")],
-                vec![of("m*", "no_access"), of("*n", "developer")],
+                vec![main.clone(), make_rule("*", "developer")],
+                vec![main.clone(), make_rule("*", "no_access")],
+                vec![],
+            ),
+            (vec![main.clone()], vec![make_rule("main*", "no_access")], vec![]),
+            (
+                vec![make_rule("m*", "no_access")],
+                vec![make_rule("m*", "no_access"), make_rule("*n", "developer")],
                 vec!["*n", "let more people push what `m*` protects"],
             ),
             (
-                vec![of("m*", "no_access")],
-                vec![of("ma*", "no_access")],
+                vec![make_rule("m*", "no_access")],
+                vec![make_rule("ma*", "no_access")],
                 vec!["m*", "remove the protection"],
             ),
         ] {
@@ -386,13 +411,17 @@ mod tests {
             found.retain(merge);
             assert_eq!(found, want, "{before:?} {after:?}");
         }
-        let owners = |name: &str| rule(json!({"name": name, "code_owner_approval_required": true}));
-        let plain = |name: &str| rule(json!({"name": name}));
+        let owners_rule =
+            |name: &str| rule(json!({"name": name, "code_owner_approval_required": true}));
+        let plain_rule = |name: &str| rule(json!({"name": name}));
         assert_eq!(
-            weakness_texts(&[owners("main"), plain("m*")], &[plain("m*")]),
+            weakness_texts(&[owners_rule("main"), plain_rule("m*")], &[plain_rule("m*")]),
             ["main: no longer require the approval of code owners"]
         );
-        assert_eq!(weakness_texts(&[owners("main"), owners("m*")], &[owners("m*")]), [""; 0]);
+        assert_eq!(
+            weakness_texts(&[owners_rule("main"), owners_rule("m*")], &[owners_rule("m*")]),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -416,18 +445,18 @@ mod tests {
 
     /// All names of up to four letters.
     fn names() -> Vec<String> {
-        let mut all = vec![String::new()];
-        let mut from = 0;
+        let mut all_texts = vec![String::new()];
+        let mut range_start = 0;
         for _ in 0..4 {
-            let to = all.len();
-            for at in from..to {
+            let range_end = all_texts.len();
+            for index in range_start..range_end {
                 for letter in ["a", "b"] {
-                    all.push(all[at].clone() + letter);
+                    all_texts.push(all_texts[index].clone() + letter);
                 }
             }
-            from = to;
+            range_start = range_end;
         }
-        all
+        all_texts
     }
 
     /// The permissions with their lowest level, whether code owners must approve, and the lowest
@@ -439,7 +468,7 @@ mod tests {
     fn branch_protection(rules: &[RefRule], name: &str) -> Option<BranchProtection> {
         let matching_rules: Vec<_> =
             rules.iter().filter(|rule| patterns_overlap(&rule.pattern, name)).collect();
-        let level = |rows: &[Json]| {
+        let min_level = |rows: &[Json]| {
             let levels = rows.iter().filter_map(|row| AccessLevel::parse(row.get("access_level")?));
             levels.map(|l| l.number).filter(|l| *l > 0).min().unwrap_or(u8::MAX)
         };
@@ -449,13 +478,14 @@ mod tests {
                 permissions.extend(
                     [30, 40]
                         .into_iter()
-                        .filter(|l| *l >= level(rows))
+                        .filter(|l| *l >= min_level(rows))
                         .map(|l| ((*permission).to_owned(), l)),
                 );
             }
             permissions.extend(rule.allows_force.then(|| ("force".to_owned(), 0)));
         }
-        let unprotect_rows = matching_rules.iter().map(|rule| level(&rule.unprotect_rows)).max()?;
+        let unprotect_rows =
+            matching_rules.iter().map(|rule| min_level(&rule.unprotect_rows)).max()?;
         Some((
             permissions,
             matching_rules.iter().any(|rule| rule.needs_code_owners),

@@ -1,5 +1,5 @@
-//! The effects of field changes that guards check, as far as the descriptions of the fields declare
-//! them ([`Weakens`]).
+//! The risky effects of field changes, which guards check. This module covers the effects that the
+//! descriptions of fields declare ([`Weakens`]).
 
 use super::{Effect, Removal, Section, Shape, forms, needs, plain_text};
 use crate::{
@@ -8,8 +8,9 @@ use crate::{
     value::{Json, Object},
 };
 
-/// The effects of a change of the fields `changed`, from one comparable form to another. For a new
-/// entry, `before` has the defaults of the service; for a removed one, `after` is empty.
+/// The risky effects of changing the fields `changed` of an entry from `before` to `after`, both in
+/// comparable form. For a new entry, `before` has the defaults of the service; for a removed one,
+/// `after` is empty.
 pub fn change_risks(
     section: Section,
     changed: &[&str],
@@ -18,7 +19,7 @@ pub fn change_risks(
 ) -> Vec<Effect> {
     let is_private = after.get("visibility").is_some_and(|visibility| visibility == "private");
     let effects = changed.iter().filter_map(|name| {
-        let (old, new) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
+        let (old_value, new_value) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
         let field = section.field(name);
         let risk = field.weakens.risk()?;
         if field.weakens == Weakens::OpensWhenMoved && !keeps_stored_secret(section, changed, after)
@@ -26,26 +27,27 @@ pub fn change_risks(
             return None;
         }
         let description = match risk {
-            Risk::Shows => describe_widening(name, old, new, is_private),
-            Risk::Weakens | Risk::Opens => describe_weakening(field, name, old, new),
+            Risk::Shows => describe_widening(name, old_value, new_value, is_private),
+            Risk::Weakens | Risk::Opens => describe_weakening(field, name, old_value, new_value),
         };
         Some(Effect::Risk(risk, description?))
     });
     effects.collect()
 }
 
-/// The effects of creating an entry with the fields `after`. `default` returns the service's
+/// The effects of creating an entry with the fields `after`. `find_default` returns the service's
 /// default of a field.
 pub fn creation_risks(
     section: Section,
-    default: impl Fn(&str) -> Json,
+    find_default: impl Fn(&str) -> Json,
     after: &Object,
 ) -> Vec<Effect> {
     let names = after.keys().map(String::as_str);
-    // Only these fields are compared; each needs a lookup of its default.
+    // Compare only fields with a risk, because the default of each field must be looked up.
     let names: Vec<_> = names.filter(|name| section.field(name).weakens.risk().is_some()).collect();
-    let before = names.iter().map(|name| ((*name).to_owned(), default(name))).collect();
-    change_risks(section, &names, &before, after)
+    let default_object =
+        names.iter().map(|name| ((*name).to_owned(), find_default(name))).collect();
+    change_risks(section, &names, &default_object, after)
 }
 
 /// The effects of removing the entry `before`, which unsets each of its fields.
@@ -58,10 +60,10 @@ pub fn removal_risks(section: Section, before: &Object) -> Vec<Effect> {
     change_risks(section, &names, before, &Object::new())
 }
 
-/// The fields of an entry that protect something. A removal needs their live values.
+/// The fields of an entry that protect something. Their live values must be read before a removal.
 pub fn protective_fields(section: Section) -> impl Iterator<Item = &'static str> {
-    let has_protective_fields = section.shape == Shape::List && section.removal == Removal::Nothing;
-    let specs = section.specs().iter().filter(move |_| has_protective_fields);
+    let can_protect = section.shape == Shape::List && section.removal == Removal::Nothing;
+    let specs = section.specs().iter().filter(move |_| can_protect);
     let specs = specs.filter(|spec| spec.field.weakens.risk() == Some(Risk::Weakens));
     specs.map(|spec| spec.name)
 }
@@ -76,60 +78,71 @@ fn keeps_stored_secret(section: Section, changed: &[&str], after: &Object) -> bo
     })
 }
 
-/// How the new value protects less, as the end of a sentence that starts with "would".
-fn describe_weakening(field: &Field, name: &str, old: Option<&Json>, new: &Json) -> Option<String> {
-    // An unknown old value counts as different.
-    let differs = old.is_none_or(|old| !forms::are_equal(field.compare, new, old));
-    let is_replaced = differs && old.is_none_or(|old| !is_unset(old));
+/// Describes how the new value protects less, as the end of a sentence that starts with "would".
+fn describe_weakening(
+    field: &Field,
+    name: &str,
+    old_value: Option<&Json>,
+    new_value: &Json,
+) -> Option<String> {
+    // An unknown old value is treated as different.
+    let differs = old_value.is_none_or(|old| !forms::are_equal(field.compare, new_value, old));
+    let is_replaced = differs && old_value.is_none_or(|old| !is_unset(old));
     let (is_weaker, action) = match field.weakens {
         Weakens::WhenOff | Weakens::OpensWhenOff => {
-            (*new != true && old.is_none_or(|old| *old == true), "switch off")
+            (*new_value != true && old_value.is_none_or(|old| *old == true), "switch off")
         }
         Weakens::WhenOn | Weakens::OpensWhenOn => {
-            (*new == true && old.is_none_or(|old| *old != true), "switch on")
+            (*new_value == true && old_value.is_none_or(|old| *old != true), "switch on")
         }
         Weakens::WhenLower => {
-            (old.is_none_or(|old| number_or_zero(new) < number_or_zero(old)), "lower")
+            (old_value.is_none_or(|old| number_or_zero(new_value) < number_or_zero(old)), "lower")
         }
-        Weakens::WhenHigher => (number_or_zero(new) > old.map_or(0, number_or_zero), "raise"),
-        Weakens::WhenCleared => (is_unset(new) && old.is_none_or(|old| !is_unset(old)), "clear"),
+        Weakens::WhenHigher => {
+            (number_or_zero(new_value) > old_value.map_or(0, number_or_zero), "raise")
+        }
+        Weakens::WhenCleared => {
+            (is_unset(new_value) && old_value.is_none_or(|old| !is_unset(old)), "clear")
+        }
         Weakens::OpensWhenMoved => (is_replaced, "send a stored secret to a new"),
         Weakens::OpensWhenOutside => {
-            (is_outside(new) && differs, "load the pipeline from outside with")
+            (is_outside(new_value) && differs, "load the pipeline from outside with")
         }
-        Weakens::WhenMoreListed => (old.is_none_or(|old| is_wider(old, new)), "widen"),
+        Weakens::WhenMoreListed => (old_value.is_none_or(|old| is_wider(old, new_value)), "widen"),
         Weakens::WhenLater | Weakens::WhenLaterIn(_) => (
-            strictness_rank(field, new) > old.map_or(0, |old| strictness_rank(field, old)),
+            strictness_rank(field, new_value)
+                > old_value.map_or(0, |old| strictness_rank(field, old)),
             "lower",
         ),
         _ => (is_replaced, "change"),
     };
-    let value_change = match old {
+    let value_change = match old_value {
         Some(old) if matches!(action, "lower" | "raise") => {
-            format!(" from {} to {}", value_text(old), value_text(new))
+            format!(" from {} to {}", value_text(old), value_text(new_value))
         }
         _ => String::new(),
     };
-    let verb = if is_unset(new) && action == "change" { "clear" } else { action };
+    let verb = if is_unset(new_value) && action == "change" { "clear" } else { action };
     is_weaker.then(|| format!("{verb} `{name}`{value_change}"))
 }
 
 /// Describes how the new value shows more, as the end of a sentence that starts with "would".
 fn describe_widening(
     name: &str,
-    old: Option<&Json>,
-    new: &Json,
+    old_value: Option<&Json>,
+    new_value: &Json,
     is_private: bool,
 ) -> Option<String> {
-    // In a private container, others see only parts that are open to everybody.
+    // In a private container, others see only features that are open to everybody.
     let min_rank = access_rank(&Json::from(if is_private { "public" } else { "enabled" }));
-    let new_rank = access_rank(new);
-    let is_wider = new_rank >= min_rank && old.is_none_or(|old| access_rank(old) < new_rank);
-    let old_text = old.map(|old| format!(" from {}", value_text(old))).unwrap_or_default();
-    is_wider.then(|| format!("widen `{name}`{old_text} to {}", value_text(new)))
+    let new_rank = access_rank(new_value);
+    let shows_more =
+        new_rank >= min_rank && old_value.is_none_or(|old| access_rank(old) < new_rank);
+    let old_text = old_value.map(|old| format!(" from {}", value_text(old))).unwrap_or_default();
+    shows_more.then(|| format!("widen `{name}`{old_text} to {}", value_text(new_value)))
 }
 
-/// The rank of a level of access. A flag that is on counts as `enabled`; so does `internal`.
+/// The rank of a level of access. A flag that is on and `internal` have the rank of `enabled`.
 fn access_rank(level: &Json) -> usize {
     match level {
         Json::Bool(true) => 2,
@@ -152,16 +165,17 @@ fn is_outside(path: &Json) -> bool {
     path.as_str().is_some_and(|path| path.contains("://") || path.contains('@'))
 }
 
-/// True if the list `new` contains an item that `old` does not. An empty list means everything.
-fn is_wider(old: &Json, new: &Json) -> bool {
-    let [old, new] = [old, new].map(|list| -> Vec<_> {
+/// True if the list `new_list` contains an item that `old_list` does not. An empty list means everything.
+fn is_wider(old_list: &Json, new_list: &Json) -> bool {
+    let [old_items, new_items] = [old_list, new_list].map(|list| -> Vec<_> {
         let items = list.as_str().unwrap_or_default().split(',').map(str::trim);
         items.filter(|item| !item.is_empty()).map(str::to_lowercase).collect()
     });
-    !old.is_empty() && (new.is_empty() || new.iter().any(|item| !old.contains(item)))
+    !old_items.is_empty()
+        && (new_items.is_empty() || new_items.iter().any(|item| !old_items.contains(item)))
 }
 
-/// The position of a value among those of `field`, strictest first. An unknown value comes last.
+/// The position of a value among the values of `field`, from 0 for the strictest. An unknown value is last.
 fn strictness_rank(field: &Field, value: &Json) -> usize {
     let (values, value) = (field.strictest_first(), plain_text(value));
     values.iter().position(|candidate| plain_text(candidate) == value).unwrap_or(values.len())

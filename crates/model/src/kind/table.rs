@@ -34,7 +34,7 @@ impl Spec {
         self.field.default.manifest.is_some()
     }
 
-    /// True if its value is a mapping that counts as a single field.
+    /// True if its value is a mapping that is treated as a single field.
     pub const fn is_mapping(&self) -> bool {
         matches!(self.field.value_type, ValueType::Mapping | ValueType::File)
     }
@@ -57,7 +57,8 @@ impl Spec {
     /// The part of the declared `value` that needs a release, with that release. The part is a
     /// level or word, a key of a row, or the field itself.
     pub fn required_release(&self, value: &Value) -> Option<(&str, Release)> {
-        let level = value.plain().filter(|_| self.field.is_level()).and_then(AccessLevel::parse);
+        let level =
+            value.plain_json().filter(|_| self.field.is_level()).and_then(AccessLevel::parse);
         let level = level.map(|level| (level.word, level.since));
         let word = self.word(value).map(|word| (word.word, word.available.since));
         let rows = value.list().filter(|_| self.has_rows()).map_or(&[][..], Vec::as_slice);
@@ -111,7 +112,7 @@ pub struct UnsupportedValue {
 
 /// True if a value of `schema` may have this type.
 pub fn allows_type(schema: &Json, name: &str) -> bool {
-    value::texts(&schema["type"]).any(|allowed| allowed == name)
+    value::texts(&schema["type"]).any(|allowed_type| allowed_type == name)
 }
 
 /// True if `schema` describes a list.
@@ -133,7 +134,7 @@ pub struct FieldTable {
     specs: Vec<Spec>,
     by_name: Positions,
     /// The first field with each name in responses.
-    by_shown_name: Positions,
+    by_live_name: Positions,
     /// The fields that every edit repeats.
     with_every_edit: Vec<usize>,
     /// The positions of the fields that only a licensed service shows, or whose rows can prove a
@@ -159,25 +160,29 @@ impl FieldTable {
         let schema = property::mapping_schema(entry);
         let mut specs = Vec::new();
         collect_specs(None, entry, &schema, &mut specs);
-        let by_name = specs.iter().enumerate().map(|(i, spec)| (name_key(spec.name), i)).collect();
+        let by_name = specs
+            .iter()
+            .enumerate()
+            .map(|(position, spec)| (name_key(spec.name), position))
+            .collect();
         let needed_pairs = find_needed_pairs(&specs, &by_name);
-        let positions = |is_selected: fn(&Spec) -> bool| {
-            let selected = specs.iter().enumerate().filter(|(_, spec)| is_selected(spec));
-            selected.map(|(i, _)| i).collect()
+        let select_positions = |is_selected: fn(&Spec) -> bool| {
+            let selected_specs = specs.iter().enumerate().filter(|(_, spec)| is_selected(spec));
+            selected_specs.map(|(position, _)| position).collect()
         };
-        let with_every_edit = positions(|spec| spec.field.with_every_edit);
+        let with_every_edit = select_positions(|spec| spec.field.with_every_edit);
         let tier_evidence =
-            positions(|spec| spec.field.available.tier > Tier::Free || spec.has_rows());
+            select_positions(|spec| spec.field.available.tier > Tier::Free || spec.has_rows());
         let mut by_live_name = BTreeMap::new();
-        for (i, spec) in specs.iter().enumerate() {
+        for (position, spec) in specs.iter().enumerate() {
             if let Some(live_name) = spec.field.live_name() {
-                by_live_name.entry(name_key(live_name)).or_insert(i);
+                by_live_name.entry(name_key(live_name)).or_insert(position);
             }
         }
         Self {
             specs,
             by_name,
-            by_shown_name: by_live_name,
+            by_live_name,
             with_every_edit,
             tier_evidence,
             needed_pairs,
@@ -203,23 +208,23 @@ impl FieldTable {
 
     /// A field by name.
     pub fn get(&self, name: &str) -> Option<&Spec> {
-        self.by_name.get(&name_key(name)).map(|i| &self.specs[*i])
+        self.by_name.get(&name_key(name)).map(|position| &self.specs[*position])
     }
 
     /// The first field that responses call `key`.
     pub fn find_by_live_name(&self, key: &str) -> Option<&Spec> {
-        self.by_shown_name.get(&name_key(key)).map(|i| &self.specs[*i])
+        self.by_live_name.get(&name_key(key)).map(|position| &self.specs[*position])
     }
 
     /// The fields that can prove that the service is licensed: fields that only a licensed service
     /// shows, and lists with rows that only a licensed service has.
     pub fn tier_evidence(&self) -> impl Iterator<Item = &Spec> {
-        self.tier_evidence.iter().map(|i| &self.specs[*i])
+        self.tier_evidence.iter().map(|position| &self.specs[*position])
     }
 
-    /// The fields to read if some are `selected`, in the order of their description: these, the
-    /// `always_read` ones, those that [must be read with](Self::needed_with) the selected ones, and
-    /// those that every edit repeats.
+    /// The fields to read if some are `selected`, in the order of their description: these fields,
+    /// the `always_read` fields, the fields that [must be read with](Self::needed_with) the selected
+    /// ones, and the fields that every edit repeats.
     pub fn fields_to_read(
         &self,
         selected: &BTreeSet<&str>,
@@ -239,11 +244,15 @@ impl FieldTable {
         for position in other_positions {
             is_read[position] = true;
         }
-        self.specs.iter().zip(is_read).filter_map(|(spec, wanted)| wanted.then_some(spec)).collect()
+        self.specs
+            .iter()
+            .zip(is_read)
+            .filter_map(|(spec, is_wanted)| is_wanted.then_some(spec))
+            .collect()
     }
 
-    /// The fields that must be read with the selected ones: those that they depend on, and those
-    /// whose level of access they limit.
+    /// The fields that must be read with the selected ones, because the selected fields depend on
+    /// them or limit their level of access.
     pub fn needed_with(
         &self,
         is_selected: impl Fn(&str) -> bool,
@@ -257,12 +266,12 @@ impl FieldTable {
 
     /// True if `name` is a mapping whose keys are separate fields.
     pub fn is_spread(&self, name: &str) -> bool {
-        let mut below = self.specs.iter().filter_map(|spec| spec.name.strip_prefix(name));
-        below.any(|rest| rest.starts_with('.'))
+        let mut suffixes = self.specs.iter().filter_map(|spec| spec.name.strip_prefix(name));
+        suffixes.any(|suffix| suffix.starts_with('.'))
     }
 
     /// True if manifests for a service of `release` should use `spec`: the service has the field
-    /// and no replacement for it. An unknown release counts as that of the reference.
+    /// and no replacement for it. An unknown release counts as the release of the reference.
     pub fn is_current(&self, spec: &Spec, release: DetectedRelease) -> bool {
         let is_available = |spec: &Spec| {
             let Available { since, until, .. } = spec.field.available;
@@ -294,12 +303,12 @@ impl FieldTable {
                 _ if removed_name != name => {
                     let options = spec.schema["enum"].as_array().into_iter().flatten();
                     let options =
-                        options.filter_map(Json::as_str).filter(|other| *other != removed_name);
-                    let others: Vec<_> = options.collect();
-                    if others.is_empty() {
+                        options.filter_map(Json::as_str).filter(|word| *word != removed_name);
+                    let other_words: Vec<_> = options.collect();
+                    if other_words.is_empty() {
                         "use another value".into()
                     } else {
-                        format!("use {}", alternatives(&others))
+                        format!("use {}", alternatives(&other_words))
                     }
                 }
                 Some(several) => several,
@@ -338,18 +347,18 @@ impl FieldTable {
 fn find_needed_pairs(specs: &[Spec], by_name: &Positions) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     for (position, Spec { field, .. }) in specs.iter().enumerate() {
-        let position_of = |name: &str| by_name.get(&name_key(name)).copied();
-        let switch = field.relations.switch_field().and_then(position_of);
+        let find_position = |name: &str| by_name.get(&name_key(name)).copied();
+        let switch = field.relations.switch_field().and_then(find_position);
         pairs.extend(switch.map(|switch| (position, switch)));
         // The service refuses some values of two such fields together.
         let relations = &field.relations;
-        let others = [relations.at_most, relations.not_with, relations.not_before];
-        let others = others.into_iter().flatten().filter_map(position_of);
-        pairs.extend(others.flat_map(|other| [(position, other), (other, position)]));
-        // Who sees a part also depends on the visibility of the container.
+        let related_names = [relations.at_most, relations.not_with, relations.not_before];
+        let related_positions = related_names.into_iter().flatten().filter_map(find_position);
+        pairs.extend(related_positions.flat_map(|other| [(position, other), (other, position)]));
+        // Who can see a feature also depends on the visibility of the container.
         let visibility_position =
-            position_of("visibility").filter(|_| field.weakens == Weakens::Shows);
-        pairs.extend(visibility_position.map(|seen| (position, seen)));
+            find_position("visibility").filter(|_| field.weakens == Weakens::Shows);
+        pairs.extend(visibility_position.map(|visibility| (position, visibility)));
     }
     pairs
 }
@@ -378,8 +387,8 @@ fn collect_specs(
                 (leaked_field, property::field_schema(leaked_field))
             }
         };
-        let parts = &property::keyed_field(field).keys;
-        specs.push(Spec { name, field, schema, key_fields: parts });
+        let key_fields = &property::keyed_field(field).keys;
+        specs.push(Spec { name, field, schema, key_fields });
     }
 }
 
@@ -405,18 +414,18 @@ mod tests {
                 {word: new, about: New., available: {since: '17.7'}}, {word: old, about: Old., available: {until: '18.9'}},
             ]}",
         );
-        let fault = |word: &str, major, minor| {
+        let find_fault = |word: &str, major, minor| {
             let release = Release::new(major, minor);
             let unfit =
                 table.unsupported_value(&table.specs()[0], &Value::from(Json::from(word)), release);
             unfit.map(|unfit| unfit.message)
         };
         let needs = "`new` needs release 17.7 or later";
-        assert_eq!(fault("new", 17, 6).as_deref(), Some(needs));
-        assert_eq!(fault("new", 17, 7), None);
-        assert_eq!(fault("old", 18, 8), None);
-        assert_eq!(fault("old", 18, 9).as_deref(), Some("`old` is gone from release 18.9 on"));
-        assert_eq!(fault("other", 15, 8), None);
+        assert_eq!(find_fault("new", 17, 6).as_deref(), Some(needs));
+        assert_eq!(find_fault("new", 17, 7), None);
+        assert_eq!(find_fault("old", 18, 8), None);
+        assert_eq!(find_fault("old", 18, 9).as_deref(), Some("`old` is gone from release 18.9 on"));
+        assert_eq!(find_fault("other", 15, 8), None);
     }
 
     #[test]

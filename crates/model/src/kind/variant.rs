@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::Section;
 use crate::{
-    address::group_of,
-    field::{Among, Scope, Secrecy, Variant},
+    address::parent_group_path,
+    field::{Scope, Secrecy, Uniqueness, Variant},
     value::{Json, Object},
 };
 
 impl Section {
-    /// The variant of an entry with these `fields`; `None` if the kind has no variants or does not know it.
+    /// The variant of an entry with these `fields`; `None` if the kind has no variants, or not this one.
     fn variant(self, fields: &Object) -> Option<&'static Variant> {
         let variant_name = fields.get(*self.identity.first()?)?;
         self.table().variant(variant_name.as_str()?)
@@ -42,15 +42,15 @@ impl Section {
 
     /// True if an entry must not have the same name as an entry of a group above.
     pub fn is_name_unique_above(self) -> bool {
-        self.has_identity_among(Among::UniqueAbove) || self.is_name_unique_in_group()
+        self.has_identity_among(Uniqueness::UniqueAbove) || self.is_name_unique_in_group()
     }
 
     /// True if an entry of a group and one of a project directly in it must not have the same name.
     pub fn is_name_unique_in_group(self) -> bool {
-        self.has_identity_among(Among::UniqueInGroup)
+        self.has_identity_among(Uniqueness::UniqueInGroup)
     }
 
-    fn has_identity_among(self, among: Among) -> bool {
+    fn has_identity_among(self, among: Uniqueness) -> bool {
         self.identity.iter().any(|name| self.field(name).among == among)
     }
 
@@ -62,9 +62,10 @@ impl Section {
 
     /// True if entries of the container of `scope` at `path` may collide with those of `group`, above it.
     pub fn may_collide_with(self, group: &str, scope: Scope, path: &str) -> bool {
-        let is_direct = group_of(path).is_some_and(|parent| parent.eq_ignore_ascii_case(group));
+        let is_direct =
+            parent_group_path(path).is_some_and(|parent| parent.eq_ignore_ascii_case(group));
         match scope {
-            Scope::Group => self.has_identity_among(Among::UniqueAbove),
+            Scope::Group => self.has_identity_among(Uniqueness::UniqueAbove),
             Scope::Project => is_direct || !self.is_name_unique_in_group(),
         }
     }
@@ -83,9 +84,9 @@ impl Section {
         let is_secret = |name: &str| self.field(name).secrecy() == Secrecy::Reference;
         let example =
             |name: &str| &self.spec(name).map_or(&Json::Null, |spec| &spec.schema)["examples"][0];
-        let Some(first) = self.identity.first() else { return Object::new() };
-        let variants = self.field(first).variants().filter(|(word, variant)| {
-            let is_example = name == *first && example(name) == word;
+        let Some(variant_field) = self.identity.first() else { return Object::new() };
+        let variants = self.field(variant_field).variants().filter(|(word, variant)| {
+            let is_example = name == *variant_field && example(name) == word;
             is_example || variant.fields.contains(name) && !variant.example.contains_key(name)
         });
         let variant = variants
@@ -95,8 +96,10 @@ impl Section {
             let secret = is_secret(name).then(|| json!({"env": name.to_uppercase()}));
             ((*name).to_owned(), secret.unwrap_or_else(|| example(name).clone()))
         });
-        let mut example_fields: Object =
-            [((*first).to_owned(), word.into())].into_iter().chain(required_values).collect();
+        let mut example_fields: Object = [((*variant_field).to_owned(), word.into())]
+            .into_iter()
+            .chain(required_values)
+            .collect();
         example_fields
             .extend(variant.example.clone().into_iter().filter(|(_, value)| !value.is_null()));
         example_fields

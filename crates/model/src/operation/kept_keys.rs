@@ -22,10 +22,10 @@ impl KeyFilter {
     /// Adds `keys`.
     #[must_use]
     pub fn with_keys(mut self, keys: &[&'static str]) -> Self {
-        if let Self::Keys(kept) = &mut self
-            && !keys.iter().all(|key| kept.contains(*key))
+        if let Self::Keys(kept_keys) = &mut self
+            && !keys.iter().all(|key| kept_keys.contains(*key))
         {
-            Arc::make_mut(kept).extend(keys.iter().map(|key| Cow::Borrowed(*key)));
+            Arc::make_mut(kept_keys).extend(keys.iter().map(|key| Cow::Borrowed(*key)));
         }
         self
     }
@@ -45,14 +45,14 @@ mod tests {
 
     #[test]
     fn added_keys_are_kept_too() {
-        let wanted = KeyFilter::keys(["id", "path"]);
-        let shared = wanted.clone();
-        let more = wanted.with_keys(&["id", "name"]);
+        let key_filter = KeyFilter::keys(["id", "path"]);
+        let shared_filter = key_filter.clone();
+        let wider_filter = key_filter.with_keys(&["id", "name"]);
         assert_eq!(
-            ["id", "path", "name", "other"].map(|key| more.keeps(key)),
+            ["id", "path", "name", "other"].map(|key| wider_filter.keeps(key)),
             [true, true, true, false]
         );
-        assert!(!shared.keeps("name"), "others who share it are not told");
+        assert!(!shared_filter.keeps("name"), "others who share it are not told");
         assert_eq!(KeyFilter::All.with_keys(&["id"]), KeyFilter::All);
         assert!(KeyFilter::All.keeps("anything"));
     }

@@ -29,7 +29,7 @@ use crate::{
 
 pub use kept_keys::KeyFilter;
 pub use parameter::{Parameter, ParameterLocation, Type};
-pub use parameters::List;
+pub use parameters::ParameterList;
 pub use pending::{id_placeholder, placeholder_path};
 pub use request::{Request, RequestBody};
 pub use table::*;
@@ -94,10 +94,10 @@ pub struct Operation {
     /// The source: `chapter, section` of the reference, or `supporting` for an operation that the
     /// reference does not contain.
     pub source: &'static str,
-    /// The response to a success.
+    /// The content of a successful response.
     pub answer: ResponseBody,
     /// The parameters, in lists that operations may share.
-    pub parameters: &'static [List],
+    pub parameters: &'static [ParameterList],
     /// The scope and section whose fields the body also accepts, and the kind of request. The kinds
     /// describe those fields.
     pub fields: Option<((Scope, &'static str), WriteRequest)>,
@@ -108,24 +108,24 @@ pub struct Operation {
     /// The release that added the operation.
     pub since: Option<Release>,
     /// Whether only administrators can use it.
-    pub administrators: bool,
+    pub needs_administrator: bool,
     /// Whether the request may be sent again after a lost response.
-    pub again: RetrySafety,
+    pub retry_safety: RetrySafety,
     /// Whether a 401 means that the caller lacks permission or that the feature is off, not that
     /// the token is invalid.
     pub denies_with_401: bool,
     /// For writes: whether the response shows the object as a GET does, so that it need not be read
     /// again.
-    pub shows: bool,
+    pub shows_object: bool,
     /// For writes: whether the service answers 304 if there is nothing to do. That is a success.
-    pub may_be_done: bool,
+    pub answers_not_modified: bool,
     /// For deletes: whether the service refuses the request (412) if the object changed after the
     /// time in `If-Unmodified-Since`.
-    pub conditional: bool,
+    pub is_conditional: bool,
     /// For lists: whether the list can be read by keyset, after an id instead of by page number.
     pub by_keyset: bool,
     /// The known limit in requests per minute and user, if the service does not announce it.
-    pub a_minute: Option<u32>,
+    pub requests_per_minute: Option<u32>,
     /// Whether the service divides the list into pages first and then removes objects that the
     /// caller may not see. Then any page may be short or empty, so the list is never known to be
     /// complete.
@@ -143,12 +143,12 @@ pub enum RetrySafety {
     /// The request only reads.
     Reads,
     /// The result is the same: the request describes the wanted state.
-    Same,
-    /// It is refused if the first one succeeded: the service keeps objects unique.
-    Refused,
-    /// It creates a second object.
-    Second,
-    /// It starts something that must not start twice.
+    Idempotent,
+    /// A second request is refused if the first one succeeded: the service keeps objects unique.
+    RefusesDuplicates,
+    /// A second request creates a second object.
+    MayDuplicate,
+    /// The request starts something that must not start twice.
     Never,
 }
 
@@ -172,16 +172,16 @@ pub enum ResponseBody {
     /// Nothing.
     Nothing,
     /// Not documented.
-    Unsaid,
+    Undocumented,
 }
 
 impl Operation {
     /// The defaults of operations with this method.
-    pub const fn usual(method: Method) -> Self {
-        let again = match method {
+    pub const fn with_defaults(method: Method) -> Self {
+        let retry_safety = match method {
             Method::Get => RetrySafety::Reads,
-            Method::Put | Method::Patch | Method::Delete => RetrySafety::Same,
-            Method::Post => RetrySafety::Second,
+            Method::Put | Method::Patch | Method::Delete => RetrySafety::Idempotent,
+            Method::Post => RetrySafety::MayDuplicate,
         };
         Self {
             id: "",
@@ -189,21 +189,21 @@ impl Operation {
             path: "",
             purpose: "",
             source: "supporting",
-            answer: ResponseBody::Unsaid,
+            answer: ResponseBody::Undocumented,
             parameters: &[],
             fields: None,
             one_of: &[],
             tier: Tier::Free,
             since: None,
-            administrators: false,
-            again,
+            needs_administrator: false,
+            retry_safety,
             denies_with_401: false,
-            shows: false,
+            shows_object: false,
             // The object of a delete may be absent already, for example the fork relation of a project.
-            may_be_done: matches!(method, Method::Delete),
-            conditional: false,
+            answers_not_modified: matches!(method, Method::Delete),
+            is_conditional: false,
             by_keyset: false,
-            a_minute: None,
+            requests_per_minute: None,
             filtered_after_paging: false,
             unpaged: false,
             empty_as: None,
@@ -299,19 +299,26 @@ mod tests {
             let rows = OPERATIONS
                 .iter()
                 .map(|op| op.row())
-                .filter(|row| row.method == method && row.again == again);
+                .filter(|row| row.method == method && row.retry_safety == again);
             rows.map(|row| row.id).collect::<Vec<_>>()
         };
-        let all = |method| OPERATIONS.iter().filter(|op| op.row().method == method).count();
-        assert_eq!(rows(RetrySafety::Reads, Method::Get).len(), all(Method::Get));
-        assert_eq!(rows(RetrySafety::Refused, Method::Put), ["project-transfer"]);
-        assert_eq!(rows(RetrySafety::Same, Method::Put).len(), all(Method::Put) - 1);
-        assert_eq!(rows(RetrySafety::Refused, Method::Patch).len(), all(Method::Patch));
+        let count_method =
+            |method| OPERATIONS.iter().filter(|op| op.row().method == method).count();
+        assert_eq!(rows(RetrySafety::Reads, Method::Get).len(), count_method(Method::Get));
+        assert_eq!(rows(RetrySafety::RefusesDuplicates, Method::Put), ["project-transfer"]);
+        assert_eq!(rows(RetrySafety::Idempotent, Method::Put).len(), count_method(Method::Put) - 1);
+        assert_eq!(
+            rows(RetrySafety::RefusesDuplicates, Method::Patch).len(),
+            count_method(Method::Patch)
+        );
         assert_eq!(rows(RetrySafety::Never, Method::Delete), ["project-delete", "group-delete"]);
-        assert_eq!(rows(RetrySafety::Same, Method::Delete).len(), all(Method::Delete) - 2);
+        assert_eq!(
+            rows(RetrySafety::Idempotent, Method::Delete).len(),
+            count_method(Method::Delete) - 2
+        );
         let posts = [
             (
-                RetrySafety::Same,
+                RetrySafety::Idempotent,
                 &[
                     "group-member-override",
                     "group-member-approve-all",
@@ -338,7 +345,7 @@ mod tests {
                 ],
             ),
             (
-                RetrySafety::Refused,
+                RetrySafety::RefusesDuplicates,
                 &[
                     "variable-create",
                     "group-variable-create",
@@ -360,7 +367,7 @@ mod tests {
                 ],
             ),
             (
-                RetrySafety::Second,
+                RetrySafety::MayDuplicate,
                 &[
                     "project-upload",
                     "hook-add",
@@ -380,7 +387,7 @@ mod tests {
     #[test]
     fn these_writes_show_what_they_wrote() {
         let rows = || OPERATIONS.iter().map(|op| op.row());
-        let showing: Vec<_> = rows().filter(|row| row.shows).map(|row| row.id).collect();
+        let showing: Vec<_> = rows().filter(|row| row.shows_object).map(|row| row.id).collect();
         let expected = [
             "variable-create",
             "variable-update",
@@ -425,7 +432,7 @@ mod tests {
         assert_eq!(showing, expected);
         assert!(
             rows()
-                .filter(|row| row.shows)
+                .filter(|row| row.shows_object)
                 .all(|row| matches!(row.method, Method::Post | Method::Put | Method::Patch))
         );
     }

@@ -54,8 +54,7 @@ pub enum ParameterLocation {
     Path,
     /// In the query.
     Query,
-    /// In the body: a JSON object, or a form (`multipart/form-data`) as soon as one of the values
-    /// is a file.
+    /// In the body: a JSON object, or a form (`multipart/form-data`) if one of the values is a file.
     Body,
 }
 
@@ -118,7 +117,7 @@ impl Type {
     }
 }
 
-/// The type in the words of documentation, without the words of an enumeration.
+/// The name of the type in documentation, without the allowed words.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -146,13 +145,13 @@ impl Parameter {
     pub const fn new(
         location: ParameterLocation,
         name: &'static str,
-        value: Type,
+        value_type: Type,
         about: &'static str,
     ) -> Self {
         Self {
             name,
             location,
-            value_type: value,
+            value_type,
             required: false,
             tier: Tier::Free,
             since: None,

@@ -1,24 +1,24 @@
-//! Lists of parameters that operations share. They are data, in `parameters.yaml`.
+//! Lists of parameters that several operations share. The lists are in `parameters.yaml`.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use super::Parameter;
 use crate::yaml;
 
-/// The lists by name, read when the first operation's parameters are needed.
+/// The shared lists by name, read on first use.
 static LISTS: LazyLock<BTreeMap<&str, Vec<Parameter>>> =
     LazyLock::new(|| yaml::built_in!("operation/parameters"));
 
 /// A list of parameters of an operation.
 #[derive(Clone, Copy, Debug)]
-pub enum List {
-    /// The list with this name in the file.
+pub enum ParameterList {
+    /// The shared list with this name in `parameters.yaml`.
     Named(&'static str),
     /// A list made for one operation.
     Custom(&'static [Parameter]),
 }
 
-impl List {
+impl ParameterList {
     /// The parameters.
     pub fn parameters(self) -> &'static [Parameter] {
         match self {
@@ -40,8 +40,8 @@ mod tests {
         let lists = OPERATIONS.iter().flat_map(|op| op.row().parameters);
         let named: BTreeSet<_> = lists
             .filter_map(|list| match list {
-                List::Named(name) => Some(*name),
-                List::Custom(_) => None,
+                ParameterList::Named(name) => Some(*name),
+                ParameterList::Custom(_) => None,
             })
             .collect();
         let nested_lists = ["scope", "stages", "new_grant", "changed_grant"];

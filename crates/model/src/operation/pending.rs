@@ -34,16 +34,18 @@ pub(super) fn placeholder_paths(json: &Json) -> Vec<&str> {
 /// Replaces placeholders by ids. Returns the path as the error if its id is unknown.
 pub(super) fn fill_placeholders(
     json: &mut Json,
-    id: &impl Fn(&str) -> Option<u64>,
+    find_id: &impl Fn(&str) -> Option<u64>,
 ) -> Result<(), String> {
     if let Some(path) = placeholder_path(json) {
-        *json = id(path).ok_or_else(|| path.to_owned())?.into();
+        *json = find_id(path).ok_or_else(|| path.to_owned())?.into();
         return Ok(());
     }
     match json {
-        Json::Array(items) => items.iter_mut().try_for_each(|item| fill_placeholders(item, id)),
+        Json::Array(items) => {
+            items.iter_mut().try_for_each(|item| fill_placeholders(item, find_id))
+        }
         Json::Object(object) => {
-            object.values_mut().try_for_each(|value| fill_placeholders(value, id))
+            object.values_mut().try_for_each(|value| fill_placeholders(value, find_id))
         }
         _ => Ok(()),
     }
@@ -59,17 +61,20 @@ mod tests {
 
     #[test]
     fn a_named_thing_is_sent_by_its_id_and_shown_by_its_path() {
-        let fork = |id| PROJECT_FORK.request().arg_by_path("id", "acme/up", id);
-        let known = fork(Some(7));
+        let fork_request = |id| PROJECT_FORK.request().arg_by_path("id", "acme/up", id);
+        let known_request = fork_request(Some(7));
         assert_eq!(
-            (known.path(), known.awaited_containers().count()),
+            (known_request.path(), known_request.awaited_containers().count()),
             ("/projects/7/fork".to_owned(), 0)
         );
-        let pending = fork(None);
-        assert_eq!(pending.awaited_containers().collect::<Vec<_>>(), ["acme/up"]);
-        assert_eq!(pending.display_target(), known.display_target());
-        assert_eq!(pending.clone().with_ids(None, |_| None).unwrap_err(), "acme/up");
-        assert_eq!(pending.with_ids(None, |_| Some(7)).unwrap().path(), known.path());
+        let pending_request = fork_request(None);
+        assert_eq!(pending_request.awaited_containers().collect::<Vec<_>>(), ["acme/up"]);
+        assert_eq!(pending_request.display_target(), known_request.display_target());
+        assert_eq!(pending_request.clone().with_ids(None, |_| None).unwrap_err(), "acme/up");
+        assert_eq!(
+            pending_request.with_ids(None, |_| Some(7)).unwrap().path(),
+            known_request.path()
+        );
     }
 
     #[test]
@@ -79,11 +84,14 @@ mod tests {
             request_for(Some(7)).with_ids(Some(8), |_| None).unwrap().path(),
             "/projects/7/variables"
         );
-        let pending = request_for(None);
-        assert_eq!(pending.display_target(), "/projects/acme%2Fnew/variables");
-        assert_eq!(pending.awaited_containers().count(), 0);
-        assert_eq!(pending.clone().with_ids(None, |_| Some(9)).unwrap_err(), "acme/new");
-        assert_eq!(pending.with_ids(Some(7), |_| Some(9)).unwrap().path(), "/projects/7/variables");
+        let pending_request = request_for(None);
+        assert_eq!(pending_request.display_target(), "/projects/acme%2Fnew/variables");
+        assert_eq!(pending_request.awaited_containers().count(), 0);
+        assert_eq!(pending_request.clone().with_ids(None, |_| Some(9)).unwrap_err(), "acme/new");
+        assert_eq!(
+            pending_request.with_ids(Some(7), |_| Some(9)).unwrap().path(),
+            "/projects/7/variables"
+        );
         let by_path = VARIABLE_CREATE.request().arg("id", "acme/new");
         assert!(by_path.with_ids(Some(7), |_| Some(9)).is_err());
     }
@@ -94,15 +102,18 @@ mod tests {
             let request = SCHEDULE_UPDATE.request().for_container("acme/shop", Some(7));
             request.arg_by_path("pipeline_schedule_id", "acme/shop#pipeline_schedules/a%2Fb@c", id)
         };
-        let (known, pending) = (request_for(Some(3)), request_for(None));
-        assert_eq!(known.display_target(), "/projects/7/pipeline_schedules/a%2Fb@c");
-        assert_eq!(pending.display_target(), known.display_target());
-        assert_eq!(known.path(), "/projects/7/pipeline_schedules/3");
+        let (known_request, pending_request) = (request_for(Some(3)), request_for(None));
+        assert_eq!(known_request.display_target(), "/projects/7/pipeline_schedules/a%2Fb@c");
+        assert_eq!(pending_request.display_target(), known_request.display_target());
+        assert_eq!(known_request.path(), "/projects/7/pipeline_schedules/3");
         assert_eq!(
-            pending.awaited_containers().collect::<Vec<_>>(),
+            pending_request.awaited_containers().collect::<Vec<_>>(),
             ["acme/shop#pipeline_schedules/a%2Fb@c"]
         );
-        assert_eq!(pending.with_ids(Some(7), |_| Some(3)).unwrap().path(), known.path());
+        assert_eq!(
+            pending_request.with_ids(Some(7), |_| Some(3)).unwrap().path(),
+            known_request.path()
+        );
     }
 
     #[test]
@@ -115,25 +126,26 @@ mod tests {
     #[test]
     fn an_id_is_only_filled_in_where_one_is_named() {
         let rows = json!([{"group_id": id_placeholder("acme/neo")}, {"access_level": 40}]);
-        let body = |rows: &Json, id: &Json, other: Json| {
+        let make_body = |rows: &Json, id: &Json, other: Json| {
             let fields = [("rows", rows.clone()), ("group_id", id.clone()), ("other", other)];
             Fields::from(fields.map(|(name, value)| (name.to_owned(), value.into())))
         };
         let naming = ["rows", "group_id"].map(str::to_owned);
-        let other = id_placeholder("acme/other");
+        let other_id = id_placeholder("acme/other");
         let request = SHARE_CREATE.request().arg("id", 7);
-        let pending = request.clone().fields(body(&rows, &id_placeholder("acme/x"), other.clone()));
-        let pending = pending.with_id_fields(naming);
+        let pending_request =
+            request.clone().fields(make_body(&rows, &id_placeholder("acme/x"), other_id.clone()));
+        let pending = pending_request.with_id_fields(naming);
         let waits: Vec<_> = pending.awaited_containers().collect();
         assert_eq!(waits, ["acme/neo", "acme/x"]);
 
-        let ids = |path: &str| match path {
+        let find_id = |path: &str| match path {
             "acme/neo" => Some(4),
             _ => Some(5),
         };
         let rows = json!([{"group_id": 4}, {"access_level": 40}]);
-        let filled = request.fields(body(&rows, &5.into(), other));
-        let body = pending.clone().with_ids(None, ids).unwrap().body;
+        let filled = request.fields(make_body(&rows, &5.into(), other_id));
+        let body = pending.clone().with_ids(None, find_id).unwrap().body;
         assert!(body == filled.body);
         assert_eq!(pending.with_ids(None, |_| None).unwrap_err(), "acme/neo");
         assert_eq!(filled.awaited_containers().count(), 0);

@@ -46,7 +46,7 @@ impl fmt::Debug for LiveValues {
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request<E> {
-    /// Its row of the table.
+    /// Its row of the table of operations.
     pub operation: &'static Operation,
     arguments: Vec<(&'static str, String)>,
     /// The arguments that name a container or entry by path, each with the id to send, once known.
@@ -67,7 +67,7 @@ pub struct Request<E> {
     sensitive_fields: Vec<Cow<'static, str>>,
     /// The fields of the body that contain an id which is not known yet.
     pending_fields: Vec<String>,
-    /// Whether a resend could undo later requests.
+    /// Whether it must not be resent, because a resend could undo later requests.
     is_sent_once: bool,
     /// The keys to keep of the objects in the response.
     key_filter: KeyFilter,
@@ -98,7 +98,7 @@ impl<E> Request<E> {
     /// Sets `:name` of the path template; `value` is percent-encoded when the path is built.
     pub fn arg(mut self, name: &'static str, value: impl ToString) -> Self {
         debug_assert!(
-            self.operation.path.split('/').any(|s| s.strip_prefix(':') == Some(name)),
+            self.operation.path.split('/').any(|segment| segment.strip_prefix(':') == Some(name)),
             "no :{name} in {}",
             self.operation.path
         );
@@ -135,13 +135,14 @@ impl<E> Request<E> {
     /// `name`: the reference uses neutral words for two hosts, and a service uses their real names.
     pub fn rename_segment(mut self, neutral: &'static str, name: &str) -> Self {
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
-            let renamed = std::mem::take(fields).into_iter().map(|(field, value)| {
-                match field.strip_prefix(neutral).filter(|rest| rest.starts_with('_')) {
-                    Some(rest) => (format!("{name}{rest}"), value),
-                    None => (field, value),
-                }
-            });
-            *fields = renamed.collect();
+            let renamed_fields =
+                std::mem::take(fields).into_iter().map(|(field, value)| {
+                    match field.strip_prefix(neutral).filter(|rest| rest.starts_with('_')) {
+                        Some(rest) => (format!("{name}{rest}"), value),
+                        None => (field, value),
+                    }
+                });
+            *fields = renamed_fields.collect();
         }
         self.renamed_segments.push((neutral, name.to_owned()));
         self
@@ -149,13 +150,13 @@ impl<E> Request<E> {
 
     /// True if the query has a parameter of this name.
     pub fn has_query(&self, name: &str) -> bool {
-        self.query.iter().any(|(n, _)| n == name)
+        self.query.iter().any(|(key, _)| key == name)
     }
 
     /// Sets a query parameter.
     pub fn query(mut self, name: impl Into<Cow<'static, str>>, value: impl ToString) -> Self {
         let (name, value) = (name.into(), value.to_string());
-        match self.query.iter_mut().find(|(n, _)| *n == name) {
+        match self.query.iter_mut().find(|(key, _)| *key == name) {
             Some(parameter) => parameter.1 = value,
             None => self.query.push((name, value)),
         }
@@ -164,7 +165,7 @@ impl<E> Request<E> {
 
     /// Sets the body: JSON, or a form if one of the fields is a file.
     pub fn fields(mut self, fields: Fields) -> Self {
-        let has_file = fields.values().any(|v| matches!(v, Value::File(_)));
+        let has_file = fields.values().any(|value| matches!(value, Value::File(_)));
         self.body =
             if has_file { RequestBody::Multipart(fields) } else { RequestBody::Json(fields) };
         self
@@ -175,7 +176,7 @@ impl<E> Request<E> {
         self.arguments.shrink_to_fit();
         self.sensitive_fields.shrink_to_fit();
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
-            fields.shrink();
+            fields.shrink_to_fit();
         }
     }
 
@@ -220,7 +221,7 @@ impl<E> Request<E> {
     /// ([`pending::id_placeholder`]) in them are replaced when the request is sent.
     pub fn with_id_fields(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         let pending_fields = fields.into_iter().filter(|name| {
-            let value = self.body_fields().and_then(|body| body.get(name)?.plain());
+            let value = self.body_fields().and_then(|body| body.get(name)?.plain_json());
             value.is_some_and(|json| !pending::placeholder_paths(json).is_empty())
         });
         self.pending_fields = pending_fields.collect();
@@ -229,12 +230,14 @@ impl<E> Request<E> {
 
     /// The paths of the containers that must be created before the request can be sent.
     pub fn awaited_containers(&self) -> impl Iterator<Item = &str> {
-        let pending_values =
-            self.pending_fields.iter().filter_map(|name| self.body_fields()?.get(name)?.plain());
-        let unresolved = self.named_arguments.iter().filter(|(_, id)| id.is_none());
-        let arguments = unresolved.filter_map(|(name, _)| self.argument(name));
-        let awaited = self.awaited_paths.iter().map(String::as_str);
-        pending_values.flat_map(pending::placeholder_paths).chain(arguments).chain(awaited)
+        let pending_values = self
+            .pending_fields
+            .iter()
+            .filter_map(|name| self.body_fields()?.get(name)?.plain_json());
+        let unknown_ids = self.named_arguments.iter().filter(|(_, id)| id.is_none());
+        let arguments = unknown_ids.filter_map(|(name, _)| self.argument(name));
+        let path_texts = self.awaited_paths.iter().map(String::as_str);
+        pending_values.flat_map(pending::placeholder_paths).chain(arguments).chain(path_texts)
     }
 
     /// The paths that its arguments name, with and without known ids.
@@ -244,8 +247,8 @@ impl<E> Request<E> {
 
     /// The path that the argument `:name` names.
     fn argument(&self, name: &str) -> Option<&str> {
-        let found = self.arguments.iter().find(|(argument, _)| *argument == name);
-        found.map(|(_, value)| value.as_str())
+        let named_argument = self.arguments.iter().find(|(argument, _)| *argument == name);
+        named_argument.map(|(_, value)| value.as_str())
     }
 
     /// The id of the object that it reads, if it reads a single object by id.
@@ -268,7 +271,7 @@ impl<E> Request<E> {
     pub fn with_ids(
         mut self,
         container_id: Option<u64>,
-        id: impl Fn(&str) -> Option<u64>,
+        find_id: impl Fn(&str) -> Option<u64>,
     ) -> Result<Self, String> {
         if self.awaits_own_container {
             let path = self.argument("id").unwrap_or_default().to_owned();
@@ -280,12 +283,12 @@ impl<E> Request<E> {
         {
             let path = self.arguments.iter().find(|(argument, _)| argument == name);
             let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
-            *resolved = Some(id(path).ok_or_else(|| path.to_owned())?);
+            *resolved = Some(find_id(path).ok_or_else(|| path.to_owned())?);
         }
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             for name in &self.pending_fields {
                 if let Some(Value::Plain(json)) = fields.get_mut(name) {
-                    pending::fill_placeholders(json, &id)?;
+                    pending::fill_placeholders(json, &find_id)?;
                 }
             }
         }
@@ -307,7 +310,7 @@ impl<E> Request<E> {
     /// True if a change of the live state makes it wrong: it repeats live values, or it would
     /// create a duplicate of an object that was created meanwhile.
     pub fn becomes_stale(&self) -> bool {
-        self.retry_safety() == RetrySafety::Second || self.repeated_values().next().is_some()
+        self.retry_safety() == RetrySafety::MayDuplicate || self.repeated_values().next().is_some()
     }
 
     /// Prevents a resend of a removal whose entry is added again later: a late second request would
@@ -319,10 +322,10 @@ impl<E> Request<E> {
 
     /// The effect of sending it again.
     pub fn retry_safety(&self) -> RetrySafety {
-        if self.is_sent_once && !Bug::RemoveTwice.is_planted() {
-            RetrySafety::Second
+        if self.is_sent_once && !Bug::ResendRemovals.is_planted() {
+            RetrySafety::MayDuplicate
         } else {
-            self.operation.again
+            self.operation.retry_safety
         }
     }
 
@@ -359,8 +362,8 @@ impl<E> Request<E> {
     /// value.
     fn build_path(&self, replace_argument: impl Fn(&str) -> Option<String>) -> String {
         let mut path = String::with_capacity(2 * self.operation.path.len());
-        for (at, segment) in self.operation.path.split('/').enumerate() {
-            path.push_str(if at == 0 { "" } else { "/" });
+        for (index, segment) in self.operation.path.split('/').enumerate() {
+            path.push_str(if index == 0 { "" } else { "/" });
             let Some(name) = segment.strip_prefix(':') else {
                 match self.renamed_segments.iter().find(|(neutral, _)| *neutral == segment) {
                     Some((_, name)) => path.extend(encode(name)),
@@ -395,10 +398,10 @@ impl<E> Request<E> {
         self.with_query(path)
     }
 
-    /// `path` and the query.
+    /// Adds the query to `path`.
     fn with_query(&self, mut path: String) -> String {
-        for (at, (name, value)) in self.query.iter().enumerate() {
-            path.push(if at == 0 { '?' } else { '&' });
+        for (index, (name, value)) in self.query.iter().enumerate() {
+            path.push(if index == 0 { '?' } else { '&' });
             path.extend(encode(name).chain(["="]).chain(encode(value)));
         }
         path
@@ -431,8 +434,8 @@ mod tests {
         assert!(
             request.body_fields().unwrap().values().all(|value| *value == Value::from("extgit"))
         );
-        let other = PROJECT_GET.request().arg("id", "extgit").rename_segment("extgit", "x");
-        assert_eq!(other.path(), "/projects/extgit");
+        let other_request = PROJECT_GET.request().arg("id", "extgit").rename_segment("extgit", "x");
+        assert_eq!(other_request.path(), "/projects/extgit");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Every operation, as a constant for each row of `table.yaml`. The build generates them.
 
-use super::{AnyOp, List, Method, Op, Operation, Read, ResponseBody, RetrySafety, Write};
+use super::{AnyOp, Method, Op, Operation, ParameterList, Read, ResponseBody, RetrySafety, Write};
 use crate::{
     field::{Scope, Tier, WriteRequest},
     release::Release,

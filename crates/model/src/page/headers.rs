@@ -7,8 +7,8 @@ use percent_encoding::percent_decode_str;
 
 use super::Contradiction;
 
-/// The values of the paging headers of one page. `None` if a header is missing. An empty header
-/// counts as missing, except `X-Next-Page`.
+/// The values of the paging headers of one page. `None` if a header is missing. An empty header is
+/// treated as missing, except `X-Next-Page`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PagingHeaders {
     /// `X-Page`: the number of the page.
@@ -19,9 +19,9 @@ pub(super) struct PagingHeaders {
     pub(super) total: Option<u64>,
     /// `X-Total-Pages`: the number of pages in the list.
     pub(super) total_pages: Option<u64>,
-    /// `X-Next-Page`: the next page, or that there is none.
+    /// `X-Next-Page`: the next page; `Some(None)` if there is none.
     pub(super) next_page: Option<Option<u64>>,
-    /// `Link`: the link to the next page, or that there is none.
+    /// `Link`: the link to the next page; `Some(None)` if there is none.
     pub(super) next_link: Option<Option<PageLink>>,
 }
 
@@ -57,7 +57,7 @@ impl PagingHeaders {
     }
 }
 
-/// The value of a header. Several equal ones count as one.
+/// The value of a header. Several equal values are treated as one.
 fn header_value<'h>(
     headers: &'h HeaderMap,
     name: &str,
@@ -66,8 +66,12 @@ fn header_value<'h>(
         .get_all(name)
         .iter()
         .map(|value| value.to_str().map(str::trim).map_err(|_| MalformedHeader));
-    let Some(first) = values.next().transpose()? else { return Ok(None) };
-    if values.all(|other| other == Ok(first)) { Ok(Some(first)) } else { Err(MalformedHeader) }
+    let Some(first_value) = values.next().transpose()? else { return Ok(None) };
+    if values.all(|other| other == Ok(first_value)) {
+        Ok(Some(first_value))
+    } else {
+        Err(MalformedHeader)
+    }
 }
 
 fn header_number<T: FromStr>(
@@ -94,11 +98,11 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<PageLink>>, MalformedH
             let url = &unread[start + 1..end];
             let (parameters, tail) = split_outside_quotes(&unread[end + 1..], ',');
             if has_relation(parameters, &["next"]) {
-                let next = PageLink::parse(url)?;
-                if matches!(&link, Some(Some(other)) if *other != next) {
+                let parsed_link = PageLink::parse(url)?;
+                if matches!(&link, Some(Some(other)) if *other != parsed_link) {
                     return Err(MalformedHeader);
                 }
-                link = Some(Some(next));
+                link = Some(Some(parsed_link));
             } else if has_relation(parameters, &["first", "prev", "last"]) {
                 link = link.or(Some(None));
             }
@@ -145,12 +149,12 @@ fn has_relation(parameters: &str, names: &[&str]) -> bool {
 
 /// The relations in the parameters of a link, such as `; rel="next last"`.
 fn relations(parameters: &str) -> impl Iterator<Item = &str> {
-    let mut rest = parameters;
+    let mut unread = parameters;
     let link_parameters = std::iter::from_fn(move || {
-        (!rest.is_empty()).then(|| {
-            let (one, tail) = split_outside_quotes(rest, ';');
-            rest = tail;
-            one
+        (!unread.is_empty()).then(|| {
+            let (link_parameter, tail) = split_outside_quotes(unread, ';');
+            unread = tail;
+            link_parameter
         })
     });
     link_parameters
@@ -162,10 +166,12 @@ fn relations(parameters: &str) -> impl Iterator<Item = &str> {
 /// Splits at the first `separator` outside of double quotes.
 fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
     let mut is_quoted = false;
-    for (at, c) in text.char_indices() {
+    for (index, c) in text.char_indices() {
         match c {
             '"' => is_quoted = !is_quoted,
-            c if c == separator && !is_quoted => return (&text[..at], &text[at + c.len_utf8()..]),
+            c if c == separator && !is_quoted => {
+                return (&text[..index], &text[index + c.len_utf8()..]);
+            }
             _ => {}
         }
     }
@@ -210,8 +216,8 @@ mod tests {
         for text in unclear {
             assert_eq!(next_link(&headers(&[("link", text)])), Err(MalformedHeader), "{text}");
         }
-        let two = headers(&[("link", "<a>; rel=first"), ("link", "<b?page=2>; rel=next")]);
-        assert_eq!(next_link(&two), Ok(Some(Some(link(2)))));
+        let two_links = headers(&[("link", "<a>; rel=first"), ("link", "<b?page=2>; rel=next")]);
+        assert_eq!(next_link(&two_links), Ok(Some(Some(link(2)))));
         let cursor = PageLink { cursor: Some("a+b c=".to_owned()), id_after: Some(7), ..link(2) };
         assert_eq!(
             PageLink::parse("https://h/x?cursor=a%2Bb+c%3D&page=2&evil=1&id_after=7#f"),
@@ -221,13 +227,13 @@ mod tests {
 
     #[test]
     fn an_empty_header_counts_as_missing_except_next_page() {
-        let empty = headers(
+        let empty_link = headers(
             &["x-page", "x-per-page", "x-total", "x-total-pages", "x-next-page", "link"]
                 .map(|name| (name, "")),
         );
         let nothing = PagingHeaders::read(&HeaderMap::new(), 1).unwrap();
         assert_eq!(
-            PagingHeaders::read(&empty, 1).unwrap(),
+            PagingHeaders::read(&empty_link, 1).unwrap(),
             PagingHeaders { next_page: Some(None), ..nothing }
         );
     }

@@ -53,8 +53,8 @@ pub const PER_PAGE: usize = 100;
 /// The maximum number of entries kept of one list, so that an endless list ends.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The approximate maximum size of one list in bytes of JSON: twice the longest response. Keys that
-/// are not kept do not count.
+/// The approximate maximum size of one list in bytes of JSON: twice the longest response. Only kept
+/// keys are counted.
 const MAX_BYTES: usize = 64 << 20;
 
 /// The maximum number of pages of a filtered list.
@@ -89,7 +89,7 @@ impl<T> Deref for CompleteList<T> {
     }
 }
 
-/// The keys that every entry of a list must have. If an entry lacks one, the whole list is treated as unread.
+/// The keys that every entry of a list must have. If an entry lacks a key, the list is treated as unread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EntryKeys {
     /// The keys that together identify an entry.
@@ -124,7 +124,7 @@ pub struct Pager {
     received_count: u64,
     /// The size of the kept entries in bytes of JSON.
     total_bytes: usize,
-    /// The kept entries, or those of the last page.
+    /// The kept entries, or the entries of the last page.
     objects: Vec<Object>,
     /// The identities of the kept entries.
     identities: BTreeSet<String>,
@@ -150,7 +150,7 @@ enum ReadingState {
     Refused,
 }
 
-/// The start of a page.
+/// The position of a page.
 #[derive(Debug)]
 enum PagePosition {
     /// The start of a list by keyset.
@@ -164,11 +164,11 @@ enum PagePosition {
 /// Whether the next page has entries, according to the pages so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExpectedEntries {
-    /// Perhaps.
+    /// It may have entries.
     Possible,
-    /// Yes.
+    /// It must have entries.
     Announced,
-    /// No.
+    /// It must be empty.
     Nothing,
 }
 
@@ -207,13 +207,13 @@ impl Pager {
         let uses_keyset = request.operation.by_keyset
             && !["order_by", "sort"].iter().any(|name| request.has_query(name));
         let request = request.query("per_page", PER_PAGE).keep_keys(&["id"]);
-        let base = if uses_keyset {
+        let base_request = if uses_keyset {
             request.query("pagination", "keyset").query("order_by", "id").query("sort", "asc")
         } else {
             request
         };
         Self {
-            base_request: base,
+            base_request,
             state: ReadingState::NextPage(if uses_keyset {
                 PagePosition::Start
             } else {
@@ -237,7 +237,7 @@ impl Pager {
     }
 
     /// The next request; `None` at the end.
-    pub fn next(&self) -> Option<Request<Read>> {
+    pub fn next_request(&self) -> Option<Request<Read>> {
         let ReadingState::NextPage(position) = &self.state else { return None };
         let request = self.base_request.clone();
         Some(match position {
@@ -269,24 +269,26 @@ impl Pager {
             return Err(PageError::TooLong("1,000 pages"));
         }
         self.received_count += page.len() as u64;
-        let first_new = if self.keeps_entries { self.objects.len() } else { 0 };
+        let page_start = if self.keeps_entries { self.objects.len() } else { 0 };
         if self.keeps_entries {
             self.keep_entries(page)?;
         } else {
             self.objects = page;
         }
-        self.state = match self.position_after(headers, first_new) {
+        self.state = match self.next_position(headers, page_start) {
             Ok(Some(position)) if !Bug::FirstPageOnly.is_planted() => {
                 ReadingState::NextPage(position)
             }
             Ok(_) => ReadingState::Ended,
-            Err(_) if !self.keeps_entries || Bug::TrustLists.is_planted() => ReadingState::Ended,
+            Err(_) if !self.keeps_entries || Bug::AcceptInconsistentLists.is_planted() => {
+                ReadingState::Ended
+            }
             Err(contradiction) => return Err(contradiction.into()),
         };
-        Ok(&self.objects[first_new..])
+        Ok(&self.objects[page_start..])
     }
 
-    /// The number of pages, if the service gives it. It does not for more than 10,000 records.
+    /// The number of pages, if the service gives it: for at most 10,000 records.
     pub const fn total_pages(&self) -> Option<u64> {
         self.total_pages
     }
@@ -331,14 +333,19 @@ impl Pager {
 
     /// The identity of an entry.
     fn identity(&self, object: &Object) -> Result<String, PageError> {
-        let needed = |key: &'static str| {
+        let require_value = |key: &'static str| {
             identifying_value(object, key)
                 .ok_or(PageError::Unidentified { page: self.page_count, key })
         };
-        for key in self.entry_keys.other_keys.iter().filter(|_| !Bug::TrustRows.is_planted()) {
+        for key in self
+            .entry_keys
+            .other_keys
+            .iter()
+            .filter(|_| !Bug::AcceptRowsWithoutIdentity.is_planted())
+        {
             // The value may be a mapping, such as an author.
             if is_path(key) || !object.get(*key).is_some_and(Json::is_object) {
-                needed(key)?;
+                require_value(key)?;
             }
         }
         if self.entry_keys.keys.is_empty() {
@@ -346,7 +353,7 @@ impl Pager {
         }
         let mut identity = String::new();
         for key in self.entry_keys.keys {
-            identity += &format!("{} ", needed(key)?);
+            identity += &format!("{} ", require_value(key)?);
         }
         Ok(identity)
     }

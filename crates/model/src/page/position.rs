@@ -1,4 +1,4 @@
-//! Finds the start of the next page of a list, and contradictions in what the responses announce.
+//! Finds the position of the next page of a list, and contradictions between pages and headers.
 
 use std::cmp::Ordering;
 
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::value::Json;
 
-/// The start of the next page, if there is one.
+/// The position of the next page, if there is one.
 type NextPosition = Result<Option<PagePosition>, Contradiction>;
 
 impl Pager {
-    /// The start of the page after the one with the entries `self.objects[first_index..]`; `None`
-    /// at the end.
-    pub(super) fn position_after(
+    /// The position of the page after the page with the entries `self.objects[first_index..]`;
+    /// `None` at the end.
+    pub(super) fn next_position(
         &mut self,
         headers: &HeaderMap,
         first_index: usize,
@@ -26,20 +26,21 @@ impl Pager {
         if self.base_request.operation.unpaged && headers == PagingHeaders::default() {
             Ok(None)
         } else if self.uses_keyset {
-            self.position_by_id(&headers, first_index)
+            self.next_by_id(&headers, first_index)
         } else {
-            self.position_by_number(&headers, self.objects.len() - first_index)
+            self.next_by_number(&headers, self.objects.len() - first_index)
         }
     }
 
-    /// Like [`Self::position_after`], for a list by keyset. Links only show whether another page
-    /// follows. The request continues after the last received id, so no link can skip an entry.
-    fn position_by_id(&mut self, headers: &PagingHeaders, first_index: usize) -> NextPosition {
+    /// The next position in a list by keyset. A link shows whether another page follows,
+    /// and may contain a cursor. Otherwise the next page starts after the last received id, so that a
+    /// wrong link cannot skip an entry.
+    fn next_by_id(&mut self, headers: &PagingHeaders, first_index: usize) -> NextPosition {
         for object in &self.objects[first_index..] {
             let id = object
                 .get("id")
                 .and_then(Json::as_u64)
-                .filter(|id| self.last_id.is_none_or(|last| last < *id));
+                .filter(|id| self.last_id.is_none_or(|last_id| last_id < *id));
             self.last_id = Some(id.ok_or_else(|| {
                 Contradiction(format!(
                     "the ids on page {} of the list do not ascend",
@@ -47,30 +48,30 @@ impl Pager {
                 ))
             })?);
         }
-        let entries = self.objects.len() - first_index;
-        let size = headers.page_size.unwrap_or(PER_PAGE);
-        let next = headers.next_link.as_ref().and_then(Option::as_ref);
-        if entries == 0 {
-            return match next {
-                Some(_) => Err(Contradiction::short_page(self.page_count, entries, size)),
+        let entry_count = self.objects.len() - first_index;
+        let page_size = headers.page_size.unwrap_or(PER_PAGE);
+        let next_link = headers.next_link.as_ref().and_then(Option::as_ref);
+        if entry_count == 0 {
+            return match next_link {
+                Some(_) => Err(Contradiction::short_page(self.page_count, entry_count, page_size)),
                 None => Ok(None),
             };
         }
-        let Some(last) = self.last_id else { return Ok(None) };
-        if next.and_then(|link| link.id_after).is_some_and(|after| after < last) {
+        let Some(last_id) = self.last_id else { return Ok(None) };
+        if next_link.and_then(|link| link.id_after).is_some_and(|start_id| start_id < last_id) {
             let header = format!("the `Link` header of page {} of the list", self.page_count);
             return Err(Contradiction(format!("{header} leads backwards")));
         }
-        let has_more = next.is_some()
+        let has_more = next_link.is_some()
             || self.keeps_entries
-            || (headers.next_link.is_none() && entries >= size);
+            || (headers.next_link.is_none() && entry_count >= page_size);
         let cursor =
-            next.filter(|link| link.id_after.is_none()).and_then(|link| link.cursor.clone());
-        Ok(has_more.then(|| cursor.map_or(PagePosition::After(last), PagePosition::Cursor)))
+            next_link.filter(|link| link.id_after.is_none()).and_then(|link| link.cursor.clone());
+        Ok(has_more.then(|| cursor.map_or(PagePosition::After(last_id), PagePosition::Cursor)))
     }
 
-    /// Like [`Self::position_after`], for a list by page number, after a page of `entries` entries.
-    fn position_by_number(&mut self, headers: &PagingHeaders, entries: usize) -> NextPosition {
+    /// The next position in a list by page number, after a page with `entries` entries.
+    fn next_by_number(&mut self, headers: &PagingHeaders, entries: usize) -> NextPosition {
         let page = self.page_count;
         if let Some(received) = headers.page.filter(|received| *received != page) {
             let message = format!("requested page {page} of the list, received page {received}");
@@ -82,7 +83,7 @@ impl Pager {
             return Err(Contradiction::on_page(page, &message));
         }
         if self.is_filtered {
-            return self.position_in_filtered(headers, entries);
+            return self.next_in_filtered(headers, entries);
         }
         match self.expected_entries {
             ExpectedEntries::Announced if entries == 0 => {
@@ -94,7 +95,7 @@ impl Pager {
             }
             _ => {}
         }
-        let announced = self.announced_next(headers)?;
+        let announced = self.announces_next(headers)?;
         let has_more = self.has_next(headers, announced)?;
         let is_full = entries == size;
         self.expected_entries = match has_more {
@@ -103,7 +104,7 @@ impl Pager {
             _ if entries == 0 => return Ok(None),
             None if is_full => ExpectedEntries::Possible,
             _ if !self.keeps_entries => return Ok(None),
-            // A single wrong total would end the list too early here.
+            // The total alone does not prove the end, because a wrong total would end the list too early.
             Some(false) if self.total.is_some() && (announced.is_some() || !is_full) => {
                 return Ok(None);
             }
@@ -112,15 +113,15 @@ impl Pager {
         Ok(Some(PagePosition::Page(page + 1)))
     }
 
-    /// Like [`Self::position_by_number`], for a list that the service filters. Totals include
-    /// filtered entries. If the headers do not show whether another page follows, any page with
-    /// entries may have a successor.
-    fn position_in_filtered(&mut self, headers: &PagingHeaders, entries: usize) -> NextPosition {
-        let announced = self.announced_next(headers)?;
-        self.keep_total(headers)?;
+    /// The next position in a list from which the service removes entries after paging.
+    /// Totals include the removed entries. If the headers do not show whether another page follows, one
+    /// may follow every page that has entries.
+    fn next_in_filtered(&mut self, headers: &PagingHeaders, entries: usize) -> NextPosition {
+        let announced = self.announces_next(headers)?;
+        self.update_total(headers)?;
         let size = self.page_size.unwrap_or(PER_PAGE) as u64;
-        let by_total = self.total.map(|total| self.page_count.saturating_mul(size) < total);
-        let has_more = announced.or(by_total).unwrap_or(entries > 0);
+        let total_shows_more = self.total.map(|total| self.page_count.saturating_mul(size) < total);
+        let has_more = announced.or(total_shows_more).unwrap_or(entries > 0);
         Ok(has_more.then_some(PagePosition::Page(self.page_count + 1)))
     }
 
@@ -137,7 +138,7 @@ impl Pager {
     }
 
     /// True if `Link` and `X-Next-Page` announce another page; `None` if neither is present.
-    fn announced_next(&self, headers: &PagingHeaders) -> Result<Option<bool>, Contradiction> {
+    fn announces_next(&self, headers: &PagingHeaders) -> Result<Option<bool>, Contradiction> {
         let page = self.page_count;
         let linked_page = match &headers.next_link {
             Some(Some(PageLink { page: None, .. })) => {
@@ -151,18 +152,18 @@ impl Pager {
             return Err(Contradiction::on_page(page, &text));
         }
         match (linked_page, headers.next_page) {
-            (Some(one), Some(other)) if one != other => {
+            (Some(link_page), Some(header_page)) if link_page != header_page => {
                 let headers =
                     format!("`Link` and `X-Next-Page` headers of page {page} of the list");
                 Err(Contradiction(format!("the {headers} contradict each other")))
             }
-            (one, other) => Ok(one.or(other).map(|next| next.is_some())),
+            (link_page, header_page) => Ok(link_page.or(header_page).map(|next| next.is_some())),
         }
     }
 
-    /// Stores the total. A lower total than before shows that an entry may have moved to a page
-    /// that was read already.
-    fn keep_total(&mut self, headers: &PagingHeaders) -> Result<(), Contradiction> {
+    /// Stores the total. Refuses a total that is lower than before: an entry was removed, so another one
+    /// may have moved to a page that was already read.
+    fn update_total(&mut self, headers: &PagingHeaders) -> Result<(), Contradiction> {
         if let (Some(earlier_total), Some(total)) = (self.total, headers.total)
             && total < earlier_total
         {
@@ -174,13 +175,13 @@ impl Pager {
         Ok(())
     }
 
-    /// True if another page follows, by `announced` and the last total; `None` if unknown.
+    /// True if another page follows, according to `announced` and the last total; `None` if unknown.
     fn has_next(
         &mut self,
         headers: &PagingHeaders,
         announced: Option<bool>,
     ) -> Result<Option<bool>, Contradiction> {
-        self.keep_total(headers)?;
+        self.update_total(headers)?;
         let (received, Some(total)) = (self.received_count, self.total) else {
             return Ok(announced);
         };

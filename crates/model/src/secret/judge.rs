@@ -2,10 +2,9 @@
 //! field.
 //!
 //! All output is checked here: reports, snapshots, manifests, quotations and names of entries. In
-//! doubt, a value counts as a secret: hiding it costs a line, but a secret in Git is compromised.
-//! The secrecy of the field decides how much doubt suffices: a text of an open field is shown
-//! unless it has the form of a credential; in an address, each part that may be a credential is
-//! hidden.
+//! doubt, a value is treated as a secret, because a secret in Git is compromised. The secrecy of the
+//! field decides how much doubt is enough. A text of an open field is hidden only if it has the form
+//! of a credential. In an address, each part that may be a credential is hidden.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
@@ -32,8 +31,8 @@ struct SecretPatterns {
 }
 
 static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
-    let signs = include_str!(concat!(env!("OUT_DIR"), "/tables/secret/signs.json"));
-    serde_json::from_str(signs).expect("the build writes JSON of this form")
+    let patterns_json = include_str!(concat!(env!("OUT_DIR"), "/tables/secret/signs.json"));
+    serde_json::from_str(patterns_json).expect("the build writes JSON of this form")
 });
 
 /// The minimum length of a token, and of its part after the beginning.
@@ -53,8 +52,8 @@ static MARKERS: LazyLock<(AhoCorasick, usize)> = LazyLock::new(|| {
         [&["://", "=", PRIVATE_KEY_MARK], &*PATTERNS.tokens, &*PATTERNS.like_tokens].concat();
     let first_lookalike = markers.len() - PATTERNS.like_tokens.len();
     // One beginning can be a prefix of another one.
-    let longest = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(markers);
-    (longest.expect("a few short patterns"), first_lookalike)
+    let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(markers);
+    (automaton.expect("a few short patterns"), first_lookalike)
 });
 
 /// The text in the first line of every private key.
@@ -101,7 +100,7 @@ pub fn is_named_like_secret(name: &str) -> bool {
 }
 
 /// The parts of `text`, a value of a field with this `secrecy`, that may be secret, ordered and
-/// merged. A sensitive value is never shown; its parts show whether it may be written into a file.
+/// merged. A sensitive value is never shown: its parts only decide whether it may be in a file.
 pub fn find_secrets(text: &str, secrecy: Secrecy) -> Vec<Range<usize>> {
     merge_ranges(
         find_candidates(text, secrecy).into_iter().map(|(_, range)| range).collect(),
@@ -114,7 +113,7 @@ pub fn mask_text(text: &str, secrecy: Secrecy) -> Cow<'_, str> {
     mask_ranges(text, &find_secrets(text, secrecy))
 }
 
-/// `url` without possible credentials.
+/// Masks the possible credentials in `url`.
 pub fn mask_url(url: &str) -> Cow<'_, str> {
     mask_text(url, Secrecy::Address)
 }
@@ -152,16 +151,16 @@ pub fn find_credential(text: &str) -> Option<Credential> {
     find_candidates(text, Secrecy::Open).into_iter().map(|(credential, _)| credential).min()
 }
 
-/// True if `text` has a run that is too irregular to be written by a person. Digests and UUIDs do
-/// not count.
+/// True if `text` has a run that is too irregular to be written by a person. Digests and UUIDs are
+/// ignored.
 pub fn has_random_run(text: &str) -> bool {
-    text.split(|c| !is_token_char(c)).any(|part| is_random(part, false))
+    text.split(|c| !is_token_char(c)).any(|run| is_random(run, false))
 }
 
-/// Like [`find_secrets`], with the kind of each, unordered and not merged.
+/// Like [`find_secrets`], with the kind of each secret, unordered and not merged.
 fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
     let mut candidates = Vec::new();
-    let (markers, first_like) = &*MARKERS;
+    let (markers, first_lookalike) = &*MARKERS;
     for marker in markers.find_iter(text) {
         let (start, end) = (marker.start(), marker.end());
         match marker.pattern().as_usize() {
@@ -173,7 +172,7 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
                 private_key_range(text, start).map(|range| (Credential::PrivateKey, range)),
             ),
             pattern => {
-                let must_be_random = pattern >= *first_like;
+                let must_be_random = pattern >= *first_lookalike;
                 candidates.extend(
                     token_range(text, start, end, must_be_random)
                         .map(|range| (Credential::Token, range)),
@@ -181,18 +180,18 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
             }
         }
     }
-    // Paths of requests contain texts percent-encoded.
+    // The paths of requests contain percent-encoded texts.
     let encoded_text = if text.contains('%') { text } else { "" };
-    let parts = encoded_text.split(|c: char| c.is_whitespace() || "/?&=\"'`<>".contains(c));
-    for part in parts.filter(|part| part.contains('%')) {
-        let decoded = percent_decode_str(part).decode_utf8_lossy();
-        let credential = Some(&decoded)
-            .filter(|decoded| *decoded != part)
+    let encoded_parts = encoded_text.split(|c: char| c.is_whitespace() || "/?&=\"'`<>".contains(c));
+    for encoded_part in encoded_parts.filter(|part| part.contains('%')) {
+        let decoded_part = percent_decode_str(encoded_part).decode_utf8_lossy();
+        let credential = Some(&decoded_part)
+            .filter(|decoded| *decoded != encoded_part)
             .and_then(|text| find_credential(text));
-        candidates.extend(credential.map(|what| (what, subslice_range(text, part))));
+        candidates.extend(credential.map(|kind| (kind, subslice_range(text, encoded_part))));
     }
     match secrecy {
-        Secrecy::Open => candidates.retain(|(what, _)| *what != Credential::Possible),
+        Secrecy::Open => candidates.retain(|(kind, _)| *kind != Credential::Possible),
         Secrecy::Address => {}
         Secrecy::Sensitive | Secrecy::Reference => {
             let words = text.split(|c: char| !is_token_char(c));
@@ -207,55 +206,62 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
                 doubtful_words.map(|word| (Credential::Possible, subslice_range(text, word))),
             );
             candidates.extend(
-                text.find(PRIVATE_KEY_MARK).map(|at| (Credential::Possible, at..text.len())),
+                text.find(PRIVATE_KEY_MARK)
+                    .map(|mark_start| (Credential::Possible, mark_start..text.len())),
             );
         }
     }
     candidates
 }
 
-/// The range of the subslice `part` in `text`.
-fn subslice_range(text: &str, part: &str) -> Range<usize> {
-    let start = part.as_ptr().addr() - text.as_ptr().addr();
-    start..start + part.len()
+/// The range of the subslice `slice` in `text`.
+fn subslice_range(text: &str, slice: &str) -> Range<usize> {
+    let start = slice.as_ptr().addr() - text.as_ptr().addr();
+    start..start + slice.len()
 }
 
 /// True if `word` starts with `beginning` and has at least `min_tail` more bytes.
 fn has_long_tail(word: &str, beginning: &str, min_tail: usize) -> bool {
-    word.strip_prefix(beginning).is_some_and(|rest| rest.len() >= min_tail)
+    word.strip_prefix(beginning).is_some_and(|tail| tail.len() >= min_tail)
 }
 
-/// The token at `start` whose known beginning ends at `end`.
-fn token_range(text: &str, start: usize, end: usize, must_be_random: bool) -> Option<Range<usize>> {
-    let before = &text[..start];
-    let is_encoded = before.len() >= 3 && before.as_bytes()[start - 3] == b'%';
-    if !is_encoded && before.ends_with(|c: char| c.is_ascii_alphanumeric()) {
+/// The token at `start` whose known beginning ends at `prefix_end`.
+fn token_range(
+    text: &str,
+    start: usize,
+    prefix_end: usize,
+    must_be_random: bool,
+) -> Option<Range<usize>> {
+    let text_before = &text[..start];
+    let is_encoded = text_before.len() >= 3 && text_before.as_bytes()[start - 3] == b'%';
+    if !is_encoded && text_before.ends_with(|c: char| c.is_ascii_alphanumeric()) {
         return None;
     }
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-    let mut stop = end;
-    for (at, c) in text[end..].char_indices() {
-        let next = text[end + at + c.len_utf8()..].chars().next();
-        if !is_part(c) && (c != '.' || !next.is_some_and(is_part)) {
+    let mut token_end = prefix_end;
+    for (offset, c) in text[prefix_end..].char_indices() {
+        let next_char = text[prefix_end + offset + c.len_utf8()..].chars().next();
+        if !is_part(c) && (c != '.' || !next_char.is_some_and(is_part)) {
             break;
         }
-        stop = end + at + c.len_utf8();
+        token_end = prefix_end + offset + c.len_utf8();
     }
-    let (token, tail) = (&text[start..stop], &text[end..stop]);
+    let (token, tail) = (&text[start..token_end], &text[prefix_end..token_end]);
     let is_long = token.len() >= MIN_TOKEN_LENGTHS[0] && tail.len() >= MIN_TOKEN_LENGTHS[1];
-    (is_long && (!must_be_random || is_random(tail, false))).then_some(start..stop)
+    (is_long && (!must_be_random || is_random(tail, false))).then_some(start..token_end)
 }
 
-/// The private key whose first line has [`PRIVATE_KEY_MARK`] at `at`.
-fn private_key_range(text: &str, at: usize) -> Option<Range<usize>> {
-    let rest = text[at + PRIVATE_KEY_MARK.len()..].trim_start_matches(" BLOCK");
-    let start = text[..at].rfind("-----").filter(|_| rest.starts_with("-----"))?;
+/// The private key whose first line has [`PRIVATE_KEY_MARK`] at `mark_start`.
+fn private_key_range(text: &str, mark_start: usize) -> Option<Range<usize>> {
+    let text_after_mark = text[mark_start + PRIVATE_KEY_MARK.len()..].trim_start_matches(" BLOCK");
+    let start =
+        text[..mark_start].rfind("-----").filter(|_| text_after_mark.starts_with("-----"))?;
     if !text[start..].starts_with("-----BEGIN") {
         return None;
     }
-    let end = text[at..].find("-----END").map(|end| at + end);
-    let line = end.and_then(|end| Some(end + text[end + 8..].find("-----")? + 13));
-    Some(start..line.unwrap_or(text.len()))
+    let end = text[mark_start..].find("-----END").map(|end| mark_start + end);
+    let key_end = end.and_then(|end| Some(end + text[end + 8..].find("-----")? + 13));
+    Some(start..key_end.unwrap_or(text.len()))
 }
 
 /// The value after the `=` at `equals`, if it has the name of a secret.
@@ -278,8 +284,8 @@ fn is_secret_parameter(name: &str, value: &str) -> bool {
 
 /// True if `text` is a placeholder for a secret.
 fn is_placeholder(text: &str) -> bool {
-    let first = text.chars().next();
-    ["@env:", "@file:"].iter().any(|from| text.starts_with(from))
+    let first_char = text.chars().next();
+    ["@env:", "@file:"].iter().any(|prefix| text.starts_with(prefix))
         || text.strip_prefix('$').is_some_and(|name| {
             let mut chars = name.chars();
             chars.all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || "_{}".contains(c))
@@ -287,7 +293,7 @@ fn is_placeholder(text: &str) -> bool {
         || (text.starts_with(['{', '<', '[']) || text.starts_with("%{"))
             && text.ends_with(['}', '>', ']'])
             && !text.contains(':')
-        || first.is_some_and(|beginning| {
+        || first_char.is_some_and(|beginning| {
             "*.xX".contains(beginning) && text.chars().all(|c| c == beginning)
         })
 }
@@ -355,12 +361,14 @@ fn add_path_parts(
 ) {
     let lower_url = text[host..query].to_ascii_lowercase();
     let name = lower_url.split('/').next().unwrap_or_default();
-    // An address begins at any label of the host.
+    // A known address may begin at any label of the host.
     let mut labels = std::iter::once(0).chain(name.match_indices('.').map(|(dot, _)| dot + 1));
-    if let Some(secret_start) = labels.find_map(|at| {
-        let address =
-            PATTERNS.addresses.iter().find(|address| lower_url[at..].starts_with(**address))?;
-        Some(host + at + address.len())
+    if let Some(secret_start) = labels.find_map(|label_start| {
+        let address = PATTERNS
+            .addresses
+            .iter()
+            .find(|address| lower_url[label_start..].starts_with(**address))?;
+        Some(host + label_start + address.len())
     }) {
         let is_too_short = query - secret_start < MIN_NAMED_LENGTH;
         let credential = if is_too_short { Credential::Possible } else { Credential::Address };
@@ -368,12 +376,12 @@ fn add_path_parts(
         return;
     }
     let mut is_after_hook = false;
-    for part in text[host..query].split(|c: char| !is_token_char(c) || c == '/') {
-        if is_random(part, is_after_hook) {
+    for run in text[host..query].split(|c: char| !is_token_char(c) || c == '/') {
+        if is_random(run, is_after_hook) {
             let credential = if is_after_hook { Credential::Address } else { Credential::Possible };
-            candidates.push((credential, subslice_range(text, part)));
+            candidates.push((credential, subslice_range(text, run)));
         }
-        is_after_hook |= part.to_ascii_lowercase().contains("hook");
+        is_after_hook |= run.to_ascii_lowercase().contains("hook");
     }
 }
 
@@ -385,7 +393,7 @@ fn has_plain_port(authority: &str) -> bool {
 }
 
 /// The ranges of possible credentials in a text that should be a URL; `None` if the whole text may
-/// be one.
+/// be a credential.
 pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     const SCHEMES: [&str; 5] = ["ftp", "git", "http", "https", "ssh"];
     if text.contains(|c: char| !c.is_ascii_alphanumeric() && !"-._~:/?#[]@!$&'()*+,;=%".contains(c))
@@ -393,7 +401,7 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
         return None;
     }
     if let Some((scheme, _)) = text.split_once("://")
-        && SCHEMES.iter().any(|expected| expected.eq_ignore_ascii_case(scheme))
+        && SCHEMES.iter().any(|known_scheme| known_scheme.eq_ignore_ascii_case(scheme))
     {
         return Some(find_secrets(text, Secrecy::Address));
     }
@@ -402,8 +410,8 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     let user = text.rfind('@').unwrap_or_default();
     let path = text[user..].find(['?', '#']).map_or(text.len(), |length| user + length + 1);
     let ranges = [0..user, path.min(text.len())..text.len()];
-    let visible = &text[user..path.min(text.len())];
-    visible
+    let visible_part = &text[user..path.min(text.len())];
+    visible_part
         .contains(['.', '/'])
         .then(|| ranges.into_iter().filter(|range| !range.is_empty()).collect())
 }
@@ -425,16 +433,16 @@ fn is_random(run: &str, counts_hex: bool) -> bool {
         return counts_hex && has_digit;
     }
     // Words joined by separators, as in paths, are not a run.
-    let longest = run.split(['/', '-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
+    let longest_word = run.split(['/', '-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
     let char_classes = [char::is_ascii_lowercase, char::is_ascii_uppercase, char::is_ascii_digit];
     let class_count = char_classes
         .into_iter()
-        .filter(|is_in_class| longest.chars().any(|c| is_in_class(&c)))
+        .filter(|is_in_class| longest_word.chars().any(|c| is_in_class(&c)))
         .count();
-    longest.len() >= MIN_RUN_LENGTH
+    longest_word.len() >= MIN_RUN_LENGTH
         && class_count >= 2
         && has_digit
-        && entropy(longest) >= MIN_ENTROPY_BITS
+        && entropy(longest_word) >= MIN_ENTROPY_BITS
 }
 
 /// The entropy of `text` in bits per character, from the frequency of its characters.

@@ -193,8 +193,8 @@ impl Secrets {
 
     /// The value of a reference whose parts were resolved, in the form of requests: text, or data.
     pub fn value(&self, reference: &Reference) -> Option<Json> {
-        let resolved = self.results.get(reference).cloned();
-        let secret = resolved.unwrap_or_else(|| self.compose_value(reference)).ok()?;
+        let cached_result = self.results.get(reference).cloned();
+        let secret = cached_result.unwrap_or_else(|| self.compose_value(reference)).ok()?;
         match reference {
             Reference::Data(_) => serde_json::from_str(secret.expose()).ok(),
             _ => Some(secret.expose().into()),
@@ -202,20 +202,20 @@ impl Secrets {
     }
 
     /// The reason why `reference` could not be resolved, if it could not.
-    pub fn missing_reason(&self, reference: &Reference) -> Option<&UnresolvedReference> {
-        let mut parts = [reference].into_iter().chain(reference.sources());
-        parts.find_map(|part| self.results.get(part)?.as_ref().err())
+    pub fn unresolved_reason(&self, reference: &Reference) -> Option<&UnresolvedReference> {
+        let mut references = [reference].into_iter().chain(reference.sources());
+        references.find_map(|source| self.results.get(source)?.as_ref().err())
     }
 
     /// Every reference that could not be resolved, with the reason.
-    pub fn missing(&self) -> impl Iterator<Item = (&Reference, &UnresolvedReference)> {
+    pub fn unresolved(&self) -> impl Iterator<Item = (&Reference, &UnresolvedReference)> {
         self.results
             .iter()
             .filter_map(|(reference, result)| Some((reference, result.as_ref().err()?)))
     }
 
-    /// The bytes of an upload. It must be a regular file of at most 10 MiB; with a root, it must be
-    /// inside, not a symbolic link, and at most 1 MiB.
+    /// The bytes of an upload. It must be a regular file of at most 10 MiB. If there is a root, it
+    /// must be a file inside the root, not a symbolic link, and at most 1 MiB.
     ///
     /// # Errors
     /// [`UnresolvedReference::File`] with the reason; [`UnresolvedReference::OwnToken`] if it contains undrift's token.
@@ -236,10 +236,10 @@ impl Secrets {
         Ok(secret)
     }
 
-    /// A text or data, composed of resolved secrets. Inside a URL, they are percent-encoded where
+    /// Composes a text or data of resolved secrets. In a URL, secrets are percent-encoded where
     /// necessary.
     fn compose_value(&self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
-        let resolved = |source: &Reference| match self.results.get(source) {
+        let resolve_source = |source: &Reference| match self.results.get(source) {
             Some(result) => Ok(result.clone()?),
             None => self.compose_value(source),
         };
@@ -249,18 +249,20 @@ impl Secrets {
                 let why = "it was not read".to_owned();
                 return Err(UnresolvedReference::File { path: path.clone(), why });
             }
-            Reference::Data(data) => {
-                data.to_json(&mut |reference| Ok(resolved(reference)?.expose().into()))?.to_string()
-            }
+            Reference::Data(data) => data
+                .to_json(&mut |reference| Ok(resolve_source(reference)?.expose().into()))?
+                .to_string(),
             Reference::Text(pieces) => pieces
                 .iter()
                 .enumerate()
-                .map(|(at, piece): (usize, &TextPiece)| match piece {
-                    TextPiece::Shown(shown) => Ok(shown.clone()),
-                    TextPiece::Secret(reference) if needs_encoding(pieces, at) => {
-                        Ok(encode(resolved(reference)?.expose()).to_string())
+                .map(|(index, piece): (usize, &TextPiece)| match piece {
+                    TextPiece::Shown(shown_text) => Ok(shown_text.clone()),
+                    TextPiece::Secret(reference) if needs_encoding(pieces, index) => {
+                        Ok(encode(resolve_source(reference)?.expose()).to_string())
                     }
-                    TextPiece::Secret(reference) => Ok(resolved(reference)?.expose().to_owned()),
+                    TextPiece::Secret(reference) => {
+                        Ok(resolve_source(reference)?.expose().to_owned())
+                    }
                 })
                 .collect::<Result<String, _>>()?,
         };
@@ -378,7 +380,7 @@ fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
 
 /// The bytes of a regular file of at most `max_mib` MiB.
 fn read_regular(path: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
-    // Checked before the file is opened, because opening a pipe would wait for a writer.
+    // Check this before opening the file: opening a pipe would wait for a writer.
     let metadata = std::fs::metadata(path).map_err(|e| io_message(&e))?;
     if !metadata.is_file() {
         return Err("it is not a regular file".into());
@@ -401,7 +403,7 @@ fn io_message(error: &std::io::Error) -> String {
     }
 }
 
-/// `text`, the content of a file, without one newline at its end.
+/// The content `text` of a file, without one newline at its end.
 pub fn without_newline(text: &str) -> &str {
     text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text))
 }
@@ -422,7 +424,7 @@ mod tests {
     #[test]
     fn a_text_is_composed_and_encoded_where_a_url_needs_it() {
         let token = Reference::Env("TOKEN".into());
-        let text = |before: &str, after: &str| {
+        let make_text = |before: &str, after: &str| {
             let [before, after] = [before, after].map(|text| TextPiece::Shown(text.into()));
             Reference::Text(vec![before, TextPiece::Secret(token.clone()), after])
         };
@@ -437,7 +439,7 @@ mod tests {
             ("bot:", "@h/x", false),
         ] {
             let mut secrets = secrets(&[("TOKEN", "s3cret/@value")]);
-            let reference = text(before, after);
+            let reference = make_text(before, after);
             secrets.resolve([&reference]);
             let value = if is_encoded { "s3cret%2F%40value" } else { "s3cret/@value" };
             let whole = format!("{before}{value}{after}");
@@ -446,10 +448,10 @@ mod tests {
             assert_eq!(redacted, format!("{SECRET_MARK} is shown"), "{reference}");
         }
         let mut without_token = secrets(&[]);
-        let reference = text("https://bot:", "@h/x");
+        let reference = make_text("https://bot:", "@h/x");
         without_token.resolve([&reference]);
         assert_eq!(
-            without_token.missing_reason(&reference),
+            without_token.unresolved_reason(&reference),
             Some(&UnresolvedReference::Env("TOKEN".into()))
         );
         let mut reserved = Secrets::new("/nowhere", [("CI_JOB_TOKEN".into(), "x".into())]);
@@ -457,7 +459,7 @@ mod tests {
             Reference::Text(vec![TextPiece::Secret(Reference::Env("CI_JOB_TOKEN".into()))]);
         reserved.resolve([&reference]);
         assert_eq!(
-            reserved.missing_reason(&reference),
+            reserved.unresolved_reason(&reference),
             Some(&UnresolvedReference::Reserved("CI_JOB_TOKEN".into()))
         );
     }
@@ -476,8 +478,8 @@ mod tests {
             Reference::Data(ValueWithSecrets::List(vec![row, ValueWithSecrets::Plain("5".into())]));
         let expected = serde_json::json!([{"value": "a \"quoted\" secret"}, 5]);
         assert_eq!(secrets.value(&data), Some(expected));
-        let text = |shown: &str, of: &str| {
-            let secret = TextPiece::Secret(Reference::Env(of.into()));
+        let text = |shown: &str, variable: &str| {
+            let secret = TextPiece::Secret(Reference::Env(variable.into()));
             Reference::Text(vec![secret, TextPiece::Shown(shown.into())])
         };
         assert_eq!(secrets.value(&text("!", "A")), Some("a \"quoted\" secret!".into()));
@@ -524,15 +526,18 @@ mod tests {
         let mut secrets = Secrets::new(folder, variables)
             .with_service_token(Secret::new(TOKEN), Some(&folder.join("token")));
         secrets.resolve([reference]);
-        assert_eq!(secrets.get(reference).is_some(), secrets.missing_reason(reference).is_none());
-        secrets.missing_reason(reference).cloned()
+        assert_eq!(
+            secrets.get(reference).is_some(),
+            secrets.unresolved_reason(reference).is_none()
+        );
+        secrets.unresolved_reason(reference).cloned()
     }
 
     #[test]
     fn the_own_token_is_never_a_value_under_any_name() {
         let folder = tempfile::tempdir().unwrap();
         let alias = Reference::Env("ADMIN".into());
-        let own = Some(UnresolvedReference::OwnToken(alias.clone()));
+        let own_token_error = Some(UnresolvedReference::OwnToken(alias.clone()));
         for value in [
             TOKEN,
             " glpat-token/of+undrift\n",
@@ -540,19 +545,23 @@ mod tests {
             "https://oauth2:glpat-token%2Fof%2Bundrift@gitlab.example.org/a.git",
             "{\"auth\": \"b2F1dGgyOmdscGF0LXRva2VuL29mK3VuZHJpZnQ=\"}", // of `oauth2:TOKEN`
         ] {
-            assert_eq!(refusal_reason(folder.path(), &alias, &[("ADMIN", value)]), own, "{value}");
+            assert_eq!(
+                refusal_reason(folder.path(), &alias, &[("ADMIN", value)]),
+                own_token_error,
+                "{value}"
+            );
         }
         for value in ["glpat-token-of-another", "glpat-token", SECRET_MARK] {
             assert_eq!(refusal_reason(folder.path(), &alias, &[("ADMIN", value)]), None, "{value}");
         }
-        let mut short = Secrets::new(
+        let mut short_secrets = Secrets::new(
             "/nowhere",
             [("ADMIN".to_owned(), "abc".to_owned()), ("OTHER".to_owned(), "abcd".to_owned())],
         )
         .with_service_token(Secret::new("abc"), None);
-        short.resolve([&alias, &Reference::Env("OTHER".into())]);
+        short_secrets.resolve([&alias, &Reference::Env("OTHER".into())]);
         assert_eq!(
-            short.missing().collect::<Vec<_>>(),
+            short_secrets.unresolved().collect::<Vec<_>>(),
             [(&alias, &UnresolvedReference::OwnToken(alias.clone()))],
             "a short token is compared as a whole"
         );
@@ -584,23 +593,23 @@ mod tests {
     fn manifests_only_name_allowed_variables() {
         let nowhere = Path::new("/nowhere");
         for name in ["CI_JOB_TOKEN", "GITLAB_TOKEN", "UNDRIFT_TOKEN"] {
-            let refused = refusal_reason(
+            let refusal = refusal_reason(
                 nowhere,
                 &Reference::Env(name.into()),
                 &[(name, "a value of some length")],
             );
-            assert_eq!(refused, Some(UnresolvedReference::Reserved(name.into())));
+            assert_eq!(refusal, Some(UnresolvedReference::Reserved(name.into())));
         }
-        let environment = || {
+        let make_environment = || {
             ["SHOP_KEY", "OTHER_KEY", "CI_KEY"]
                 .map(|name| (name.to_owned(), "a value of some length".to_owned()))
         };
-        let mut secrets = Secrets::new(nowhere, environment())
+        let mut secrets = Secrets::new(nowhere, make_environment())
             .with_allowed_variables(AllowedVariables::from_globs(["SHOP_*", "*I_KEY"]).unwrap());
         let references =
             ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| Reference::Env(name.into()));
         secrets.resolve(&references);
-        let missing: Vec<_> = secrets.missing().map(|(_, missing)| missing.clone()).collect();
+        let missing: Vec<_> = secrets.unresolved().map(|(_, missing)| missing.clone()).collect();
         assert_eq!(
             missing,
             [
@@ -608,13 +617,13 @@ mod tests {
                 UnresolvedReference::NotAllowed("OTHER_KEY".into())
             ]
         );
-        let mut secrets = Secrets::new(nowhere, environment())
+        let mut secrets = Secrets::new(nowhere, make_environment())
             .with_allowed_variables(AllowedVariables::from_globs(["*_KEY", "CI_K*"]).unwrap());
         secrets.resolve(&references);
-        assert_eq!(secrets.missing().count(), 0, "a glob that starts likewise allows it");
-        let mut secrets = Secrets::for_command_line(environment());
+        assert_eq!(secrets.unresolved().count(), 0, "a glob that starts likewise allows it");
+        let mut secrets = Secrets::for_command_line(make_environment());
         secrets.resolve(&references);
-        assert_eq!(secrets.missing().count(), 0, "a person may name them");
+        assert_eq!(secrets.unresolved().count(), 0, "a person may name them");
     }
 
     #[test]
@@ -640,7 +649,8 @@ mod tests {
             Reference::File("space".into()),
         ];
         secrets.resolve([&env, &nothing, &newline, &space]);
-        let missing: Vec<_> = secrets.missing().map(|(_, missing)| missing.to_string()).collect();
+        let missing: Vec<_> =
+            secrets.unresolved().map(|(_, missing)| missing.to_string()).collect();
         assert_eq!(
             missing,
             ["`env:EMPTY` is empty", "`file:newline` is empty", "`file:nothing` is empty"]

@@ -18,15 +18,15 @@ use crate::text;
 /// The replacement for a secret.
 pub const SECRET_MARK: &str = "[secret]";
 
-/// The minimum length in bytes: shorter texts would match ordinary words. Types protect shorter
-/// secrets.
+/// The minimum length in bytes: shorter texts would match ordinary words. Shorter secrets are only
+/// protected by the type `Secret`, which is never printed.
 const MIN_SECRET_BYTES: usize = 6;
 
 /// A secret of at least this many bytes is matched regardless of case and white space.
 const MIN_LOOSE_MATCH_BYTES: usize = 16;
 
-/// The number of bytes of a form in the automaton; the rest is compared directly, because a large
-/// secret would need a larger automaton.
+/// The number of bytes of a form in the automaton. The other bytes are compared directly, because a
+/// large secret would need a larger automaton.
 const MAX_PREFIX_BYTES: usize = 64;
 
 /// The maximum number of nested escapes, and of nested encodings.
@@ -56,12 +56,12 @@ impl SecretMatcher {
     /// Adds `secret`.
     pub(super) fn add(&mut self, secret: &str) {
         // The text may contain the secret without the surrounding white space, or only one of its lines.
-        let parts = [secret, secret.trim()].into_iter().chain(secret.lines().map(str::trim));
-        self.forms.extend(parts.flat_map(search_forms).map(Arc::from));
+        let secret_parts = [secret, secret.trim()].into_iter().chain(secret.lines().map(str::trim));
+        self.forms.extend(secret_parts.flat_map(search_forms).map(Arc::from));
         self.finder = OnceLock::new();
     }
 
-    /// Adds each run of `length` characters of `secret`.
+    /// Adds each substring of `secret` with `length` characters.
     pub(super) fn add_pieces(&mut self, secret: &str, length: usize) {
         let escape_free = String::from_utf8_lossy(
             MappedText::from_text(secret.as_bytes()).without_escapes().bytes(),
@@ -69,7 +69,7 @@ impl SecretMatcher {
         .into_owned();
         for form in [secret, &escape_free] {
             let chars: Vec<char> = form.chars().collect();
-            let pieces = chars.windows(length).map(|piece| String::from_iter(piece).into_bytes());
+            let pieces = chars.windows(length).map(|window| String::from_iter(window).into_bytes());
             self.forms.extend(pieces.map(Arc::from));
         }
         self.finder = OnceLock::new();
@@ -79,16 +79,21 @@ impl SecretMatcher {
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
         // A text in one window needs no overlap.
         let forms = self.forms.iter().filter(|_| text.len() > WINDOW_BYTES);
-        let longest = forms.map(|form| form.len()).max().unwrap_or_default();
+        let max_form_length = forms.map(|form| form.len()).max().unwrap_or_default();
         self.find_in_windows(
             text,
             WINDOW_BYTES,
-            OVERLAP_BYTES.max(longest.saturating_mul(MAX_EXPANSION)),
+            OVERLAP_BYTES.max(max_form_length.saturating_mul(MAX_EXPANSION)),
         )
     }
 
     /// Like [`Self::find`], in windows that begin at the start of a line.
-    fn find_in_windows(&self, text: &str, window: usize, overlap: usize) -> Vec<Range<usize>> {
+    fn find_in_windows(
+        &self,
+        text: &str,
+        window_length: usize,
+        overlap_length: usize,
+    ) -> Vec<Range<usize>> {
         if self.forms.is_empty() || text.len() < MIN_SECRET_BYTES {
             return Vec::new();
         }
@@ -98,8 +103,8 @@ impl SecretMatcher {
         let mut ranges = Vec::new();
         let mut window_start = 0;
         while window_start < text.len() {
-            let next_start = next_line(text, window_start.saturating_add(window));
-            let end = next_line(text, next_start.saturating_add(overlap));
+            let next_start = next_line_start(text, window_start.saturating_add(window_length));
+            let end = next_line_start(text, next_start.saturating_add(overlap_length));
             if u32::try_from(end - window_start).is_err() {
                 return [whole_range].into();
             }
@@ -116,17 +121,21 @@ impl SecretMatcher {
         if ranges.is_empty() {
             return ranges;
         }
-        // Marks are included: a secret that is a part of the mark must not be replaced in it, and a
-        // second redaction must change nothing.
-        let marks = text.match_indices(SECRET_MARK).map(|(at, mark)| at..at + mark.len());
-        merge_whole_chars(text, ranges.into_iter().chain(marks).collect())
+        // Marks count as matches, so that a second redaction changes nothing, even if a secret is a part of
+        // the mark.
+        let mark_ranges =
+            text.match_indices(SECRET_MARK).map(|(start, mark)| start..start + mark.len());
+        merge_whole_chars(text, ranges.into_iter().chain(mark_ranges).collect())
     }
 }
 
 /// The start of the first line of `text` after the byte `offset`, or its end.
-fn next_line(text: &str, offset: usize) -> usize {
-    let rest = text.as_bytes().get(offset..).unwrap_or_default();
-    rest.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| offset + at + 1)
+fn next_line_start(text: &str, offset: usize) -> usize {
+    let bytes_after = text.as_bytes().get(offset..).unwrap_or_default();
+    bytes_after
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or(text.len(), |line_length| offset + line_length + 1)
 }
 
 /// The forms of `secret`: unchanged, without escapes, and without line breaks.
@@ -150,29 +159,29 @@ fn search_forms(secret: &str) -> Vec<Vec<u8>> {
 }
 
 /// Removes white space, because long texts are broken into lines.
-fn without_whitespace(view: &MappedText<'_>) -> MappedText<'static> {
-    view.without(|byte| byte.is_ascii_whitespace())
+fn without_whitespace(mapped: &MappedText<'_>) -> MappedText<'static> {
+    mapped.without_bytes(|byte| byte.is_ascii_whitespace())
 }
 
 /// Extends `ranges` to whole characters of the text; returns them ordered and merged.
-fn merge_whole_chars(whole: &str, mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn merge_whole_chars(full_text: &str, mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     for range in &mut ranges {
-        while !whole.is_char_boundary(range.start) {
+        while !full_text.is_char_boundary(range.start) {
             range.start -= 1;
         }
-        while !whole.is_char_boundary(range.end) {
+        while !full_text.is_char_boundary(range.end) {
             range.end += 1;
         }
     }
     text::merge_ranges(ranges, false)
 }
 
-/// Finds forms by their beginnings. If the automaton is too large to be built, everything counts as
-/// secret.
+/// Finds forms by their beginnings. If the automaton is too large to be built, every text is treated
+/// as secret.
 #[derive(Clone)]
 struct FormFinder {
     automaton: Option<AhoCorasick>,
-    /// The forms by their case-insensitive beginning.
+    /// The forms with the same case-insensitive beginning, by the index of this beginning in the automaton.
     forms: Vec<Vec<Arc<[u8]>>>,
     /// The length of the shortest form.
     min_form_length: usize,
@@ -190,12 +199,8 @@ impl FormFinder {
             .ascii_case_insensitive(true)
             .build(forms_by_prefix.keys())
             .ok();
-        let shortest = forms.iter().map(|form| form.len()).min().unwrap_or(MIN_SECRET_BYTES);
-        Self {
-            automaton,
-            forms: forms_by_prefix.into_values().collect(),
-            min_form_length: shortest,
-        }
+        let min_form_length = forms.iter().map(|form| form.len()).min().unwrap_or(MIN_SECRET_BYTES);
+        Self { automaton, forms: forms_by_prefix.into_values().collect(), min_form_length }
     }
 }
 
@@ -273,35 +278,39 @@ struct SecretSearch<'f> {
 }
 
 impl SecretSearch<'_> {
-    /// Searches `view` and everything encoded in it.
-    fn search_layers(&mut self, view: &MappedText<'_>, depth: usize) {
-        let plain = self.search_escaped(view, 0);
-        let unbroken = without_whitespace(plain.as_ref().unwrap_or(view));
-        self.search_plain(unbroken.bytes(), |range| unbroken.source(range));
+    /// Searches `mapped` and everything encoded in it.
+    fn search_layers(&mut self, mapped: &MappedText<'_>, depth: usize) {
+        let unescaped = self.search_escaped(mapped, 0);
+        let unbroken = without_whitespace(unescaped.as_ref().unwrap_or(mapped));
+        self.search_plain(unbroken.bytes(), |range| unbroken.source_range(range));
         for encoding in &ENCODINGS {
             if unbroken.bytes().iter().any(|byte| (encoding.is_separator)(*byte)) {
-                self.search_encoded(&unbroken.without(encoding.is_separator), encoding, depth);
+                self.search_encoded(
+                    &unbroken.without_bytes(encoding.is_separator),
+                    encoding,
+                    depth,
+                );
             } else {
                 self.search_encoded(&unbroken, encoding, depth);
             }
         }
     }
 
-    /// Searches `view`, and again after removing each level of escapes. Returns the view without
+    /// Searches `mapped`, and again after removing each level of escapes. Returns the text without
     /// escapes, if it had any.
     fn search_escaped(
         &mut self,
-        view: &MappedText<'_>,
-        layer: usize,
+        mapped: &MappedText<'_>,
+        level: usize,
     ) -> Option<MappedText<'static>> {
-        self.search_plain(view.bytes(), |range| view.source(range));
-        if !view.has_escapes() {
+        self.search_plain(mapped.bytes(), |range| mapped.source_range(range));
+        if !mapped.may_have_escapes() {
             return None;
         }
-        let escape_free = view.without_escapes();
-        self.search_plain(escape_free.bytes(), |range| escape_free.source(range));
-        let unescaped_view = view.without_one_escape_level().filter(|_| layer < MAX_NESTING)?;
-        Some(self.search_escaped(&unescaped_view, layer + 1).unwrap_or(unescaped_view))
+        let escape_free = mapped.without_escapes();
+        self.search_plain(escape_free.bytes(), |range| escape_free.source_range(range));
+        let unescaped = mapped.unescape_once().filter(|_| level < MAX_NESTING)?;
+        Some(self.search_escaped(&unescaped, level + 1).unwrap_or(unescaped))
     }
 
     /// Searches `bytes` for forms. `source` gives the range in the original text.
@@ -310,14 +319,14 @@ impl SecretSearch<'_> {
             let (start, end) = (prefix_match.start(), prefix_match.end());
             let forms = &self.finder.forms[prefix_match.pattern()];
             let lengths =
-                forms.iter().filter_map(|form| common_prefix(&bytes[start..], form, end - start));
+                forms.iter().filter_map(|form| matched_length(&bytes[start..], form, end - start));
             self.ranges.extend(lengths.max().map(|length| source(start..start + length)));
         }
     }
 
-    /// Searches all parts of `view` that may be encoded.
-    fn search_encoded(&mut self, view: &MappedText<'_>, encoding: &Encoding, depth: usize) {
-        let bytes = view.bytes();
+    /// Searches all parts of `mapped` that may be encoded.
+    fn search_encoded(&mut self, mapped: &MappedText<'_>, encoding: &Encoding, depth: usize) {
+        let bytes = mapped.bytes();
         let mut end = 0;
         while end < bytes.len() {
             let start = end;
@@ -329,17 +338,19 @@ impl SecretSearch<'_> {
             }
             // Padding is part of the encoded text.
             let padding = bytes[end..].iter().take_while(|byte| **byte == b'=').count();
-            for skipped in 0..encoding.digits_per_group {
-                let decoded = encoding.decode(&digits[skipped..]);
-                let source = |range: Range<usize>| {
+            for skipped_digits in 0..encoding.digits_per_group {
+                let decoded_bytes = encoding.decode(&digits[skipped_digits..]);
+                let source_range = |range: Range<usize>| {
                     let digit_range = encoding.digit_range(&range);
-                    let padding = if range.end == decoded.len() { padding } else { 0 };
-                    let first = start + skipped;
-                    view.source(first + digit_range.start..first + digit_range.end + padding)
+                    let padding = if range.end == decoded_bytes.len() { padding } else { 0 };
+                    let first_digit = start + skipped_digits;
+                    mapped.source_range(
+                        first_digit + digit_range.start..first_digit + digit_range.end + padding,
+                    )
                 };
-                self.search_plain(&decoded, source);
+                self.search_plain(&decoded_bytes, source_range);
                 if depth < MAX_NESTING {
-                    self.search_decoded(&decoded, source, depth + 1);
+                    self.search_decoded(&decoded_bytes, source_range, depth + 1);
                 }
             }
         }
@@ -370,9 +381,9 @@ impl SecretSearch<'_> {
     }
 }
 
-/// The length of the common beginning of `text` and `form`, if it is long enough. The first
-/// `prefix_length` bytes are known to be equal apart from case.
-fn common_prefix(text: &[u8], form: &[u8], prefix_length: usize) -> Option<usize> {
+/// The length of the part of `form` that `text` starts with. A short form must match completely and in the same case.
+/// For a long form, the first `prefix_length` bytes are known to be equal apart from case.
+fn matched_length(text: &[u8], form: &[u8], prefix_length: usize) -> Option<usize> {
     if form.len() < MIN_LOOSE_MATCH_BYTES {
         return text.starts_with(form).then_some(form.len());
     }
@@ -448,19 +459,23 @@ mod tests {
     #[test]
     fn forms_are_prepared_once_and_not_for_every_text() {
         let mut matcher = matcher_with(["one secret"]);
-        let finder = |known: &SecretMatcher| known.finder.get().map(std::ptr::from_ref);
+        let finder_address =
+            |secret_matcher: &SecretMatcher| secret_matcher.finder.get().map(std::ptr::from_ref);
         assert_eq!(
-            (finder(&matcher), redact(&matcher, "one secret")),
+            (finder_address(&matcher), redact(&matcher, "one secret")),
             (None, SECRET_MARK.to_owned())
         );
-        let first = finder(&matcher);
+        let first_address = finder_address(&matcher);
         assert!(
-            first.is_some()
+            first_address.is_some()
                 && redact(&matcher, "one secret") == SECRET_MARK
-                && finder(&matcher) == first
+                && finder_address(&matcher) == first_address
         );
         matcher.add("another");
-        assert_eq!((finder(&matcher), redact(&matcher, "another")), (None, SECRET_MARK.to_owned()));
+        assert_eq!(
+            (finder_address(&matcher), redact(&matcher, "another")),
+            (None, SECRET_MARK.to_owned())
+        );
     }
 
     type NamedEncoding = (&'static str, fn(&str) -> String);
@@ -531,9 +546,9 @@ mod tests {
 
     /// The part of `text` that is not redacted, if any.
     fn unredacted_text(matcher: &SecretMatcher, text: &str) -> Option<String> {
-        let found = matcher.find(text);
-        let all = redact(matcher, text);
-        (!found.is_empty()).then(|| all.replace(SECRET_MARK, ""))
+        let found_ranges = matcher.find(text);
+        let redacted_text = redact(matcher, text);
+        (!found_ranges.is_empty()).then(|| redacted_text.replace(SECRET_MARK, ""))
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! A manifest refers to a secret by a [`Reference`]. [`Secrets`] resolves references when needed
 //! and keeps the values only in memory. Output that may quote the service passes through
 //! [`Secrets::redact`]: texts before they are wrapped, and data before it is written. undrift's own
-//! token is never a value, neither under a [reserved](is_reserved) name nor under another one.
+//! token is never used as a value, whether the name of its variable is [reserved](is_reserved) or not.
 
 mod data;
 pub mod judge;
@@ -72,7 +72,7 @@ pub enum Reference {
 pub enum TextPiece {
     /// Text that may be shown.
     Shown(String),
-    /// A secret; never a text.
+    /// A secret from a variable or a file.
     Secret(Reference),
 }
 
@@ -89,11 +89,12 @@ impl Reference {
     /// The start of `text` (`{env:` or `{file:`), if the whole text is a reference in quotes.
     pub fn find_quoted_start(text: &str) -> Option<&'static str> {
         let inner = text.strip_prefix('{')?.strip_suffix('}')?;
-        let mut starts = ["{env:", "{file:"].into_iter().filter(|_| !inner.contains(['{', '}']));
-        starts.find(|start| text.starts_with(start))
+        let mut reference_starts =
+            ["{env:", "{file:"].into_iter().filter(|_| !inner.contains(['{', '}']));
+        reference_starts.find(|start| text.starts_with(start))
     }
 
-    /// True if the name of the variable or file has braces to fill in. `${NAME}` names no variable.
+    /// True if the name of the variable or file has placeholders in braces. `${NAME}` is none.
     pub fn is_template(&self) -> bool {
         match self {
             Self::Env(name) if name.starts_with('$') => false,
@@ -162,13 +163,13 @@ impl TextPiece {
 /// True if the piece at `index` is in the user, the password or the query of a URL, where it must
 /// be percent-encoded.
 fn needs_encoding(pieces: &[TextPiece], index: usize) -> bool {
-    let [before, after] = [&pieces[..index], &pieces[index + 1..]]
+    let [text_before, text_after] = [&pieces[..index], &pieces[index + 1..]]
         .map(|pieces| pieces.iter().map(TextPiece::masked).collect::<String>());
-    let Some((_, before)) = before.split_once("://") else { return false };
+    let Some((_, after_scheme)) = text_before.split_once("://") else { return false };
     let ends_authority = |c: char| "/?#".contains(c);
-    let is_user = !before.contains(ends_authority)
-        && after.split(ends_authority).next().is_some_and(|authority| authority.contains('@'));
-    is_user || before.contains('?')
+    let is_user = !after_scheme.contains(ends_authority)
+        && text_after.split(ends_authority).next().is_some_and(|authority| authority.contains('@'));
+    is_user || after_scheme.contains('?')
 }
 
 impl fmt::Display for Reference {

@@ -93,9 +93,9 @@ mod tests {
 
     #[test]
     fn globs_allow_only_matching_names() {
-        let allowed = AllowedVariables::from_globs(["SHOP_*", "{A,B}_TOKEN"]).unwrap();
+        let allowed_variables = AllowedVariables::from_globs(["SHOP_*", "{A,B}_TOKEN"]).unwrap();
         let allowed_names = ["SHOP_KEY", "SHOP_", "shop_key", "MY_SHOP_KEY", "B_TOKEN", "C_TOKEN"]
-            .map(|name| allowed.allows(name));
+            .map(|name| allowed_variables.allows(name));
         assert_eq!(allowed_names, [true, true, false, false, true, false]);
         assert!(
             AllowedVariables::default().allows("ANYTHING")

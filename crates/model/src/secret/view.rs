@@ -1,4 +1,4 @@
-//! A text without its escapes and encodings. Each byte keeps its position in the original text.
+//! Removes escapes from a text. Each byte of the result keeps its position in the original text.
 //!
 //! A copy of a text may be escaped several times, by several rules. A list of all forms cannot be
 //! complete, but each escape of JSON, programming languages, URLs and HTML can be recognised on its
@@ -20,12 +20,12 @@ const ENTITIES: &str = "amp& apos' ast* bsol\\ colon: comma, commat@ dollar$ equ
 #[derive(Clone, Debug)]
 pub(super) struct MappedText<'t> {
     bytes: Cow<'t, [u8]>,
-    /// Ranges in the text; `None` if the bytes are the text.
+    /// The range of each byte in the original text; `None` if the bytes are the original text.
     spans: Option<Vec<(u32, u32)>>,
 }
 
 impl<'t> MappedText<'t> {
-    /// The unchanged `text`. Offsets have 32 bits.
+    /// The unchanged `text`. Its length must fit in 32 bits.
     pub(super) const fn from_text(text: &'t [u8]) -> Self {
         Self { bytes: Cow::Borrowed(text), spans: None }
     }
@@ -36,7 +36,7 @@ impl<'t> MappedText<'t> {
     }
 
     /// The range in the original text of the non-empty `range`.
-    pub(super) fn source(&self, range: Range<usize>) -> Range<usize> {
+    pub(super) fn source_range(&self, range: Range<usize>) -> Range<usize> {
         match &self.spans {
             None => range,
             Some(spans) => spans[range.start].0 as usize..spans[range.end - 1].1 as usize,
@@ -50,63 +50,63 @@ impl<'t> MappedText<'t> {
     }
 
     /// Removes one level of escapes; `None` if there are none.
-    pub(super) fn without_one_escape_level(&self) -> Option<MappedText<'static>> {
-        let mut plain = MappedTextBuilder::default();
+    pub(super) fn unescape_once(&self) -> Option<MappedText<'static>> {
+        let mut builder = MappedTextBuilder::default();
         let (mut decoded_end, mut has_escape) = (0, false);
-        self.has_escapes().then_some(())?;
-        for (at, byte) in self.bytes.iter().enumerate() {
-            plain.push(*byte, self.span(at));
-            if let Some((length, decoded)) = escape_at_end(&plain.bytes[decoded_end..]) {
-                plain.replace_end(length, &decoded);
-                (decoded_end, has_escape) = (plain.bytes.len(), true);
+        self.may_have_escapes().then_some(())?;
+        for (index, byte) in self.bytes.iter().enumerate() {
+            builder.push(*byte, self.span(index));
+            if let Some((length, decoded)) = escape_at_end(&builder.bytes[decoded_end..]) {
+                builder.replace_end(length, &decoded);
+                (decoded_end, has_escape) = (builder.bytes.len(), true);
             }
         }
-        has_escape.then(|| plain.into())
+        has_escape.then(|| builder.into())
     }
 
     /// Removes all levels of escapes, for comparing. The result of an escape may be part of another
     /// escape. All backslashes are removed, because their number depends on the number of levels. A
     /// control character becomes the letter of its escape.
     pub(super) fn without_escapes(&self) -> MappedText<'static> {
-        let mut plain = MappedTextBuilder::default();
+        let mut builder = MappedTextBuilder::default();
         for (at, byte) in self.bytes.iter().enumerate() {
-            plain.push(*byte, self.span(at));
-            while let Some((length, decoded)) = number_at_end(&plain.bytes) {
-                plain.replace_end(length, &decoded);
+            builder.push(*byte, self.span(at));
+            while let Some((length, decoded)) = char_code_at_end(&builder.bytes) {
+                builder.replace_end(length, &decoded);
             }
         }
-        let mut folded = MappedText::from(plain).without(|byte| byte == b'\\');
-        folded.bytes.to_mut().iter_mut().for_each(|byte| *byte = escape_letter(*byte));
-        folded
+        let mut normalized = MappedText::from(builder).without_bytes(|byte| byte == b'\\');
+        normalized.bytes.to_mut().iter_mut().for_each(|byte| *byte = escape_letter(*byte));
+        normalized
     }
 
     /// True if there may be escapes.
-    pub(super) fn has_escapes(&self) -> bool {
+    pub(super) fn may_have_escapes(&self) -> bool {
         self.bytes.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'&'))
     }
 
     /// Removes the bytes that `is_dropped` selects.
-    pub(super) fn without(&self, is_dropped: impl Fn(u8) -> bool) -> MappedText<'static> {
-        let mut kept = MappedTextBuilder::default();
-        for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !is_dropped(**byte)) {
-            kept.push(*byte, self.span(at));
+    pub(super) fn without_bytes(&self, is_dropped: impl Fn(u8) -> bool) -> MappedText<'static> {
+        let mut builder = MappedTextBuilder::default();
+        for (index, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !is_dropped(**byte)) {
+            builder.push(*byte, self.span(index));
         }
-        kept.into()
+        builder.into()
     }
 }
 
 impl From<Vec<(u8, Range<usize>)>> for MappedText<'static> {
     fn from(mapped_bytes: Vec<(u8, Range<usize>)>) -> Self {
-        let mut view = MappedTextBuilder::default();
+        let mut builder = MappedTextBuilder::default();
         for (byte, source) in mapped_bytes {
-            view.push(byte, (saturating_u32(source.start), saturating_u32(source.end)));
+            builder.push(byte, (saturating_u32(source.start), saturating_u32(source.end)));
         }
-        view.into()
+        builder.into()
     }
 }
 
-fn saturating_u32(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
+fn saturating_u32(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
 }
 
 impl From<MappedTextBuilder> for MappedText<'static> {
@@ -157,17 +157,18 @@ fn escape_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
             Some((2, Decoded::Byte(*last)))
         }
         [.., b'\\', last] => {
-            let decoded = ESCAPE_LETTERS.iter().find(|(letter, _)| letter == last);
-            decoded
+            let escape_pair = ESCAPE_LETTERS.iter().find(|(letter, _)| letter == last);
+            escape_pair
                 .map(|(_, decoded)| (2, Decoded::Byte(*decoded)))
-                .or_else(|| number_at_end(bytes))
+                .or_else(|| char_code_at_end(bytes))
         }
-        _ => number_at_end(bytes),
+        _ => char_code_at_end(bytes),
     }
 }
 
-/// The escape by number or name at the end of `bytes`: its length and its result.
-fn number_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
+/// The escape at the end of `bytes` that consists of a number or name, such as `%3c` or `&lt;`: its length and its
+/// result.
+fn char_code_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
     match bytes.last()? {
         b';' => html_entity(bytes),
         b'}' => braced_escape(bytes),
@@ -211,10 +212,10 @@ fn html_entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
 /// `\u{3c}`, `\x{3c}`.
 fn braced_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = &bytes[bytes.len().saturating_sub(MAX_ESCAPE_BYTES)..bytes.len() - 1];
-    let open = tail.iter().rposition(|byte| *byte == b'{')?;
-    let has_prefix = matches!(tail[..open], [.., b'\\', b'u' | b'x']);
-    let c = char::from_u32(digits_value(&tail[open + 1..], 16)?).filter(|_| has_prefix)?;
-    Some((tail.len() - open + 3, Decoded::Char(c)))
+    let brace_index = tail.iter().rposition(|byte| *byte == b'{')?;
+    let has_prefix = matches!(tail[..brace_index], [.., b'\\', b'u' | b'x']);
+    let c = char::from_u32(parse_digits(&tail[brace_index + 1..], 16)?).filter(|_| has_prefix)?;
+    Some((tail.len() - brace_index + 3, Decoded::Char(c)))
 }
 
 /// The escapes by number: their beginning, the number of digits, the base, and whether the number
@@ -232,26 +233,30 @@ const NUMERIC_ESCAPES: [(&[u8], usize, u32, bool); 6] = [
 /// `\ud83d\ude00`.
 fn numeric_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let (length, number, is_byte) =
-        NUMERIC_ESCAPES.iter().find_map(|(start, digits, base, is_byte)| {
-            let length = start.len() + digits;
+        NUMERIC_ESCAPES.iter().find_map(|(prefix, digit_count, radix, is_byte)| {
+            let length = prefix.len() + digit_count;
             let escape = bytes.get(bytes.len().checked_sub(length)?..)?;
-            Some((length, digits_value(escape.strip_prefix(*start)?, *base)?, *is_byte))
+            Some((length, parse_digits(escape.strip_prefix(*prefix)?, *radix)?, *is_byte))
         })?;
     if is_byte {
         return Some((length, Decoded::Byte(u8::try_from(number).ok()?)));
     }
-    let high = bytes.len().checked_sub(2 * length).map(|at| &bytes[at..bytes.len() - length]);
-    if let Some([b'\\', b'u', high @ ..]) = high
-        && let (Some(high @ 0xd800..=0xdbff), 0xdc00..=0xdfff) = (digits_value(high, 16), number)
+    let high_escape = bytes
+        .len()
+        .checked_sub(2 * length)
+        .map(|high_start| &bytes[high_start..bytes.len() - length]);
+    if let Some([b'\\', b'u', high_digits @ ..]) = high_escape
+        && let (Some(high_unit @ 0xd800..=0xdbff), 0xdc00..=0xdfff) =
+            (parse_digits(high_digits, 16), number)
     {
-        let c = 0x1_0000 + ((high & 0x3ff) << 10 | number & 0x3ff);
+        let c = 0x1_0000 + ((high_unit & 0x3ff) << 10 | number & 0x3ff);
         return Some((2 * length, Decoded::Char(char::from_u32(c)?)));
     }
     Some((length, Decoded::Char(char::from_u32(number)?)))
 }
 
 /// The value of up to eight digits with this base.
-fn digits_value(digits: &[u8], base: u32) -> Option<u32> {
+fn parse_digits(digits: &[u8], base: u32) -> Option<u32> {
     let is_valid = (1..=8).contains(&digits.len())
         && digits.iter().all(|digit| char::from(*digit).is_digit(base));
     u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| is_valid)?, base).ok()
@@ -261,14 +266,14 @@ fn digits_value(digits: &[u8], base: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn text(view: &MappedText<'_>) -> String {
-        String::from_utf8_lossy(view.bytes()).into_owned()
+    fn text(mapped: &MappedText<'_>) -> String {
+        String::from_utf8_lossy(mapped.bytes()).into_owned()
     }
 
     fn unescaped(escaped: &str) -> String {
         MappedText::from_text(escaped.as_bytes())
-            .without_one_escape_level()
-            .map_or_else(|| escaped.into(), |view| text(&view))
+            .unescape_once()
+            .map_or_else(|| escaped.into(), |mapped| text(&mapped))
     }
 
     fn folded(escaped: &str) -> String {
@@ -277,7 +282,7 @@ mod tests {
 
     #[test]
     fn every_escape_is_removed_once() {
-        for (text, meant) in [
+        for (text, expected) in [
             (r"a\u0026\u003cb\u{3e}\x{3e}\U0000002a\x2b\053%u003f", "a&<b>>*++?"),
             (r#"\"\/\\\n\t\r\'\#\$\ "#, "\"/\\\n\t\r'#$ "),
             ("%2f%2F%25", "//%"),
@@ -285,7 +290,7 @@ mod tests {
             (r"\ud83d\ude00 \303\251 %C3%A9", "😀 é é"),
             (r"%252F \\u002F \\\\n &amp;#47; %5Cn", r"%2F \u002F \\n &#47; \n"),
         ] {
-            assert_eq!(unescaped(text), meant, "{text}");
+            assert_eq!(unescaped(text), expected, "{text}");
         }
     }
 
@@ -333,9 +338,10 @@ mod tests {
     #[test]
     fn each_byte_keeps_its_position() {
         let text = r"a%25252Fb\u00e9";
-        let view = MappedText::from_text(text.as_bytes()).without_escapes();
-        assert_eq!(view.bytes(), "a/bé".as_bytes());
-        let sources: Vec<_> = (0..5).map(|at| &text[view.source(at..at + 1)]).collect();
+        let mapped = MappedText::from_text(text.as_bytes()).without_escapes();
+        assert_eq!(mapped.bytes(), "a/bé".as_bytes());
+        let sources: Vec<_> =
+            (0..5).map(|index| &text[mapped.source_range(index..index + 1)]).collect();
         assert_eq!(sources, ["a", "%25252F", "b", r"\u00e9", r"\u00e9"]);
     }
 }

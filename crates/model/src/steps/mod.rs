@@ -1,4 +1,4 @@
-//! Counts steps of work that could grow faster than its input. Tests use them instead of a clock.
+//! Counts the steps of work that could grow faster than its input. Tests use the count, not a clock.
 
 #[cfg(debug_assertions)]
 mod testing;
@@ -12,7 +12,7 @@ thread_local! {
 
 /// Counts a step.
 #[inline]
-pub fn step() {
+pub fn count_step() {
     #[cfg(debug_assertions)]
     TAKEN.set(TAKEN.get() + 1);
 }

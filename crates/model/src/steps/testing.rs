@@ -4,9 +4,9 @@ use super::TAKEN;
 
 /// The number of steps of `work`, including threads that it waits for.
 fn count_steps(work: impl FnOnce()) -> u64 {
-    let before = TAKEN.get();
+    let steps_before = TAKEN.get();
     work();
-    TAKEN.get() - before
+    TAKEN.get() - steps_before
 }
 
 /// Asserts that `work` on ten times as many items takes at most fifteen times as many steps.

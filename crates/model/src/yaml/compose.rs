@@ -9,7 +9,7 @@ use std::{
 use granit_parser::{BorrowedInput, Event, Parser, ScalarStyle, Span, Tag};
 
 use super::{
-    MAX_DEPTH, MappingKey, Node, NodeValue, ParsedYaml, YamlFault, is_forbidden, number, texts,
+    MAX_DEPTH, MappingKey, Node, NodeValue, ParsedYaml, YamlFault, is_forbidden_char, number, texts,
 };
 use crate::steps;
 
@@ -22,8 +22,8 @@ const MAX_BYTES: usize = 16 << 20;
 /// Parses every document of `text`.
 pub fn parse(text: &str) -> ParsedYaml {
     let mut parsed = ParsedYaml::default();
-    if let Some((at, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
-        parsed.faults.push(YamlFault::new(texts::CONTROL_CHARACTER, at..at + c.len_utf8()));
+    if let Some((offset, c)) = text.char_indices().find(|(_, c)| is_forbidden_char(*c)) {
+        parsed.faults.push(YamlFault::new(texts::CONTROL_CHARACTER, offset..offset + c.len_utf8()));
         parsed.is_broken = true;
         return parsed;
     }
@@ -160,7 +160,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let scalar_bytes = if counted.node.is_collection() { 0 } else { counted.byte_count };
         self.spend(1, scalar_bytes, &counted.node.span)?;
         if anchor != 0 {
-            // The copy for aliases counts too, because anchors may be nested.
+            // The copy for aliases is counted too, because anchors may be nested.
             self.spend(counted.node_count, counted.byte_count, &counted.node.span)?;
             self.anchors.insert(anchor, CountedNode { node: counted.node.clone(), ..counted });
         }
@@ -314,8 +314,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    fn check_tag(&mut self, tag: Option<&Tag>, expected: &str, span: &Range<usize>) {
-        if tag.is_some_and(|tag| tag.core_suffix() != Some(expected)) {
+    fn check_tag(&mut self, tag: Option<&Tag>, expected_tag: &str, span: &Range<usize>) {
+        if tag.is_some_and(|tag| tag.core_suffix() != Some(expected_tag)) {
             self.faults.push(YamlFault::new(texts::TAG, span.clone()));
         }
     }
@@ -329,7 +329,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         span: &Range<usize>,
     ) -> NodeValue {
         // Forbidden characters can only come from escapes: the text itself was checked.
-        if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
+        if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden_char) {
             self.faults.push(YamlFault::new(texts::CONTROL_ESCAPE, span.clone()));
             return NodeValue::Unreadable;
         }

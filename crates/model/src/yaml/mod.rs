@@ -36,7 +36,7 @@ pub struct Node {
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeValue {
-    /// `null`, `~` or nothing.
+    /// `null`, `~` or an empty value.
     Null,
     /// `true` or `false`.
     Bool(bool),
@@ -61,7 +61,7 @@ pub struct MappingKey {
     pub span: Range<usize>,
 }
 
-/// A fault of a text.
+/// A fault in YAML text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct YamlFault {
     /// The code, one of `syntax`, `duplicate-key`, `null`, `yaml-key`, `yaml-tag`, `yaml-number`,
@@ -104,8 +104,8 @@ pub struct ParsedYaml {
     pub is_broken: bool,
 }
 
-/// The content of a YAML file below `src`, without its extension:
-/// `built_in!("catalogue/tables/words")`.
+/// Reads the table that the build generated from a YAML file. The name is its path below `src`, without the
+/// extension: `built_in!("catalogue/tables/words")`.
 #[macro_export]
 macro_rules! built_in {
     ($name:literal) => {
@@ -136,7 +136,7 @@ pub fn read_leaked<T: Deserialize<'static>>(content: Json) -> serde_json::Result
 
 /// True if texts of manifests must not contain `c`: control characters except tab, line feed and
 /// carriage return.
-pub fn is_forbidden(c: char) -> bool {
+pub fn is_forbidden_char(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r')
 }
 
@@ -157,15 +157,15 @@ impl Node {
 
     /// The entry of a mapping with this key.
     pub fn get(&self, name: &str) -> Option<(&MappingKey, &Self)> {
-        let mut entries = self.entries().iter().inspect(|_| steps::step());
+        let mut entries = self.entries().iter().inspect(|_| steps::count_step());
         entries.find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
 
-    /// The start of an entry for its origin: its first key, or its alias.
+    /// The offset that the origin of an entry has: the start of its first key; for an alias, the start of the alias.
     pub fn start_offset(&self) -> usize {
-        steps::step();
-        let first = self.entries().first().map(|(key, _)| key.span.start);
-        first.filter(|at| self.span.contains(at)).unwrap_or(self.span.start)
+        steps::count_step();
+        let first_key_start = self.entries().first().map(|(key, _)| key.span.start);
+        first_key_start.filter(|offset| self.span.contains(offset)).unwrap_or(self.span.start)
     }
 
     /// The entries of a mapping; empty for other values.
@@ -188,7 +188,7 @@ impl Node {
         self.entries().iter().map(|(_, value)| value).chain(self.items())
     }
 
-    /// The text, if it is one.
+    /// The text, if the value is text.
     pub fn text(&self) -> Option<&str> {
         if let NodeValue::Text(text) = &self.data { Some(text) } else { None }
     }
@@ -214,7 +214,7 @@ impl Node {
     }
 }
 
-/// The value of a key of a mapping; `null` without a position if there is none.
+/// The value of this key in a mapping. If the key is missing: `null` without a position.
 impl Index<&str> for Node {
     type Output = Self;
 

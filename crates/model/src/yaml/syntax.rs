@@ -57,39 +57,39 @@ fn describe_error(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>)
 
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     pub(super) fn syntax_fault(&self, error: &ScanError) -> YamlFault {
-        let at = error.marker().byte_offset().unwrap_or(self.text.len());
+        let offset = error.marker().byte_offset().unwrap_or(self.text.len());
         match error.kind() {
-            ErrorKind::RecursionLimitExceeded => YamlFault::new(texts::TOO_DEEP, at..at),
+            ErrorKind::RecursionLimitExceeded => YamlFault::new(texts::TOO_DEEP, offset..offset),
             ErrorKind::UnknownAnchor => {
                 let fault_texts = match () {
-                    () if self.is_in_other_document(at) => texts::OTHER_DOCUMENT,
-                    () if self.is_merged(at) => texts::MERGED_ANCHOR,
-                    () if self.is_alias(at) => texts::NO_ANCHOR,
+                    () if self.is_in_other_document(offset) => texts::OTHER_DOCUMENT,
+                    () if self.is_merged(offset) => texts::MERGED_ANCHOR,
+                    () if self.is_alias(offset) => texts::NO_ANCHOR,
                     () => texts::STAR,
                 };
-                YamlFault::new(fault_texts, at..at)
+                YamlFault::new(fault_texts, offset..offset)
             }
             kind => {
-                if let Some(fault) = self.dollar_fault(at) {
+                if let Some(fault) = self.dollar_fault(offset) {
                     return fault;
                 }
                 let (message, help) = describe_error(kind);
                 let tab = self
                     .text
-                    .get(at..)
+                    .get(offset..)
                     .filter(|_| is_tab_error(kind))
                     .and_then(|rest| rest.find('\t'));
-                let at = tab.map_or(at, |tab| self.first_tab(at + tab));
+                let at = tab.map_or(offset, |tab| self.first_tab(offset + tab));
                 YamlFault { code: "syntax", message, help, span: at..at, first_span: None }
             }
         }
     }
 
-    /// The tab in the first of the consecutive lines with tab indentation that end at the line of
-    /// the byte `at`.
-    fn first_tab(&self, at: usize) -> usize {
-        let mut first = at;
-        let mut end = self.text[..at].rfind('\n');
+    /// The first tab in the consecutive lines that are indented by tabs. The last of these lines
+    /// contains the byte `offset`.
+    fn first_tab(&self, offset: usize) -> usize {
+        let mut first = offset;
+        let mut end = self.text[..offset].rfind('\n');
         while let Some(line) = end.map(|end| &self.text[..end]) {
             let start = line.rfind('\n').map_or(0, |end| end + 1);
             let Some(tab) = line[start..start + indentation(&line[start..])].find('\t') else {
@@ -100,41 +100,44 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         first
     }
 
-    /// True if the anchor of the alias at the byte `at` is in an earlier document.
-    fn is_in_other_document(&self, at: usize) -> bool {
-        let (before, rest) = self.text.split_at_checked(at).unwrap_or_default();
+    /// True if the anchor of the alias at the byte `offset` is in an earlier document.
+    fn is_in_other_document(&self, offset: usize) -> bool {
+        let (text_before, text_after) = self.text.split_at_checked(offset).unwrap_or_default();
         let is_delimiter = |c: char| c.is_whitespace() || ",]}".contains(c);
-        let name = rest.split(is_delimiter).next().and_then(|alias| alias.strip_prefix('*'));
+        let name = text_after.split(is_delimiter).next().and_then(|alias| alias.strip_prefix('*'));
         let Some(anchor) = name.map(|name| format!("&{name}")) else { return false };
-        let mut anchors = before.match_indices(&anchor);
-        anchors.any(|(at, _)| before[at + anchor.len()..].chars().next().is_none_or(is_delimiter))
+        let mut anchors = text_before.match_indices(&anchor);
+        anchors.any(|(anchor_start, _)| {
+            text_before[anchor_start + anchor.len()..].chars().next().is_none_or(is_delimiter)
+        })
     }
 
-    /// True if the text at the byte `at` has the form of an alias rather than of a glob or a
+    /// True if the text at the byte `offset` has the form of an alias rather than of a glob or a
     /// schedule.
-    fn is_alias(&self, at: usize) -> bool {
-        let rest = self.text.get(at + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    fn is_alias(&self, offset: usize) -> bool {
+        let rest =
+            self.text.get(offset + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
         let name = rest.split([' ', ',', ']', '}']).next().unwrap_or_default();
-        let after = rest[name.len()..].trim_start();
+        let tail = rest[name.len()..].trim_start();
         name.starts_with(|c: char| c != '-')
             && text::looks_like_name(name)
-            && (after.is_empty() || after.starts_with(['#', ',', ']', '}']))
+            && (tail.is_empty() || tail.starts_with(['#', ',', ']', '}']))
     }
 
-    /// True if the node at the byte `at` is merged into a mapping.
-    fn is_merged(&self, at: usize) -> bool {
-        let before = self.text.get(..at).map(|before| before.trim_end_matches([' ', '[', ',']));
+    /// True if the node at the byte `offset` is merged into a mapping.
+    fn is_merged(&self, offset: usize) -> bool {
+        let before = self.text.get(..offset).map(|before| before.trim_end_matches([' ', '[', ',']));
         before.is_some_and(|before| before.ends_with("<<:"))
     }
 
-    /// The fault of `${NAME}` within brackets, if it causes the error at the byte `at`: YAML reads
+    /// The fault of `${NAME}` within brackets, if it causes the error at the byte `offset`: YAML reads
     /// the brace as the start of a mapping.
-    fn dollar_fault(&self, at: usize) -> Option<YamlFault> {
-        let before = self.text.get(..at)?;
-        if !before.ends_with('$') || !self.text[at..].starts_with('{') {
+    fn dollar_fault(&self, offset: usize) -> Option<YamlFault> {
+        let before = self.text.get(..offset)?;
+        if !before.ends_with('$') || !self.text[offset..].starts_with('{') {
             return None;
         }
-        Some(YamlFault::new(texts::DOLLAR, at - 1..at))
+        Some(YamlFault::new(texts::DOLLAR, offset - 1..offset))
     }
 
     /// True if a colon follows the key that ends at `key_end`. A key without a colon, as in
@@ -146,32 +149,35 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// True if a comment looks like the value of the key that ends at `key_end`, for example in
     /// `color: #ff0000`.
     pub(super) fn is_commented_out(&self, key_end: usize) -> bool {
-        let rest = self.text.get(key_end..).unwrap_or_default().trim_start_matches([' ', '\t']);
-        let value = rest.strip_prefix(':').map(|value| value.trim_start_matches([' ', '\t']));
+        let text_after =
+            self.text.get(key_end..).unwrap_or_default().trim_start_matches([' ', '\t']);
+        let value = text_after.strip_prefix(':').map(|value| value.trim_start_matches([' ', '\t']));
         let comment = value.and_then(|value| value.strip_prefix('#'));
         comment.is_some_and(|comment| comment.starts_with(|c: char| c.is_alphanumeric()))
     }
 
-    /// The `#` of a comment that looks like a number or colour at the end of the text that ends at
-    /// `end`: `Shop #1`.
+    /// The `#` of a comment that looks like a number or a colour and follows the text that ends at
+    /// `end`, as in `Shop #1`.
     pub(super) fn find_joined_comment(&self, end: usize) -> Option<Range<usize>> {
-        let rest = self.text.get(end..)?;
-        let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-        let comment = rest[blanks..].strip_prefix('#').filter(|_| blanks > 0)?;
-        let at = end + blanks;
+        let text_after = self.text.get(end..)?;
+        let blank_length = text_after.len() - text_after.trim_start_matches([' ', '\t']).len();
+        let comment = text_after[blank_length..].strip_prefix('#').filter(|_| blank_length > 0)?;
+        let comment_start = end + blank_length;
         let word = comment.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         let is_colour = matches!(word.len(), 3 | 6) && word.chars().all(|c| c.is_ascii_hexdigit());
-        (is_colour || word.starts_with(|c: char| c.is_ascii_digit())).then_some(at..at + 1)
+        (is_colour || word.starts_with(|c: char| c.is_ascii_digit()))
+            .then_some(comment_start..comment_start + 1)
     }
 
     /// Reports a line with `#` that seems to belong to `value`, the multi-line text of `key`, but
     /// is a comment because of its indentation.
     pub(super) fn report_comment_in_text(&mut self, key: Range<usize>, value: &Node) {
         let NodeValue::Text(text) = &value.data else { return };
-        // Most values are not multi-line texts; they return here.
-        let after_colon =
+        // Return early: most values are not multi-line texts.
+        let text_after_colon =
             self.text.get(key.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));
-        if !after_colon.is_some_and(|after_colon| after_colon.trim_start().starts_with(['|', '>']))
+        if !text_after_colon
+            .is_some_and(|after_colon| after_colon.trim_start().starts_with(['|', '>']))
         {
             return;
         }
@@ -179,32 +185,32 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let key_column = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
         let mut lines = self.text[start..].split_inclusive('\n');
         let key_line = lines.next().unwrap_or_default();
-        let mut at = start + key_line.len();
+        let mut line_start = start + key_line.len();
         let (mut text_indent, mut is_after_blank) = (None, false);
         for line in lines.by_ref() {
             let is_blank = line.trim().is_empty();
             let is_inside = indentation(line) >= text_indent.unwrap_or(key_column + 1);
             if !is_blank && !is_inside {
-                let next =
+                let next_line =
                     lines.find(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
                 let is_before_sibling = indentation(line) == key_column
-                    && next.is_some_and(|line| indentation(line) == key_column);
+                    && next_line.is_some_and(|line| indentation(line) == key_column);
                 let is_comment =
                     line.trim_start().starts_with('#') && indentation(line) >= key_column;
-                let at = at + indentation(line);
+                let fault_start = line_start + indentation(line);
                 let fault = match is_comment {
                     true if text.is_empty() => texts::TEXT_COMMENTED_OUT,
                     true if !is_after_blank && !is_before_sibling => texts::COMMENT_IN_TEXT,
                     _ => return,
                 };
-                self.faults.push(YamlFault::new(fault, at..at + 1));
+                self.faults.push(YamlFault::new(fault, fault_start..fault_start + 1));
                 return;
             }
             if !is_blank {
                 text_indent = text_indent.or(Some(indentation(line)));
             }
             is_after_blank = is_blank;
-            at += line.len();
+            line_start += line.len();
         }
     }
 }

@@ -49,9 +49,9 @@ pub struct Item {
     pub key: String,
     /// The value.
     pub node: OutputNode,
-    /// Comment lines above it.
+    /// Comment lines above the key.
     pub comments_above: Vec<String>,
-    /// A comment after it.
+    /// A comment after the value.
     pub comment_after: Option<String>,
 }
 
@@ -75,19 +75,19 @@ impl Item {
 
 /// Adds `leaf` to `items` at the path `keys`. Missing mappings are created.
 pub fn insert_nested(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item) {
-    let [first, rest @ ..] = keys else { return };
-    let first = first.as_ref();
-    if rest.is_empty() {
-        return items.push(Item { key: first.to_owned(), ..leaf });
+    let [first_key, nested_keys @ ..] = keys else { return };
+    let name = first_key.as_ref();
+    if nested_keys.is_empty() {
+        return items.push(Item { key: name.to_owned(), ..leaf });
     }
-    match items.iter_mut().find(|item| item.key == first) {
+    match items.iter_mut().find(|item| item.key == name) {
         Some(Item { node: OutputNode::Map(nested_items), .. }) => {
-            insert_nested(nested_items, rest, leaf);
+            insert_nested(nested_items, nested_keys, leaf);
         }
         _ => {
-            let mut nested = Vec::new();
-            insert_nested(&mut nested, rest, leaf);
-            items.push(Item::new(first, OutputNode::Map(nested)));
+            let mut new_items = Vec::new();
+            insert_nested(&mut new_items, nested_keys, leaf);
+            items.push(Item::new(name, OutputNode::Map(new_items)));
         }
     }
 }
@@ -105,7 +105,7 @@ impl OutputLine {
         Self { text: format!("{head}{}", self.text), ..self }
     }
 
-    /// Adds the comment of `item`; `None` if there is a different one already.
+    /// Adds the comment of `item`; `None` if the line already has a different comment.
     fn with_comment_of(self, item: &Item) -> Option<Self> {
         let item_comment =
             item.comment_after.as_deref().map(|comment| crate::text::escape(comment).into_owned());
@@ -114,7 +114,7 @@ impl OutputLine {
         can_share_comment.then(|| Self { comment: item_comment.or(self.comment), ..self })
     }
 
-    /// True if it fits with its comment.
+    /// True if the line fits with its comment.
     fn fits(&self) -> bool {
         char_count(&self.text) <= MAX_LINE_WIDTH && self.has_room(char_count(&self.text))
     }
@@ -204,13 +204,15 @@ fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
             return;
         }
     }
-    let key_comment =
-        item.comment_after.as_deref().map(|beside| crate::text::escape(beside).into_owned());
-    let mut head = OutputLine { text: key, comment: key_comment };
+    let key_comment = item
+        .comment_after
+        .as_deref()
+        .map(|comment_text| crate::text::escape(comment_text).into_owned());
+    let mut head_line = OutputLine { text: key, comment: key_comment };
     if let OutputNode::Value(Json::String(text)) = &item.node {
-        head.text += if text.ends_with('\n') { " |" } else { " |-" };
+        head_line.text += if text.ends_with('\n') { " |" } else { " |-" };
     }
-    out.push(head);
+    out.push(head_line);
     match &item.node {
         OutputNode::Value(Json::String(text)) => {
             out.extend(text.lines().map(|line| match line {
@@ -248,12 +250,13 @@ fn write_entry(
     let margin = " ".repeat(indent);
     let line = flow_mapping(items).map(|flow| flow.with_head(&format!("{margin}- ")));
     let line = line.filter(OutputLine::fits);
-    let comment = entry_comment.map(|about| format!("  # {}", crate::text::escape(about)));
+    let comment =
+        entry_comment.map(|comment_text| format!("  # {}", crate::text::escape(comment_text)));
     let line_and_comment = line.as_ref().zip(comment.as_ref()).filter(|(line, comment)| {
         line.comment.is_none() && char_count(&line.text) + char_count(comment) <= MAX_LINE_WIDTH
     });
-    if let (Some(about), None) = (entry_comment, &line_and_comment) {
-        out.extend(comment_lines(about, indent));
+    if let (Some(comment_text), None) = (entry_comment, &line_and_comment) {
+        out.extend(comment_lines(comment_text, indent));
     }
     match (&line, &line_and_comment) {
         (_, Some((line, comment))) => {
@@ -263,9 +266,9 @@ fn write_entry(
         (None, _) => {
             let mut block = Vec::new();
             items.iter().for_each(|item| write_item(&mut block, item, indent + 2));
-            if let Some(first) = block.first_mut() {
+            if let Some(first_line) = block.first_mut() {
                 // The first key is on the line of the dash.
-                first.text.replace_range(indent..=indent, "-");
+                first_line.text.replace_range(indent..=indent, "-");
             }
             out.append(&mut block);
         }
@@ -360,22 +363,22 @@ pub fn scalar(text: &str, in_brackets: bool) -> String {
 
 /// A text in double quotes, on one line.
 pub fn double_quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
+    let mut quoted_text = String::from("\"");
     for c in text.chars() {
         match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\n' => quoted += "\\n",
-            '\t' => quoted += "\\t",
-            '\r' => quoted += "\\r",
+            '"' | '\\' => quoted_text.extend(['\\', c]),
+            '\n' => quoted_text += "\\n",
+            '\t' => quoted_text += "\\t",
+            '\r' => quoted_text += "\\r",
             c if is_unsafe(c) => match u32::from(c) {
-                code @ 0..=0xff => quoted += &format!("\\x{code:02x}"),
-                code @ 0..=0xffff => quoted += &format!("\\u{code:04x}"),
-                code => quoted += &format!("\\U{code:08x}"),
+                code @ 0..=0xff => quoted_text += &format!("\\x{code:02x}"),
+                code @ 0..=0xffff => quoted_text += &format!("\\u{code:04x}"),
+                code => quoted_text += &format!("\\U{code:08x}"),
             },
-            c => quoted.push(c),
+            c => quoted_text.push(c),
         }
     }
-    quoted + "\""
+    quoted_text + "\""
 }
 
 /// True if `text` needs no quotes, because every reader reads it as the same text.
@@ -408,8 +411,8 @@ fn is_plain(text: &str, in_brackets: bool) -> bool {
 fn is_misread(text: &str) -> bool {
     const WORDS: [&str; 13] =
         ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "=", "<<", ".nan"];
-    let lower = text.to_ascii_lowercase();
-    WORDS.contains(&&*lower) || is_number(&lower)
+    let lower_text = text.to_ascii_lowercase();
+    WORDS.contains(&&*lower_text) || is_number(&lower_text)
 }
 
 /// True if some reader would read the lower-case `text` as a number, a date or a time, including
@@ -419,9 +422,9 @@ fn is_number(text: &str) -> bool {
     if unsigned == ".inf" {
         return true;
     }
-    if [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().any(|(prefix, base)| {
+    if [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().any(|(prefix, radix)| {
         let digits = unsigned.strip_prefix(prefix);
-        digits.is_some_and(|digits| digits.chars().all(|c| c == '_' || c.is_digit(base)))
+        digits.is_some_and(|digits| digits.chars().all(|c| c == '_' || c.is_digit(radix)))
     }) {
         return true;
     }
@@ -523,24 +526,24 @@ mod tests {
     #[test]
     fn long_values_have_several_lines() {
         let long = "x".repeat(40);
-        let entry = |fields: &[(&str, Json)]| -> Vec<Item> {
+        let make_entry = |fields: &[(&str, Json)]| -> Vec<Item> {
             fields.iter().map(|(key, value)| Item::value(*key, value.clone())).collect()
         };
         let items = [
             Item::value("path", "acme/shop"),
-            Item::new("settings", OutputNode::Map(entry(&[("visibility", json!("private"))]))),
+            Item::new("settings", OutputNode::Map(make_entry(&[("visibility", json!("private"))]))),
             Item::new(
                 "hooks",
                 OutputNode::List(vec![
                     (
-                        entry(&[
+                        make_entry(&[
                             ("url", json!("https://a.example")),
                             ("token", json!({"env": "A"})),
                         ]),
                         Some("said".into()),
                     ),
                     (
-                        entry(&[
+                        make_entry(&[
                             ("url", json!(long)),
                             ("b", json!(long)),
                             ("list", json!(["a", "b, c"])),

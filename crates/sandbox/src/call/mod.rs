@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension as _, Params as Bound, Row, ToSql, 
 use serde_json::Value;
 
 use crate::ServiceState;
-use crate::access::{Memberships, PresentedToken};
+use crate::access::{AccessToken, Memberships};
 use crate::answer::{Answer, ErrorResponse, Result, refuse_if};
 use crate::attributes::{AttributeTier, Edition};
 use crate::clock;
@@ -67,7 +67,7 @@ pub(crate) struct Call<'a> {
     pub(crate) db: &'a Connection,
     pub(crate) service: &'a ServiceState,
     pub(crate) caller: Option<User>,
-    pub(crate) token: Option<PresentedToken>,
+    pub(crate) token: Option<AccessToken>,
     pub(crate) input: ParsedRequest,
     pub(crate) time: Timestamp,
     pub(crate) time_text: OnceCell<String>,
@@ -77,11 +77,11 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// A call of a caller at a time.
+    /// A call of `caller` at `time`.
     pub(crate) fn new(
         service: &'a ServiceState,
         db: &'a Connection,
-        (caller, token): (Option<User>, Option<PresentedToken>),
+        (caller, token): (Option<User>, Option<AccessToken>),
         time: Timestamp,
         input: ParsedRequest,
     ) -> Self {
@@ -244,18 +244,18 @@ impl Call<'_> {
 
     /// The user in `:user_id`, by id or name.
     pub(crate) fn segment_user(&self) -> Result<User> {
-        User::by_reference(self.db, self.segment("user_id"))?
+        User::find_by_reference(self.db, self.segment("user_id"))?
             .ok_or_else(|| ErrorResponse::not_found("User"))
     }
 
-    /// The caller; 401 for anonymous ones.
-    pub(crate) fn user(&self) -> Result<&User> {
+    /// The caller; 401 for anonymous callers.
+    pub(crate) fn require_user(&self) -> Result<&User> {
         self.caller.as_ref().ok_or_else(ErrorResponse::unauthorized)
     }
 
     /// The caller, who must be an administrator.
-    pub(crate) fn administrator(&self) -> Result<&User> {
-        let user = self.user()?;
+    pub(crate) fn require_admin(&self) -> Result<&User> {
+        let user = self.require_user()?;
         if user.admin { Ok(user) } else { Err(ErrorResponse::forbidden()) }
     }
 

@@ -36,55 +36,58 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The direct level of a user in each of some projects, if any.
-    fn direct_levels(&self, user: i64, ids: Vec<i64>) -> Result<HashMap<i64, Option<i64>>> {
+    /// The user's direct level in each of these projects; `None` if the user is not a direct member.
+    fn direct_levels(&self, user_id: i64, ids: Vec<i64>) -> Result<HashMap<i64, Option<i64>>> {
         let mut levels: HashMap<i64, Option<i64>> = ids.iter().map(|id| (*id, None)).collect();
         let sql = "SELECT project_id, access_level FROM members
              WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2))
                AND state = 'active' AND (expires_at IS NULL OR expires_at >= ?3)";
         let ids = Value::from(ids).to_string();
-        levels
-            .extend(self.query_rows::<(i64, Option<i64>)>(sql, params![user, ids, self.today()])?);
+        levels.extend(
+            self.query_rows::<(i64, Option<i64>)>(sql, params![user_id, ids, self.today()])?,
+        );
         Ok(levels)
     }
 
-    fn is_caller(&self, user: i64) -> bool {
-        self.caller.as_ref().is_some_and(|caller| caller.id == user)
+    fn is_caller(&self, user_id: i64) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.id == user_id)
     }
 
     /// The direct level of a user in a project, if any.
-    pub(crate) fn direct_level(&self, user: i64, project: i64) -> Result<Option<i64>> {
-        let levels = self.direct_level_cache.get().filter(|_| self.is_caller(user));
-        // A list also shows other projects: the upstreams of forks.
-        match levels.and_then(|levels| levels.get(&project)) {
+    pub(crate) fn direct_level(&self, user_id: i64, project_id: i64) -> Result<Option<i64>> {
+        let levels = self.direct_level_cache.get().filter(|_| self.is_caller(user_id));
+        // The cache lacks the upstreams of forks, which lists show too.
+        match levels.and_then(|levels| levels.get(&project_id)) {
             Some(level) => Ok(*level),
-            None => Ok(self.direct_levels(user, vec![project])?.remove(&project).flatten()),
+            None => {
+                Ok(self.direct_levels(user_id, vec![project_id])?.remove(&project_id).flatten())
+            }
         }
     }
 
-    /// The caller's level in a project, 0 for none. Administrators count as owners.
-    pub(crate) fn level_in(&self, project: &Project) -> Result<i64> {
+    /// The caller's level in a project; 0 for none. Administrators count as owners.
+    pub(crate) fn caller_level_in(&self, project: &Project) -> Result<i64> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin => Ok(OWNER),
-            Some(user) => self.level_of(user.id, project),
+            Some(user) => self.user_level_in(user.id, project),
         }
     }
 
     /// The level of a user in a project: as owner or direct member, or as a member of a group above or of
     /// an invited group.
-    pub(crate) fn level_of(&self, user: i64, project: &Project) -> Result<i64> {
-        if project.namespace.owner_id == Some(user) {
+    pub(crate) fn user_level_in(&self, user_id: i64, project: &Project) -> Result<i64> {
+        if project.namespace.owner_id == Some(user_id) {
             return Ok(OWNER);
         }
         let user_memberships;
-        let memberships = if self.is_caller(user) {
+        let memberships = if self.is_caller(user_id) {
             self.memberships()?
         } else {
-            user_memberships = Memberships::read(self.db, user, self.today())?;
+            user_memberships = Memberships::read(self.db, user_id, self.today())?;
             &user_memberships
         };
-        let direct_level = self.direct_level(user, project.id)?.unwrap_or(0);
+        let direct_level = self.direct_level(user_id, project.id)?.unwrap_or(0);
         let best_level =
             direct_level.max(memberships.level_in_namespace(&project.namespace.traversal));
         if !project.shared {
@@ -108,12 +111,13 @@ impl Call<'_> {
 
     /// True if the caller may see a project.
     pub(crate) fn may_see(&self, project: &Project) -> Result<bool> {
-        Ok(self.is_visible_without_level(&project.visibility) || self.level_in(project)? >= GUEST)
+        Ok(self.is_visible_without_level(&project.visibility)
+            || self.caller_level_in(project)? >= GUEST)
     }
 
     /// A project by id or path that the caller may see; else 404.
     pub(crate) fn visible_project(&self, reference: &str) -> Result<Project> {
-        match Project::by_reference(self.db, reference)? {
+        match Project::find_by_reference(self.db, reference)? {
             Some(project) if self.may_see(&project)? => Ok(project),
             Some(_) => Err(ErrorResponse::not_found("Project")),
             None => self.find_moved_project(reference),
@@ -122,7 +126,7 @@ impl Call<'_> {
 
     /// Handles the former path of a project: returns the project, or fails with a redirect or a refusal.
     fn find_moved_project(&self, path: &str) -> Result<Project> {
-        let project = match Project::by_former_path(self.db, path)? {
+        let project = match Project::find_by_former_path(self.db, path)? {
             Some(project) if self.may_see(&project)? => project,
             _ => return Err(ErrorResponse::not_found("Project")),
         };
@@ -148,35 +152,35 @@ impl Call<'_> {
         )))
     }
 
-    /// True if the caller may use a feature. `access_level` is the name of the attribute with its access
-    /// level. In a private project the caller must be at least a reporter.
-    pub(crate) fn may_use(&self, project: &Project, access_level: &str) -> Result<bool> {
-        let level = self.level_in(project)?;
+    /// True if the caller may use the feature whose access level is in the attribute `level_attribute`. In a
+    /// private project the caller must be at least a reporter.
+    pub(crate) fn may_use(&self, project: &Project, level_attribute: &str) -> Result<bool> {
+        let level = self.caller_level_in(project)?;
         let is_open = project.visibility != "private";
         let attributes = project.attributes(self.db)?;
-        Ok(match attributes.get(access_level).and_then(Value::as_str) {
+        Ok(match attributes.get(level_attribute).and_then(Value::as_str) {
             Some("disabled") => false,
             Some("private") => level >= REPORTER || is_open && level >= GUEST,
             _ => level >= REPORTER || is_open,
         })
     }
 
-    /// True if all these features of a project are disabled, named by the attributes with their levels.
+    /// True if all `features` of a project are disabled: the names of attributes such as `wiki_access_level`.
     pub(crate) fn are_features_off(&self, project: &Project, features: &[&str]) -> Result<bool> {
         let attributes = project.attributes(self.db)?;
         let mut levels = features.iter().map(|name| attributes.get(*name));
         Ok(levels.all(|level| level.is_some_and(|level| level == "disabled")))
     }
 
-    /// The project of `:id`.
+    /// The project that `:id` in the path names.
     pub(crate) fn project(&self) -> Result<Project> {
         self.visible_project(self.segment("id"))
     }
 
-    /// The project of `:id`, in which the caller must have a level: 401, 404, 403 in this order.
+    /// The project that `:id` names. Fails without a user (401), if it is not visible (404), or below `level` (403).
     pub(crate) fn project_as(&self, level: i64) -> Result<Project> {
-        self.user()?;
-        self.project_with(level)
+        self.require_user()?;
+        self.project_allowing_anonymous(level)
     }
 
     /// True if a project is archived, by itself or with a group above it.
@@ -189,7 +193,7 @@ impl Call<'_> {
         self.is_set_in_hierarchy(group, ARCHIVED, true)
     }
 
-    /// True if a group, or one above it, sets a flag to this value.
+    /// True if a group, or a group above it, sets the flag `name` to `value`.
     pub(crate) fn is_set_in_hierarchy(
         &self,
         group: &Namespace,
@@ -203,7 +207,7 @@ impl Call<'_> {
         self.query_value(sql, params![Value::from(group_ids).to_string(), name, value])
     }
 
-    /// 403 if the project is archived and archived projects refuse this route.
+    /// Answers 403 if the project is archived and archived projects refuse this route.
     pub(crate) fn check_archive_rule(&self, project: &Project) -> Result<()> {
         match self.archive_rule {
             Some(rule) if self.is_archived(project)? => Err(rule.error()),
@@ -211,29 +215,29 @@ impl Call<'_> {
         }
     }
 
-    /// As [`Call::project_as`], but an anonymous caller counts as one without a level.
-    pub(crate) fn project_with(&self, level: i64) -> Result<Project> {
+    /// Like [`Call::project_as`], but an anonymous caller counts as one without a level.
+    pub(crate) fn project_allowing_anonymous(&self, level: i64) -> Result<Project> {
         let project = self.project()?;
-        refuse_if(self.level_in(&project)? < level, ErrorResponse::forbidden)?;
+        refuse_if(self.caller_level_in(&project)? < level, ErrorResponse::forbidden)?;
         self.check_archive_rule(&project).map(|()| project)
     }
 
-    /// As [`Call::project_as`], for changes that archived projects accept, except in one dialect.
+    /// Like [`Call::project_as`], but with [`Self::check_writable`].
     pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project> {
         let project = self.project_as(level)?;
         self.check_writable(&project)?;
         Ok(project)
     }
 
-    /// 403 if the project is archived and archived projects refuse this route. In one dialect they refuse
-    /// all routes.
+    /// Like [`Self::check_archive_rule`]; with the dialect `archived_read_only`, archived projects refuse all
+    /// routes.
     pub(crate) fn check_writable(&self, project: &Project) -> Result<()> {
         let is_read_only = project.archived && self.service.profile.archived_read_only;
         refuse_if(is_read_only, ErrorResponse::forbidden)?;
         self.check_archive_rule(project)
     }
 
-    /// Refuses a feature above the service's tier: 404, or 403 in one dialect.
+    /// Refuses a feature above the service's tier: 404, or 403 with the dialect `unlicensed_forbidden`.
     pub(crate) fn require_tier(&self, min_tier: AttributeTier) -> Result<()> {
         refuse_if(self.tier() < min_tier, || {
             let is_forbidden = self.service.profile.unlicensed_forbidden;
@@ -241,7 +245,7 @@ impl Call<'_> {
         })
     }
 
-    /// The error for removing the last owner: 403, or 400 in one dialect.
+    /// The error for removing the last owner: 403, or 400 with the dialect `last_owner_bad_request`.
     pub(crate) fn last_owner_error(&self) -> ErrorResponse {
         if self.service.profile.last_owner_bad_request {
             return ErrorResponse::bad_request("the last owner cannot be removed");
@@ -249,8 +253,8 @@ impl Call<'_> {
         ErrorResponse::forbidden()
     }
 
-    /// The caller's level in a group, 0 for none. Administrators count as owners.
-    pub(crate) fn level_in_group(&self, group: &Namespace) -> Result<i64> {
+    /// The caller's level in a group; 0 for none. Administrators count as owners.
+    pub(crate) fn caller_level_in_group(&self, group: &Namespace) -> Result<i64> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin || group.owner_id == Some(user.id) => Ok(OWNER),
@@ -260,31 +264,33 @@ impl Call<'_> {
 
     /// True if the caller may see a group.
     pub(crate) fn may_see_group(&self, group: &Namespace) -> Result<bool> {
-        Ok(self.is_visible_without_level(&group.visibility) || self.level_in_group(group)? > 0)
+        Ok(self.is_visible_without_level(&group.visibility)
+            || self.caller_level_in_group(group)? > 0)
     }
 
     /// A group by id or path that the caller may see; else 404.
     pub(crate) fn visible_group(&self, reference: &str) -> Result<Namespace> {
-        match Namespace::by_reference(self.db, reference)? {
+        match Namespace::find_by_reference(self.db, reference)? {
             Some(group) if group.is_group() && self.may_see_group(&group)? => Ok(group),
             _ => Err(ErrorResponse::not_found("Group")),
         }
     }
 
-    /// The group of `:id`.
+    /// The group that `:id` in the path names.
     pub(crate) fn group(&self) -> Result<Namespace> {
         self.visible_group(self.segment("id"))
     }
 
-    /// The group of `:id`, in which the caller must have a level.
+    /// The group that `:id` names. Fails without a user, if it is not visible, or below `level`.
     pub(crate) fn group_as(&self, level: i64) -> Result<Namespace> {
-        self.user()?;
-        self.group_with(level)
+        self.require_user()?;
+        self.group_allowing_anonymous(level)
     }
 
-    /// As [`Self::group_as`], but an anonymous caller counts as one without a level.
-    pub(crate) fn group_with(&self, level: i64) -> Result<Namespace> {
+    /// Like [`Self::group_as`], but an anonymous caller counts as one without a level.
+    pub(crate) fn group_allowing_anonymous(&self, level: i64) -> Result<Namespace> {
         let group = self.group()?;
-        refuse_if(self.level_in_group(&group)? < level, ErrorResponse::forbidden).map(|()| group)
+        refuse_if(self.caller_level_in_group(&group)? < level, ErrorResponse::forbidden)
+            .map(|()| group)
     }
 }

@@ -30,7 +30,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// The options for a start on this data: the release is at least that of the data.
+    /// The options for a start on this data: the release is not lower than the release of the data.
     fn adjust_options(&self, options: ServiceOptions) -> ServiceOptions {
         let profile = options.profile;
         let release = self.release.max(profile.release);
@@ -39,7 +39,7 @@ impl Image {
 }
 
 impl Model {
-    /// A service with the content of the seed; `token` is that of `root`.
+    /// A service with the content of the seed; `token` is the token of `root`.
     ///
     /// # Errors
     ///

@@ -6,11 +6,12 @@ use super::prelude::*;
 pub(super) const COLLECTIONS: &[Collection] =
     &[ACCESS_REQUESTS, Collection { path: "/groups/{id}/access_requests", ..ACCESS_REQUESTS }];
 
-/// Callers who can manage members list the requests. They and the requesting user can remove one.
+/// Callers who can manage members list the requests. They can also remove a request, and so can the
+/// requesting user.
 const ACCESS_REQUESTS: Collection = Collection {
     entry_segment: USER_ID,
     answer_key: REQUESTER,
-    fields: &[RowField::new(REQUESTER, FieldType::Named(ReferencedType::User))],
+    fields: &[RowField::new(REQUESTER, FieldType::Reference(ReferencedType::User))],
     has_show: false,
     has_update: false,
     scope: |_, call| {
@@ -30,7 +31,7 @@ const ACCESS_REQUESTS: Collection = Collection {
     complete: complete_request,
     check_removal: |_, _| Ok(()),
     json: |call, request| {
-        let user = User::by_optional_id(call.db, request.value(REQUESTER).as_i64())?;
+        let user = User::find_by_optional_id(call.db, request.value(REQUESTER).as_i64())?;
         let mut body = user.ok_or_else(ErrorResponse::no_record)?.brief(call);
         body["requested_at"] = request.created_at.as_str().into();
         Ok(body)
@@ -54,7 +55,7 @@ fn check_manager(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
 }
 
 fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
-    let user = call.user()?;
+    let user = call.require_user()?;
     let accepts_requests = match call.scope {
         GroupOrProject::Group(group) => {
             GROUP_SETTINGS.is_on(call.db, group.id, "request_access_enabled")?
@@ -92,8 +93,13 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     Answer::created(&add_requester(call, scope, user, level)?)
 }
 
-/// Adds a member, and returns the form of it that everybody sees.
-fn add_requester(call: &Call<'_>, scope: &GroupOrProject, user: i64, level: i64) -> Result<Value> {
-    MembershipTerms::granted_by_caller(call, level).insert(call, scope, user)?;
-    Ok(remove_members(scope.require_member(call, user)?.json(call)?, &["email"]))
+/// Adds a member, and returns the member as everybody sees it.
+fn add_requester(
+    call: &Call<'_>,
+    scope: &GroupOrProject,
+    user_id: i64,
+    level: i64,
+) -> Result<Value> {
+    MembershipTerms::granted_by_caller(call, level).insert(call, scope, user_id)?;
+    Ok(remove_fields(scope.require_member(call, user_id)?.json(call)?, &["email"]))
 }

@@ -68,7 +68,7 @@ pub(super) fn list_locations(
     let shown_groups = try_filter(groups, |group| {
         Ok(accepts(group)
             && group.name.to_lowercase().contains(&search)
-            && call.level_in_group(group)? >= level
+            && call.caller_level_in_group(group)? >= level
             && call.may_see_group(group)?)
     })?;
     page::list_objects(call, &shown_groups, |group| Ok(location_json(call, group)))
@@ -83,26 +83,29 @@ pub(super) fn location_json(call: &Call<'_>, group: &Namespace) -> Value {
 
 /// Stars or unstars a project; 304 if that changes nothing.
 fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
-    let user = call.user()?.id;
-    let project = call.project()?.id;
+    let user_id = call.require_user()?.id;
+    let project_id = call.project()?.id;
     let changed_rows = if is_starred {
         call.execute(
             "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-            params![project, user, call.time_text()],
+            params![project_id, user_id, call.time_text()],
         )?
     } else {
-        call.execute("DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2", [project, user])?
+        call.execute(
+            "DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2",
+            [project_id, user_id],
+        )?
     };
     if changed_rows == 0 {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
     let answers_ok = call.service.profile.star_answers_ok;
     let status = if answers_ok { StatusCode::OK } else { StatusCode::CREATED };
-    projects::project_answer(call, status, project, Extras::default())
+    projects::project_answer(call, status, project_id, Extras::default())
 }
 
 fn upload_file(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     call.project()?;
     let Some(file) = call.params.file("file") else {
         call.params.require(&["file"])?;
@@ -126,7 +129,7 @@ fn upload_file(call: &Call<'_>) -> Result<Answer> {
 
 /// Takes the lease of housekeeping, and refuses a second call during it. There is no repository to clean.
 fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     call.params.allowed_text("task", &["eager", "prune"])?;
     let project = call.writable_project_as(MAINTAINER)?;
     let lease = format!("housekeeping of project {}", project.id);
@@ -145,7 +148,7 @@ fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
 
 /// The storage of the repository, for administrators.
 fn show_storage(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     let project = call.project()?;
     let name = format!("{:x}", Sha256::digest(project.id.to_string()));
     Answer::ok(&json!({
@@ -156,8 +159,8 @@ fn show_storage(call: &Call<'_>) -> Result<Answer> {
     }))
 }
 
-/// The project of a call that reads security settings, as a developer, or changes them, as a
-/// maintainer. Other callers get 401. The settings exist from 16.11 on.
+/// The project of a call for security settings. Reads need the level developer, changes need the level
+/// maintainer; other callers get 401. The settings exist from 16.11 on.
 fn security_project(call: &Call<'_>) -> Result<Project> {
     refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
     let min_level = if call.is_write { MAINTAINER } else { DEVELOPER };

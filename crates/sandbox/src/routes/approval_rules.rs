@@ -65,7 +65,7 @@ const REGULAR_RULE: &str = "regular";
 /// A reserved name, which no stored rule has.
 const LICENSE_RULE: &str = "License-Check";
 const REPORT_APPROVER: &str = "report_approver";
-/// The names of rules for reports. Before release 18.9 the name makes a rule one for reports.
+/// The names of rules for reports. Before release 18.9, a rule with such a name is a rule for reports.
 const REPORT_RULES: [(&str, &str); 2] =
     [(LICENSE_RULE, REPORT_TYPES[0]), ("Coverage-Check", REPORT_TYPES[1])];
 const REPORT_TYPES: &[&str] = &["license_scanning", "code_coverage"];
@@ -89,7 +89,7 @@ fn set_ids(rule: &mut Record, list: &str, mut ids: Vec<i64>) {
 fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
     let (mut groups, mut has_hidden_groups) = (Vec::new(), false);
     for id in stored_ids(rule, GROUPS) {
-        match Namespace::by_id(call.db, id)? {
+        match Namespace::find_by_id(call.db, id)? {
             Some(group) if call.may_see_group(&group)? => {
                 groups.push(groups::brief_json(call, &group)?);
             }
@@ -111,7 +111,7 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
         "id": rule.id,
         "name": rule.text("name"),
         "rule_type": rule.value(RULE_TYPE),
-        "eligible_approvers": users_json(call, &eligible_approvers(call, rule)?)?,
+        "eligible_approvers": users_json(call, &eligible_approver_ids(call, rule)?)?,
         "approvals_required": rule.value(APPROVALS_REQUIRED),
         "users": users_json(call, &stored_ids(rule, USERS))?,
         "groups": groups,
@@ -119,29 +119,28 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
         "protected_branches": branches,
         "applies_to_all_protected_branches": is_for_all_branches,
     });
-    let shows_report_type =
-        rule.text(RULE_TYPE) == REPORT_APPROVER || call.release() >= OBSERVED_RELEASE;
-    set_if(&mut body, shows_report_type, REPORT_TYPE, rule.value(REPORT_TYPE));
+    let shows_type = rule.text(RULE_TYPE) == REPORT_APPROVER || call.release() >= OBSERVED_RELEASE;
+    set_if(&mut body, shows_type, REPORT_TYPE, rule.value(REPORT_TYPE));
     Ok(body)
 }
 
 fn users_json(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
     let mut shown_users = Vec::new();
     for id in ids {
-        shown_users.extend(User::by_id(call.db, *id)?.map(|user| user.brief(call)));
+        shown_users.extend(User::find_by_id(call.db, *id)?.map(|user| user.brief(call)));
     }
     Ok(shown_users)
 }
 
 /// The active users of a rule, and the active members of its groups.
-fn eligible_approvers(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    let ids_json = |name| Value::from(stored_ids(rule, name)).to_string();
+fn eligible_approver_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
+    let make_ids_json = |name| Value::from(stored_ids(rule, name)).to_string();
     let sql = "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
              OR u.id IN (SELECT m.user_id FROM members m WHERE m.state = 'active'
                  AND (m.expires_at IS NULL OR m.expires_at >= ?3)
                  AND m.group_id IN (SELECT value FROM json_each(?2))))
          ORDER BY u.id";
-    call.query_column(sql, [&ids_json(USERS), &ids_json(GROUPS), call.today()])
+    call.query_column(sql, [&make_ids_json(USERS), &make_ids_json(GROUPS), call.today()])
 }
 
 /// Reads a list of ids; null is an empty list here.
@@ -159,8 +158,8 @@ fn read_ids_by_any_name(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<
     })
 }
 
-/// Reads the users from a call, by id and by name. Only direct and inherited members of the project count.
-fn requested_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
+/// Reads the ids of the users in a call, given by id or name. Ignores users who are not project members.
+fn requested_user_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let requested_ids = read_ids_by_any_name(call, ["user_ids", "users"])?;
     let names = call.params.texts("usernames")?;
     if requested_ids.is_none() && names.is_none() {
@@ -168,54 +167,54 @@ fn requested_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>
     }
     let mut user_ids = requested_ids.unwrap_or_default();
     for name in names.unwrap_or_default() {
-        user_ids.extend(User::by_username(call.db, &name)?.map(|user| user.id));
+        user_ids.extend(User::find_by_username(call.db, &name)?.map(|user| user.id));
     }
     try_filter(user_ids, |id| {
-        Ok(User::by_id(call.db, *id)?.is_some() && call.level_of(*id, project)? > 0)
+        Ok(User::find_by_id(call.db, *id)?.is_some() && call.user_level_in(*id, project)? > 0)
     })
     .map(Some)
 }
 
-/// True if there is a group that the caller sees.
+/// True if a group with this id exists and the caller may see it.
 fn may_see_group_with_id(call: &Call<'_>, id: i64) -> Result<bool> {
-    let group = Namespace::by_id(call.db, id)?.filter(Namespace::is_group);
+    let group = Namespace::find_by_id(call.db, id)?.filter(Namespace::is_group);
     group.map_or(Ok(false), |group| call.may_see_group(&group))
 }
 
-/// The groups in a call that the caller sees.
-fn requested_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
+/// The ids of the groups in a call that the caller can see.
+fn requested_group_ids(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
     let Some(group_ids) = read_ids_by_any_name(call, ["group_ids", "groups"])? else {
         return Ok(None);
     };
     try_filter(group_ids, |id| may_see_group_with_id(call, *id)).map(Some)
 }
 
-/// The project's protected branches in a call.
-fn requested_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
+/// The ids in a call of the project's protected branches. Other ids are ignored.
+fn requested_branch_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let Some(mut branch_ids) = read_ids(call, "protected_branch_ids")? else { return Ok(None) };
     let protections = Holder::Project(project.id).protections(call)?;
     branch_ids.retain(|id| protections.iter().any(|branch| branch.id == *id));
     Ok(Some(branch_ids))
 }
 
-/// Completes a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag for all
+/// Fills in and checks a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag for all
 /// branches is off unless it is sent.
 fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     let project = call.project()?;
     if !call.params.has(ALL_BRANCHES) && call.release() < OBSERVED_RELEASE {
         rule.set(ALL_BRANCHES, false);
     }
-    if let Some(branches) = requested_branches(call, project)? {
+    if let Some(branches) = requested_branch_ids(call, project)? {
         set_ids(rule, BRANCH_IDS, branches);
     }
     if rule.id == 0 {
         complete_type(call, rule)?;
     }
-    if let Some(users) = requested_users(call, project)? {
+    if let Some(users) = requested_user_ids(call, project)? {
         set_ids(rule, USERS, users);
     }
-    if let Some(mut groups) = requested_groups(call)? {
-        groups.extend(hidden_groups(call, rule)?);
+    if let Some(mut groups) = requested_group_ids(call)? {
+        groups.extend(hidden_group_ids(call, rule)?);
         set_ids(rule, GROUPS, groups);
     }
     check(rule, &call.stored_rows()?)
@@ -223,10 +222,10 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
 
 /// The stored groups that the caller does not see. They stay in the rule, unless the call removes hidden
 /// groups.
-fn hidden_groups(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    let removes_hidden_groups = call.params.is_true("remove_hidden_groups")?;
+fn hidden_group_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
+    let removes_hidden = call.params.is_true("remove_hidden_groups")?;
     try_filter(stored_ids(rule, GROUPS), |id| {
-        Ok(!removes_hidden_groups && !may_see_group_with_id(call, *id)?)
+        Ok(!removes_hidden && !may_see_group_with_id(call, *id)?)
     })
 }
 
@@ -260,11 +259,11 @@ fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
 /// 400 with all errors of a rule.
 fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
     let (rule_type, rule_name) = (rule.text(RULE_TYPE), rule.text("name"));
-    let mut same_type_rules = stored_rules
+    let mut same_type = stored_rules
         .iter()
         .filter(|other| other.id != rule.id && other.text(RULE_TYPE) == rule_type);
-    let is_taken = same_type_rules.clone().any(|other| other.text("name") == rule_name);
-    let has_other_any_rule = rule_type == ANY_APPROVER && same_type_rules.next().is_some();
+    let is_taken = same_type.clone().any(|other| other.text("name") == rule_name);
+    let has_other_any_rule = rule_type == ANY_APPROVER && same_type.next().is_some();
     let reserved_rule =
         REPORT_RULES.iter().find(|(name, _)| *name == rule_name && *name != LICENSE_RULE);
     let name_error = match reserved_rule {
@@ -305,11 +304,11 @@ fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
     errors.into_result()
 }
 
-/// Creates the rule for any approver, or changes its number of approvals. A rule with a custom name stays
-/// unchanged; then the result is false.
+/// Creates the rule for any approver, or changes its number of approvals. Returns false for a rule with a
+/// custom name, which is not changed.
 pub(super) fn require_approvals(
     call: &Call<'_>,
-    project: i64,
+    project_id: i64,
     [former_count, requested_count]: [Option<&Value>; 2],
 ) -> Result<bool> {
     const DEFAULT_NAME: &str = "All Members";
@@ -318,7 +317,7 @@ pub(super) fn require_approvals(
     let Some(count) = changed_count.filter(|_| call.tier() >= AttributeTier::Premium) else {
         return Ok(true);
     };
-    let holder = Holder::Project(project);
+    let holder = Holder::Project(project_id);
     let stored_rule =
         APPROVAL_RULES.table.list_with_text(call, holder, RULE_TYPE, ANY_APPROVER)?.pop();
     let mut rule = stored_rule.unwrap_or_else(|| {

@@ -25,7 +25,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     },
 ];
 
-/// The newer form.
+/// The settings in the newer form.
 const APPROVAL_SETTINGS: Collection = Collection {
     read_level: MAINTAINER,
     tier: AttributeTier::Premium,
@@ -86,7 +86,7 @@ impl ApprovalFlag {
         if self.name == REQUIRE_REAUTHENTICATION { REQUIRE_PASSWORD } else { self.name }
     }
 
-    /// The value in a call; null counts as the value that it sets.
+    /// The value in a call. Null is replaced by the value that it sets.
     fn read_param(&self, call: &Call<'_>, name: &str) -> Result<bool> {
         call.params.flag(name)?.or(self.null).ok_or_else(|| ErrorResponse::null_column(name))
     }
@@ -176,8 +176,8 @@ impl EffectiveSettings {
         }
     }
 
-    /// 400 if a push removes all approvals and also only those of code owners. `condition_text` names the
-    /// setting that allows the latter.
+    /// 400 if two settings contradict each other: a push removes all approvals, and a push removes only the
+    /// approvals of code owners. `condition_text` states when the second setting is allowed.
     fn check(&self, condition_text: &str) -> Result<()> {
         let [removes_selectively, resets_on_push] = [SELECTIVE_REMOVAL, RESET_ON_PUSH]
             .map(|name| self.settings.get(name).and_then(Value::as_bool));
@@ -194,7 +194,7 @@ impl EffectiveSettings {
 /// maintainers always can.
 pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(0)?;
-    let level = call.level_in(&project)?;
+    let level = call.caller_level_in(&project)?;
     let may_open = !project.archived && call.may_use(&project, "merge_requests_access_level")?;
     refuse_if(level < MAINTAINER && !may_open, ErrorResponse::forbidden)?;
     call.require_tier(AttributeTier::Premium)?;
@@ -245,7 +245,7 @@ fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
     Value::Object(shown_flags.collect())
 }
 
-/// Changes the settings in the call. Without a licence 18.9 ignores them.
+/// Changes the settings that the call contains. Without a licence, 18.9 ignores them.
 fn update(call: &Call<'_>) -> Result<Answer> {
     if call.tier() < AttributeTier::Premium && call.release() >= OBSERVED_RELEASE {
         return answer_unlicensed(call);
@@ -291,7 +291,7 @@ fn answer_unlicensed(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&older_form(call, 0, |_| false))
 }
 
-/// The flags in a call in the newer form: 400 for none, and for null.
+/// Reads the flags of a call in the newer form. A call without flags, or with a null flag, gets 400.
 fn read_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
     let flags = newer_flags(call);
     call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;

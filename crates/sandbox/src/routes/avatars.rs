@@ -82,8 +82,8 @@ fn read_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
             "file format is not supported. Please try one of the following supported formats";
         ErrorResponse::field("avatar", format!("{text}: {formats}"))
     })?;
-    let text = "is too big (should be at most 200 KiB)";
-    refuse_if(file.bytes.len() > MAX_AVATAR_BYTES, || ErrorResponse::field("avatar", text))?;
+    let message = "is too big (should be at most 200 KiB)";
+    refuse_if(file.bytes.len() > MAX_AVATAR_BYTES, || ErrorResponse::field("avatar", message))?;
     Ok(Some(Some(file)))
 }
 

@@ -1,7 +1,7 @@
 //! Badges of projects and groups. The reference leaves them out; all of this is the real service's
 //! behaviour.
 //!
-//! A project shows the badges of all groups above it with its own, but changes only its own.
+//! A project also shows the badges of all groups above it, but changes only its own badges.
 
 use super::prelude::*;
 use super::rows::INHERITED;
@@ -20,7 +20,7 @@ const BADGES: Collection = Collection {
     // Everybody who sees the project or group can read badges, also without a token.
     scope: |collection, call| {
         if call.is_write {
-            GroupOrProject::from_call_allowing_archived_reads(call, [collection.write_level; 2])
+            GroupOrProject::including_archived_reads(call, [collection.write_level; 2])
         } else {
             GroupOrProject::from_call_if_visible(call)
         }
@@ -84,11 +84,11 @@ fn check_urls(badge: &Record) -> Result<()> {
     Ok(())
 }
 
-/// A preview of a badge.
+/// Answers a preview of a badge, without storing it.
 fn preview_badge(call: &CollectionCall<'_>) -> Result<Answer> {
     call.params.require(&URL_FIELDS)?;
     let mut badge = Record::new(call.time_text());
     call.store_params(&mut badge)?;
     check_urls(&badge)?;
-    Answer::ok(&remove_members(json(call, &badge)?, &["name", "id", "kind"]))
+    Answer::ok(&remove_fields(json(call, &badge)?, &["name", "id", "kind"]))
 }

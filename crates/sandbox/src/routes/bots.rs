@@ -5,17 +5,17 @@ use super::prelude::*;
 use super::tokens;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/access_tokens", |call| list(call, &token_scope(call)?)),
-    post("/{holder}/access_tokens", |call| create(call, &token_scope(call)?)),
+    get("/{holder}/access_tokens", |call| list(call, &token_holder(call)?)),
+    post("/{holder}/access_tokens", |call| create(call, &token_holder(call)?)),
     get("/{holder}/access_tokens/{token_id}", |call| {
-        Answer::ok(&find_token(call, &token_scope(call)?)?.1)
+        Answer::ok(&find_token(call, &token_holder(call)?)?.1)
     }),
-    delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &token_scope(call)?)),
+    delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &token_holder(call)?)),
 ];
 
-/// The project or group of the call. A caller who may not read its tokens gets 401, not 403.
-fn token_scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    GroupOrProject::from_call_allowing_archived(call, [MAINTAINER, OWNER]).map_err(|failure| {
+/// The project or group whose tokens the call is about. A caller who may not read them gets 401, not 403.
+fn token_holder(call: &Call<'_>) -> Result<GroupOrProject> {
+    GroupOrProject::including_archived(call, [MAINTAINER, OWNER]).map_err(|failure| {
         if call.is_write { failure } else { failure.forbidden_as_unauthorized() }
     })
 }
@@ -33,19 +33,19 @@ impl GroupOrProject {
     }
 
     /// The tokens of bots that are members here, each with its response body.
-    fn bot_tokens(&self, call: &Call<'_>) -> Result<Vec<(PresentedToken, Value)>> {
+    fn bot_tokens(&self, call: &Call<'_>) -> Result<Vec<(AccessToken, Value)>> {
         let clauses = format!(
             "JOIN members m ON m.user_id = t.user_id JOIN users u ON u.id = m.user_id
              WHERE m.{} = ?1 AND u.bot = 1 ORDER BY t.id",
             self.id_column()
         );
-        let with_body = |token: PresentedToken, row: &rusqlite::Row<'_>| {
+        let with_body = |token: AccessToken, row: &rusqlite::Row<'_>| {
             let mut body = tokens::json(call, &token);
-            add_bot_fields(call, self, row.get(PresentedToken::WIDTH)?, &mut body);
+            add_bot_fields(call, self, row.get(AccessToken::WIDTH)?, &mut body);
             Ok((token, body))
         };
         let level = "m.access_level";
-        Ok(PresentedToken::list_with(call.db, level, &clauses, [self.id()], with_body)?)
+        Ok(AccessToken::list_with(call.db, level, &clauses, [self.id()], with_body)?)
     }
 }
 
@@ -56,8 +56,8 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let level = call.params.allowed_integer("access_level", |level| levels.contains(&level))?;
     let level = level.unwrap_or(MAINTAINER);
     refuse_if(level > scope.level(call)?, || {
-        let text = "User does not have permission to create a token with this access level";
-        ErrorResponse::bad_request(text)
+        let message = "User does not have permission to create a token with this access level";
+        ErrorResponse::bad_request(message)
     })?;
     let mut body = tokens::issue_token(call, scope.insert_bot(call, &name, level)?)?;
     add_bot_fields(call, scope, level, &mut body);
@@ -77,7 +77,7 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     page::list(call, scope.bot_tokens(call)?.into_iter().map(|(_, body)| body))
 }
 
-fn find_token(call: &Call<'_>, scope: &GroupOrProject) -> Result<(PresentedToken, Value)> {
+fn find_token(call: &Call<'_>, scope: &GroupOrProject) -> Result<(AccessToken, Value)> {
     let id = call.segment_id("token_id")?;
     let token_and_body = scope.bot_tokens(call)?.into_iter().find(|(token, _)| token.id == id);
     token_and_body.ok_or_else(|| {
@@ -89,7 +89,7 @@ fn find_token(call: &Call<'_>, scope: &GroupOrProject) -> Result<(PresentedToken
     })
 }
 
-/// Removes the bot together with its token.
+/// Revokes a token by removing its bot user.
 fn revoke(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let (token, _) = find_token(call, scope)?;
     call.execute("DELETE FROM users WHERE id = ?1", [token.user_id])?;

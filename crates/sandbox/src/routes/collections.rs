@@ -89,8 +89,8 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
         None
     };
     if let Some((field, problem)) = error {
-        let text = format!("Failed to create milestone {{:{field}=>[\"{problem}\"]}}");
-        return Err(text.into());
+        let message = format!("Failed to create milestone {{:{field}=>[\"{problem}\"]}}");
+        return Err(message.into());
     }
     let is_closed = row.settings.remove("state_event").map(|event| event == "close");
     if row.id == 0 {
@@ -135,7 +135,7 @@ const DEPLOY_TOKENS: Collection = Collection {
         ),
     ],
     has_update: false,
-    scope: |_, call| Ok(call.project_with(MAINTAINER)?.into()),
+    scope: |_, call| Ok(call.project_allowing_anonymous(MAINTAINER)?.into()),
     complete: |_, row| {
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
             "Scopes can't be blank".into()
@@ -161,7 +161,7 @@ fn deploy_token_json(call: &Call<'_>, row: &Record) -> Value {
 
 /// All tokens of the service, for administrators.
 fn list_all_deploy_tokens(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     page::list(
         call,
         DEPLOY_TOKENS.table.list_all(call)?.iter().map(|row| deploy_token_json(call, row)),
@@ -173,7 +173,7 @@ const GROUP_DEPLOY_TOKENS: Collection = Collection {
     path: "/groups/{id}/deploy_tokens",
     scope: |_, call| {
         let level = if call.is_write { OWNER } else { MAINTAINER };
-        Ok(call.group_with(level)?.into())
+        Ok(call.group_allowing_anonymous(level)?.into())
     },
     ..DEPLOY_TOKENS
 };
@@ -193,7 +193,7 @@ const STATUS_CHECKS: Collection = Collection {
         Ok(project.map_err(ErrorResponse::forbidden_as_unauthorized)?.into())
     },
     complete: |call, row| {
-        let stored = call.stored_rows()?;
+        let stored_rows = call.stored_rows()?;
         if row.id != 0 {
             check_branches(call)?;
         }
@@ -201,7 +201,7 @@ const STATUS_CHECKS: Collection = Collection {
         for (field, label) in [("name", "Name"), ("external_url", "External url")] {
             if row.text(field).is_empty() {
                 errors.push(format!("{label} can't be blank"));
-            } else if row.is_taken(&stored, field) {
+            } else if row.is_taken(&stored_rows, field) {
                 errors.push(format!("{label} has already been taken"));
             }
         }
@@ -220,7 +220,7 @@ fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
 }
 
 fn status_check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
-    let project = call.project()?.id;
+    let project_id = call.project()?.id;
     let stored_ids = row.value("protected_branch_ids");
     let protected_ids = stored_ids.as_array().cloned().unwrap_or_default();
     let branches = call.scope.holder().protections(call)?;
@@ -229,12 +229,12 @@ fn status_check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
         json!({
             "id": branch.id,
             "name": branch.name,
-            "project_id": project,
+            "project_id": project_id,
             "code_owner_approval_required": branch.code_owner_approval_required,
         })
     });
     let mut body = row.members("id name project_id external_url protected_branches");
-    body["project_id"] = project.into();
+    body["project_id"] = project_id.into();
     body["protected_branches"] = branches.collect();
     let has_secret = !row.text("shared_secret").is_empty();
     set_if(&mut body, call.release() >= OBSERVED_RELEASE, "hmac", has_secret);
@@ -358,7 +358,7 @@ const RESOURCE_GROUPS: Collection = Collection {
     ],
     is_fixed_set: true,
     required_features: &[&["builds_access_level"]],
-    // From 18.4 on, a setting of the project gives the mode of new ones.
+    // From 18.4 on, a setting of the project gives the mode of new resource groups.
     complete: |call, row| {
         if row.id == 0 && !row.settings.contains_key(PROCESS_MODE) {
             let attributes = call.project()?.attributes(call.db)?;
@@ -373,7 +373,7 @@ const RESOURCE_GROUPS: Collection = Collection {
     ..Collection::new("/projects/{id}/resource_groups")
 };
 
-/// Adds an entry of a seed, whose fields are the parameters of the call, unless one with its name exists.
+/// Adds an entry of a seed, unless an entry with its name exists. Its fields are the parameters of the call.
 pub(crate) fn add_seed_entry(
     call: &Call<'_>,
     collection: &Collection,

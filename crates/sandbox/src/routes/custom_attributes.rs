@@ -1,5 +1,5 @@
-//! Custom attributes of projects, groups and users, for administrators. The reference only has lists of projects
-//! with them, and a filter by them (2, 4.1). The operations that set them follow the real service.
+//! Custom attributes of projects, groups and users, for administrators. The reference only mentions them in
+//! lists of projects and as a filter (2, 4.1). The operations on single attributes follow the real service.
 
 use super::conditions::SqlConditions;
 use super::names::BLANK_TEXT;
@@ -39,19 +39,19 @@ pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder
 }
 
 /// The project, group or user of a call by an administrator. In 18.9 other callers get 403 before the
-/// object is searched.
+/// object is looked up.
 fn attribute_holder(call: &Call<'_>) -> Result<Holder> {
     let is_observed = call.release() >= OBSERVED_RELEASE;
     if call.is_write || !is_observed {
-        call.user()?;
+        call.require_user()?;
     }
     refuse_if(is_observed && !call.is_administrator(), ErrorResponse::forbidden)?;
     if !call.segment("user_id").is_empty() {
-        call.administrator()?;
+        call.require_admin()?;
         return Ok(Holder::User(call.segment_user()?.id));
     }
     let holder = GroupOrProject::from_call_if_visible(call)?.holder();
-    call.administrator().map(|_| holder)
+    call.require_admin().map(|_| holder)
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

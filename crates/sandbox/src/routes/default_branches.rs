@@ -28,7 +28,7 @@ pub(super) fn read_protection(call: &Call<'_>) -> Result<Option<Value>> {
             let field = format!("{field}[{number}][access_level]");
             let level = read_integer(&field, &row["access_level"])?;
             let is_allowed = level.is_some_and(|level| [DEVELOPER, MAINTAINER].contains(&level));
-            refuse_if(!is_allowed, || ErrorResponse::no_valid_value(&field))?;
+            refuse_if(!is_allowed, || ErrorResponse::unlisted_value(&field))?;
             Ok(json!({ "access_level": level }))
         });
         protection.insert(name.to_owned(), levels.collect::<Result<_>>()?);
@@ -46,20 +46,22 @@ pub(super) fn read_protection(call: &Call<'_>) -> Result<Option<Value>> {
 /// parameter (a number) also sets the new one (an object).
 pub(super) fn store_defaults(
     call: &Call<'_>,
-    group: i64,
+    group_id: i64,
     route: Accepts,
     sets_protection: bool,
 ) -> Result<()> {
     if call.is_at_least(16, 11) && call.params.has(DEFAULT_BRANCH) {
         let name = call.params.text(DEFAULT_BRANCH)?.filter(|name| is_ref_name(name));
-        GROUP_SETTINGS.put_value(call.db, group, DEFAULT_BRANCH, name)?;
+        GROUP_SETTINGS.put_value(call.db, group_id, DEFAULT_BRANCH, name)?;
     }
     if !sets_protection {
         return Ok(());
     }
     let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
     match read_protection(call)?.or(number.map(protection_from_number)) {
-        Some(defaults) => GROUP_SETTINGS.put_value(call.db, group, PROTECTION_DEFAULTS, defaults),
+        Some(defaults) => {
+            GROUP_SETTINGS.put_value(call.db, group_id, PROTECTION_DEFAULTS, defaults)
+        }
         None => Ok(()),
     }
 }
@@ -81,8 +83,8 @@ pub(super) fn protection_from_number(number: i64) -> Value {
     body
 }
 
-/// The future default branch of an empty project: from the nearest group, the topmost
-/// one, or the service.
+/// The future default branch of an empty project: from the setting of the nearest group, of the top-level
+/// group, or of the service.
 pub(super) fn preferred_name(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     if call.service.profile.empty_has_no_branch {
         return Ok(Value::Null);

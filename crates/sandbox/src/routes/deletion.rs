@@ -24,7 +24,7 @@ struct DeletionTarget<'a> {
 impl<'a> DeletionTarget<'a> {
     /// The project or group of the call; the caller must own it.
     fn from_call(call: &'a Call<'_>) -> Result<Self> {
-        let scope = GroupOrProject::from_call_allowing_archived(call, [OWNER, OWNER])?;
+        let scope = GroupOrProject::including_archived(call, [OWNER, OWNER])?;
         let is_from_18 = call.is_at_least(18, 0);
         let (marked_on, suffix_word) = match &scope {
             GroupOrProject::Group(group) => {
@@ -59,7 +59,7 @@ impl<'a> DeletionTarget<'a> {
         let set_clause = "SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1";
         call.execute(&format!("UPDATE {table} {set_clause}"), params![id, name, path, day])?;
         if self.is_group() {
-            let group = Namespace::by_id(call.db, id)?;
+            let group = Namespace::find_by_id(call.db, id)?;
             return group.map_or(Ok(()), |group| group_moves::update_full_paths(call, &group));
         }
         call.set_column(table, id, "full_path", self.sibling_full_path(&path))?;
@@ -76,7 +76,7 @@ impl<'a> DeletionTarget<'a> {
     }
 }
 
-/// Deletes the project or group, or marks it if deletion is delayed. The answer is the same.
+/// Deletes the project or group, or marks it if deletion is delayed. Both have the same answer.
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let target = DeletionTarget::from_call(call)?;
     call.check_unmodified(match &target.scope {
@@ -87,8 +87,8 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let is_personal = !target.is_group() && target.ancestor_ids.is_empty();
     let delays_personal = call.is_at_least(18, 0) || !call.is_at_least(16, 0);
     let is_delayed = call.service.deletion_delay().is_some() && (delays_personal || !is_personal);
-    let accepts_permanent_removal = target.is_group() || call.is_at_least(15, 11);
-    let is_permanent = accepts_permanent_removal && call.params.is_true("permanently_remove")?;
+    let can_be_permanent = target.is_group() || call.is_at_least(15, 11);
+    let is_permanent = can_be_permanent && call.params.is_true("permanently_remove")?;
     if is_delayed && is_permanent {
         check_permanent(&target)?;
     } else if is_delayed && target.is_marked {

@@ -41,28 +41,28 @@ struct DeployKey {
 stored!(DeployKey: deploy_keys k, id, title, key, fingerprint, created_at, expires_at);
 
 impl DeployKey {
-    /// The projects that use the key.
-    fn projects(&self, call: &Call<'_>) -> Result<Vec<i64>> {
+    /// The ids of the projects that use the key.
+    fn project_ids(&self, call: &Call<'_>) -> Result<Vec<i64>> {
         call.query_column("SELECT project_id FROM deploy_key_projects WHERE key_id = ?1", [self.id])
     }
 
     /// True if the key belongs to a project in which the caller is a member.
     fn is_visible_to_caller(&self, call: &Call<'_>) -> Result<bool> {
-        try_any(self.projects(call)?, |id| {
-            let project = Project::by_id(call.db, id)?;
-            project.map_or(Ok(false), |project| Ok(call.level_in(&project)? > 0))
+        try_any(self.project_ids(call)?, |id| {
+            let project = Project::find_by_id(call.db, id)?;
+            project.map_or(Ok(false), |project| Ok(call.caller_level_in(&project)? > 0))
         })
     }
 
     /// True if the project may push with the key; `None` if the project does not use it.
-    fn can_push(&self, call: &Call<'_>, project: i64) -> Result<Option<bool>> {
+    fn can_push(&self, call: &Call<'_>, project_id: i64) -> Result<Option<bool>> {
         let sql = "SELECT can_push FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
-        call.query_optional_value(sql, [project, self.id])
+        call.query_optional_value(sql, [project_id, self.id])
     }
 
-    fn add_to_project(&self, call: &Call<'_>, project: i64, can_push: bool) -> Result<()> {
+    fn add_to_project(&self, call: &Call<'_>, project_id: i64, can_push: bool) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO deploy_key_projects (key_id, project_id, can_push) VALUES (?1, ?2, ?3)";
-        call.execute(sql, params![self.id, project, can_push]).map(drop)
+        call.execute(sql, params![self.id, project_id, can_push]).map(drop)
     }
 
     /// The key as the service shows it, without the fields that depend on the project.
@@ -84,9 +84,9 @@ impl DeployKey {
         digits.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
     }
 
-    fn project_json(&self, call: &Call<'_>, project: i64) -> Result<Value> {
+    fn project_json(&self, call: &Call<'_>, project_id: i64) -> Result<Value> {
         let mut body = self.json(call);
-        body["can_push"] = self.can_push(call, project)?.unwrap_or_default().into();
+        body["can_push"] = self.can_push(call, project_id)?.unwrap_or_default().into();
         Ok(body)
     }
 }
@@ -122,29 +122,29 @@ fn read_title(call: &Call<'_>, errors: &mut FieldErrors) -> Result<String> {
 }
 
 /// The key in the path, if the project uses it.
-fn find_project_key(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
+fn find_project_key(call: &Call<'_>, project_id: i64) -> Result<Option<DeployKey>> {
     let condition = "WHERE k.id = ?1 AND k.id IN (SELECT key_id FROM deploy_key_projects WHERE project_id = ?2)";
-    Ok(DeployKey::first(call.db, condition, [call.segment_id("key_id")?, project])?)
+    Ok(DeployKey::find_first(call.db, condition, [call.segment_id("key_id")?, project_id])?)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project_as(MAINTAINER)?.id;
+    let project_id = call.project_as(MAINTAINER)?.id;
     let clauses =
         "JOIN deploy_key_projects p ON p.key_id = k.id WHERE p.project_id = ?1 ORDER BY k.id";
-    let keys = DeployKey::list(call.db, clauses, [project])?;
-    page::list_objects(call, &keys, |key| key.project_json(call, project))
+    let keys = DeployKey::list(call.db, clauses, [project_id])?;
+    page::list_objects(call, &keys, |key| key.project_json(call, project_id))
 }
 
 /// All keys of all projects, each with the projects in which it may push. None of them is public.
 fn list_all(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     let is_public = call.params.is_true("public")?;
     let keys = DeployKey::list(call.db, "WHERE NOT ?1 ORDER BY k.id", [is_public])?;
     page::list_objects(call, &keys, |key| {
-        let projects = key.projects(call)?;
+        let projects = key.project_ids(call)?;
         let writable_ids = try_filter(projects, |id| Ok(key.can_push(call, *id)? == Some(true)))?;
         let writable_projects = writable_ids.into_iter().map(|id| {
-            let project = Project::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
+            let project = Project::find_by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
             projects::identity_json(call, &project)
         });
         let mut body = key.json(call);
@@ -159,20 +159,20 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&key.project_json(call, project)?)
 }
 
-/// Adds a key to a project. An existing key is found only by its exact text, so not if its comment was
-/// shortened when it was stored.
+/// Adds a key to a project. An existing key is only found if its stored text is the same; the comment may
+/// have been shortened when it was stored.
 fn create(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.writable_project_as(MAINTAINER)?.id;
     call.params.require(&["key", "title"])?;
     let key_text = call.params.text("key")?.unwrap_or_default().trim().to_owned();
     let can_push = call.params.is_true("can_push")?;
-    if let Some(existing_key) = DeployKey::first(call.db, "WHERE k.key = ?1", [&key_text])? {
-        let is_used = existing_key.can_push(call, project)?.is_some();
+    if let Some(existing_key) = DeployKey::find_first(call.db, "WHERE k.key = ?1", [&key_text])? {
+        let is_used = existing_key.can_push(call, project_id)?.is_some();
         if !is_used && existing_key.is_visible_to_caller(call)? {
-            existing_key.add_to_project(call, project, can_push)?;
+            existing_key.add_to_project(call, project_id, can_push)?;
         }
-        if is_used || existing_key.can_push(call, project)?.is_some() {
-            return Answer::created(&existing_key.project_json(call, project)?);
+        if is_used || existing_key.can_push(call, project_id)?.is_some() {
+            return Answer::created(&existing_key.project_json(call, project_id)?);
         }
     }
     let mut errors = FieldErrors::default();
@@ -187,7 +187,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         errors.add("deploy_key.fingerprint_sha256", "cannot be generated");
         return Err(errors.into());
     };
-    if DeployKey::first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
+    if DeployKey::find_first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
         let suffix = if call.service.profile.later_errors { "_sha256" } else { "" };
         errors.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
     }
@@ -195,8 +195,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let created_at = call.time_text().to_owned();
     let mut new_key = DeployKey { id: 0, title, key, fingerprint, created_at, expires_at };
     new_key.id = new_key.upsert(call.db)?;
-    new_key.add_to_project(call, project, can_push)?;
-    Answer::created(&new_key.project_json(call, project)?)
+    new_key.add_to_project(call, project_id, can_push)?;
+    Answer::created(&new_key.project_json(call, project_id)?)
 }
 
 /// Only administrators may change the title of a shared key; other callers' titles are ignored.
@@ -204,7 +204,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require_any(&["title", "can_push"])?;
     let mut key = find_project_key(call, project)?.ok_or_else(ErrorResponse::no_record)?;
-    let can_edit_title = call.is_administrator() || key.projects(call)? == [project];
+    let can_edit_title = call.is_administrator() || key.project_ids(call)? == [project];
     if call.params.has("title") && can_edit_title {
         let mut errors = FieldErrors::default();
         key.title = read_title(call, &mut errors)?;
@@ -232,10 +232,11 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// A key that the project already uses stays unchanged.
+/// Adds an existing key to the project, without the right to push. If the project already uses the key,
+/// nothing changes.
 fn enable(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    match DeployKey::by_id(call.db, call.segment_id("key_id")?)? {
+    match DeployKey::find_by_id(call.db, call.segment_id("key_id")?)? {
         Some(key) if key.is_visible_to_caller(call)? => {
             if key.can_push(call, project)?.is_none() {
                 key.add_to_project(call, project, false)?;
@@ -252,13 +253,13 @@ mod tests {
 
     #[test]
     fn a_key_contains_its_type_twice() {
-        let material = |kind: &str, rest: &[u8]| {
+        let make_material = |kind: &str, rest: &[u8]| {
             let mut bytes = (kind.len() as u32).to_be_bytes().to_vec();
             bytes.extend(kind.as_bytes());
             bytes.extend(rest);
             STANDARD.encode(bytes)
         };
-        let good = material("ssh-ed25519", b"1234");
+        let good = make_material("ssh-ed25519", b"1234");
         let (kept, fingerprint) = parse_key(&format!("ssh-ed25519  {good} a b c")).expect("a key");
         assert_eq!(kept, format!("ssh-ed25519 {good} a"));
         assert!(fingerprint.starts_with("SHA256:") && !fingerprint.ends_with('='));
@@ -269,8 +270,8 @@ mod tests {
             "ssh-ed25519 AAAA".to_owned(),
             "ssh-ed25519 !!!!".to_owned(),
             format!("ssh-rsa {good}"),
-            format!("ssh-new {}", material("ssh-new", b"1")),
-            format!("ssh-ed25519 {}", material("ssh-ed25519", b"")),
+            format!("ssh-new {}", make_material("ssh-new", b"1")),
+            format!("ssh-ed25519 {}", make_material("ssh-ed25519", b"")),
         ];
         for text in bad {
             assert!(parse_key(&text).is_none(), "{text}");

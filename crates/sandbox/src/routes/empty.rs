@@ -20,10 +20,12 @@ pub(super) const ROUTES: &[Route] = &[
     // For its maintainers.
     get("/projects/{id}/triggers", |call| empty_list(call, call.project_as(MAINTAINER).map(drop))),
     // For its maintainers; callers without a token get 403, not 401.
-    get("/projects/{id}/uploads", |call| empty_list(call, call.project_with(MAINTAINER).map(drop))),
+    get("/projects/{id}/uploads", |call| {
+        empty_list(call, call.project_allowing_anonymous(MAINTAINER).map(drop))
+    }),
     // Collections with other paths.
-    get("/admin/ci/variables", |call| empty_list(call, call.administrator().map(drop))),
-    get("/events", |call| empty_list(call, call.user().map(drop))),
+    get("/admin/ci/variables", |call| empty_list(call, call.require_admin().map(drop))),
+    get("/events", |call| empty_list(call, call.require_user().map(drop))),
     get("/topics", |call| empty_list(call, Ok(()))),
     get("/users/{user_id}/events", |call| empty_list(call, call.segment_user().map(drop))),
 ];

@@ -117,10 +117,11 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
                 .filter(|tier_protection| tier_protection.text("name") == row.text("tier")),
         );
     }
-    let (user, level) = (call.user()?.id, call.level_in(project)?);
+    let (user, level) = (call.require_user()?.id, call.caller_level_in(project)?);
     let includes_caller = |grant: &Value| -> Result<bool> {
-        let group = Namespace::by_optional_id(call.db, grant["group_id"].as_i64())?;
-        let group_level = group.map(|group| call.level_in_group(&group)).transpose()?.unwrap_or(0);
+        let group = Namespace::find_by_optional_id(call.db, grant["group_id"].as_i64())?;
+        let group_level =
+            group.map(|group| call.caller_level_in_group(&group)).transpose()?.unwrap_or(0);
         Ok(grant["user_id"] == user
             || grant["user_id"].is_null()
                 && grant["group_id"].is_null()
@@ -148,10 +149,10 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
     let agent = find_agent(call, row)?;
     let has_sent_agent = call.params.has(AGENT_ID) && !row.value(AGENT_ID).is_null();
     refuse_if(has_sent_agent && agent.is_none(), || {
-        let text = "cluster agent doesn't exist or cannot be associated with this environment";
-        ErrorResponse::bad_request(text)
+        let message = "cluster agent doesn't exist or cannot be associated with this environment";
+        ErrorResponse::bad_request(message)
     })?;
-    check(row, &stored_rows, stored_row, agent.is_some())
+    check_environment(row, &stored_rows, stored_row, agent.is_some())
         .map_err(|failure| if row.id == 0 { convert_to_sentences(failure) } else { failure })?;
     for name in ["external_url", AUTO_STOP_SETTING] {
         if row.text(name).is_empty() {
@@ -172,7 +173,7 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
 }
 
 /// Refuses an environment with errors. Unchanged fields are not checked again.
-fn check(
+fn check_environment(
     row: &Record,
     rows: &[Record],
     former_row: Option<&Record>,
@@ -243,7 +244,8 @@ fn find_agent(call: &CollectionCall<'_>, row: &Record) -> Result<Option<Record>>
     Ok(id.map_or(Ok(None), |id| CLUSTER_AGENTS.table.find(call, call.scope.holder(), id))?)
 }
 
-/// No jobs run here, so it stops at once; one that only a job stops needs `force`.
+/// Stops an environment at once, because no jobs run here. If only a job may stop it, the call needs
+/// `force`.
 fn stop_environment(call: &CollectionCall<'_>) -> Result<Answer> {
     let mut row = call.find()?;
     refuse_if(!may_deploy(call, &row)?, ErrorResponse::forbidden)?;
@@ -263,7 +265,7 @@ const PROTECTED_ENVIRONMENTS: Collection = Collection {
     tier: AttributeTier::Premium,
     required_params: &["name", DEPLOY_LEVELS],
     fields: &[RowField::new("name", FieldType::Text)],
-    scope: |_, call| Ok(call.project_with(MAINTAINER)?.into()),
+    scope: |_, call| Ok(call.project_allowing_anonymous(MAINTAINER)?.into()),
     filter: |_, rows| {
         rows.sort_by_cached_key(|row| row.text("name").to_owned());
         Ok(())
@@ -278,7 +280,7 @@ const PROTECTED_ENVIRONMENTS: Collection = Collection {
 /// Groups protect the environments of a tier.
 const PROTECTED_TIERS: Collection = Collection {
     path: "/groups/{id}/protected_environments",
-    scope: |_, call| Ok(call.group_with(OWNER)?.into()),
+    scope: |_, call| Ok(call.group_allowing_anonymous(OWNER)?.into()),
     ..PROTECTED_ENVIRONMENTS
 };
 
@@ -306,8 +308,8 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
         }));
     } else if is_group && !ENVIRONMENT_TIERS.contains(&row.text("name")) {
         let tiers = ENVIRONMENT_TIERS.join(", ");
-        let text = format!("Name must be one of environment tiers: {tiers}");
-        return Err(ErrorResponse::invalid_record(vec![text]));
+        let message = format!("Name must be one of environment tiers: {tiers}");
+        return Err(ErrorResponse::invalid_record(vec![message]));
     }
     let stored_count = row.settings.get(APPROVAL_COUNT).and_then(Value::as_i64);
     row.set(APPROVAL_COUNT, count.or(stored_count).unwrap_or(0));
@@ -334,7 +336,7 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
     Ok(())
 }
 
-/// The fields for a grantee; each element has exactly one of them.
+/// The fields that can name a grantee; each grant has exactly one of them.
 const GRANTEE_FIELDS: [&str; 3] = ["access_level", "user_id", "group_id"];
 
 const EXACTLY_ONE_TEXT: &str = "Exactly one of access_level, group_id, user_id must be present";
@@ -400,21 +402,21 @@ fn complete_grant(
         })?;
         body["required_approvals"] = count.into();
     }
-    let is_other_grantee_type = stored_row.is_some_and(|stored| {
+    let changes_type = stored_row.is_some_and(|stored| {
         GRANTEE_FIELDS.into_iter().any(|name| body[name].is_null() != stored[name].is_null())
     });
-    refuse_if(is_other_grantee_type, || invalid_row(list, EXACTLY_ONE_TEXT))?;
+    refuse_if(changes_type, || invalid_row(list, EXACTLY_ONE_TEXT))?;
     Ok(Some(body))
 }
 
 /// True if a grant may name this user.
-fn is_user_grantable(call: &CollectionCall<'_>, user: i64) -> Result<bool> {
+fn is_user_grantable(call: &CollectionCall<'_>, user_id: i64) -> Result<bool> {
     Ok(match call.scope {
         GroupOrProject::Group(group) => {
-            let memberships = Memberships::read(call.db, user, call.today())?;
+            let memberships = Memberships::read(call.db, user_id, call.today())?;
             memberships.level_in_namespace(&group.traversal) >= MAINTAINER
         }
-        GroupOrProject::Project(project) => call.level_of(user, project)? > 0,
+        GroupOrProject::Project(project) => call.user_level_in(user_id, project)? > 0,
     })
 }
 
@@ -424,7 +426,7 @@ fn is_group_grantable(call: &CollectionCall<'_>, group_id: i64) -> Result<bool> 
         let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2)";
         return call.query_value(sql, [call.scope.id(), group_id]);
     };
-    Ok(Namespace::by_id(call.db, group_id)?.is_some_and(|other_group| {
+    Ok(Namespace::find_by_id(call.db, group_id)?.is_some_and(|other_group| {
         other_group.id != group.id && other_group.traversal.starts_with(&*group.traversal)
     }))
 }

@@ -1,4 +1,4 @@
-//! The fields of entries of collections: their types, and their values in calls.
+//! The fields of collection entries: their types, and how calls set their values.
 
 use super::prelude::*;
 
@@ -18,9 +18,9 @@ impl ReferencedType {
     pub(super) fn find_name(self, call: &Call<'_>, id: &Value) -> Result<Value> {
         let id = id.as_i64().unwrap_or_default();
         Ok(match self {
-            Self::User => User::by_id(call.db, id)?.map(|user| user.username),
-            Self::Group => Namespace::by_id(call.db, id)?.map(|group| group.full_path),
-            Self::Project => Project::by_id(call.db, id)?.map(|project| project.full_path),
+            Self::User => User::find_by_id(call.db, id)?.map(|user| user.username),
+            Self::Group => Namespace::find_by_id(call.db, id)?.map(|group| group.full_path),
+            Self::Project => Project::find_by_id(call.db, id)?.map(|project| project.full_path),
         }
         .into())
     }
@@ -40,9 +40,9 @@ pub enum FieldType {
     Day,
     /// A time, or the beginning of a day.
     Time,
-    /// A day; a text that is not a day counts as null.
+    /// A day; a text that is not a day becomes null.
     LooseDay,
-    /// One of some words.
+    /// One of these words.
     Word(&'static [&'static str]),
     /// A list of some of these words.
     Words(&'static [&'static str]),
@@ -50,8 +50,8 @@ pub enum FieldType {
     Texts,
     /// A list of ids.
     Ids,
-    /// The id of an object that answers show by its username or full path.
-    Named(ReferencedType),
+    /// The id of an object. Answers contain its username or full path instead.
+    Reference(ReferencedType),
     /// A list of objects (rows), each with one of these keys. In answers each row has an id. An edit
     /// contains new rows without `id`, changed rows with `id`, and removed rows with `id` and
     /// `_destroy`. A create may send a single row with the first key under another name.
@@ -79,7 +79,7 @@ pub struct RowField {
     pub tier: AttributeTier,
     /// The first release with this field.
     pub since: Option<Release>,
-    /// The first release without it again.
+    /// The release that removed this field.
     pub until: Option<Release>,
 }
 
@@ -101,7 +101,7 @@ impl RowField {
         }
     }
 
-    pub(super) fn exists(&self, call: &Call<'_>) -> bool {
+    pub(super) fn is_available(&self, call: &Call<'_>) -> bool {
         call.tier() >= self.tier
             && self.since.is_none_or(|since| call.release() >= since)
             && self.until.is_none_or(|until| call.release() < until)
@@ -111,10 +111,10 @@ impl RowField {
         serde_json::from_str(self.default_json).unwrap_or_default()
     }
 
-    /// True if the call contains this field and the service has it.
+    /// True if the call sets this field, and this release and tier have it.
     pub(super) fn is_in_call(&self, call: &Call<'_>, is_new: bool) -> bool {
         let is_single_row_sent = matches!(self.field_type, FieldType::Rows(_, single_name) if is_new && call.params.has(single_name));
-        (call.params.has(self.name) || is_single_row_sent) && self.exists(call)
+        (call.params.has(self.name) || is_single_row_sent) && self.is_available(call)
     }
 
     /// Reads the new value from the call. For lists of rows it depends on the stored value.
@@ -129,7 +129,7 @@ impl RowField {
                 params.text(name)?.map(|text| text.trim().to_owned()).into()
             }
             FieldType::Text => params.text(name)?.into(),
-            FieldType::Integer | FieldType::Named(_) => params.integer(name)?.into(),
+            FieldType::Integer | FieldType::Reference(_) => params.integer(name)?.into(),
             FieldType::Flag => params.flag(name)?.into(),
             FieldType::Day => params.date_text(name)?.into(),
             FieldType::Time => params.time_or_day(name)?.map(clock::format_time).into(),
@@ -140,7 +140,7 @@ impl RowField {
             FieldType::Word(words) => params.allowed_text(name, words)?.into(),
             FieldType::Words(words) => {
                 let requested_words = params.allowed_texts(name, words)?.unwrap_or_default();
-                // They are stored as flags, so answers have the order of the list.
+                // The service stores the words as flags, so answers have the order of `words`.
                 let ordered_words = words
                     .iter()
                     .filter(|word| requested_words.iter().any(|requested| requested == **word));
@@ -156,8 +156,8 @@ impl RowField {
                 };
                 let mut rows =
                     change_rows(call, name, stored_value.cloned().unwrap_or_default(), make_row)?;
-                if let (None, Some(level)) = (stored_value, params.get(single_name)) {
-                    rows.extend(make_row(None, &json!({ keys[0]: level }), false)?);
+                if let (None, Some(single_value)) = (stored_value, params.get(single_name)) {
+                    rows.extend(make_row(None, &json!({ keys[0]: single_value }), false)?);
                 }
                 rows.into()
             }
@@ -174,25 +174,25 @@ pub(super) fn change_rows(
     stored_rows: Value,
     make_row: impl Fn(Option<&Value>, &Value, bool) -> Result<Option<Value>>,
 ) -> Result<Vec<Value>> {
-    let mut elements = stored_rows.as_array().cloned().unwrap_or_default();
-    let Some(changes) = call.params.array(list_name)? else { return Ok(elements) };
+    let mut rows = stored_rows.as_array().cloned().unwrap_or_default();
+    let Some(changes) = call.params.array(list_name)? else { return Ok(rows) };
     refuse_if(!changes.iter().all(Value::is_object), || ErrorResponse::invalid(list_name))?;
     for change in changes {
         let Some(id) = read_integer(&format!("{list_name}[id]"), &change["id"])? else {
-            elements.extend(make_row(None, change, false)?);
+            rows.extend(make_row(None, change, false)?);
             continue;
         };
-        let index = elements
+        let index = rows
             .iter()
             .position(|element| element["id"] == id)
             .ok_or_else(ErrorResponse::no_record)?;
         let is_removal = read_flag("_destroy", &change["_destroy"])? == Some(true);
-        match make_row(Some(&elements[index]), change, is_removal)? {
-            Some(row) if !is_removal => elements[index] = row,
-            _ => drop(elements.remove(index)),
+        match make_row(Some(&rows[index]), change, is_removal)? {
+            Some(row) if !is_removal => rows[index] = row,
+            _ => drop(rows.remove(index)),
         }
     }
-    Ok(elements)
+    Ok(rows)
 }
 
 /// The errors for keys that an item of a list lacks.
@@ -211,7 +211,7 @@ pub(super) fn row_id(call: &Call<'_>, stored_row: Option<&Value>) -> Result<i64>
     stored_row.and_then(|row| row["id"].as_i64()).map_or_else(|| next_row_id(call), Ok)
 }
 
-/// The next id of a grant or of a row in a list. They are shared by all collections.
+/// The next id of a grant, or of a row in a list. All collections share one counter.
 pub(super) fn next_row_id(call: &Call<'_>) -> Result<i64> {
     let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
                ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";

@@ -23,10 +23,11 @@ pub(super) const ROUTES: &[Route] = &[
 const LENIENT_BASE64: GeneralPurpose =
     GeneralPurpose::new(&base64::alphabet::STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));
 
-/// The path of the file, which stays below the root of the repository.
+/// The path of the file, which must be below the root of the repository.
 fn file_path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
-    let are_valid_segments = path.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"));
+    let are_valid_segments =
+        path.split('/').all(|segment| !matches!(segment, "" | "." | ".." | ".git"));
     let is_valid = are_valid_segments && !path.contains(['\0', '\\']);
     refuse_if(!is_valid, || ErrorResponse::parameter("file_path", "should be a valid file path"))?;
     Ok(path)
@@ -159,7 +160,7 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     let (start_commit, file) = find_for_write(repository, &branch, path)?;
     let last_commit_id = call.params.text("last_commit_id")?;
     if last_commit_id
-        .is_some_and(|requested| file.as_ref().is_some_and(|file| file.last_commit_id != requested))
+        .is_some_and(|commit_id| file.as_ref().is_some_and(|file| file.last_commit_id != commit_id))
     {
         return Err(
             "You are attempting to update a file that has changed since you started editing it."
@@ -226,7 +227,7 @@ fn find_for_write(
     let requested_start = call.params.text("start_branch")?.filter(|name| !name.is_empty());
     let is_new_branch = requested_start.as_ref().is_some_and(|name| name != branch);
     let start_branch = requested_start.as_deref().unwrap_or(branch);
-    let Some(head) = repository.find(BRANCHES, start_branch)? else {
+    let Some(head_branch) = repository.find(BRANCHES, start_branch)? else {
         return Err("You can only create or edit files when you are on a branch".into());
     };
     if is_new_branch && repository.find(BRANCHES, branch)?.is_some() {
@@ -241,10 +242,10 @@ fn find_for_write(
     }
     let may_push = repository.may_push(branch)?;
     refuse_if(!may_push, || "You are not allowed to push into this branch".into())?;
-    let file = repository.file(&head.commit.id, path)?;
+    let file = repository.file(&head_branch.commit.id, path)?;
     refuse_if(is_create == file.is_some(), || {
         let problem = if is_create { "already exists" } else { "doesn't exist" };
         format!("A file with this name {problem}").into()
     })?;
-    Ok((is_new_branch.then_some(head.commit.id), file))
+    Ok((is_new_branch.then_some(head_branch.commit.id), file))
 }

@@ -13,14 +13,14 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// Creates a fork immediately; `import_status` shows when its contents are imported.
 fn fork(call: &Call<'_>) -> Result<Answer> {
-    let user = call.user()?;
+    let user = call.require_user()?;
     let upstream = call.project()?;
     let upstream_attributes = upstream.attributes(call.db)?;
     // Guests of a private project cannot read its code.
-    let can_read_code = upstream.visibility != "private" || call.level_in(&upstream)? >= REPORTER;
-    let is_forking_disabled =
-        upstream_attributes.get("forking_access_level") == Some(&json!("disabled"));
-    refuse_if(!can_read_code || is_forking_disabled, ErrorResponse::hidden)?;
+    let can_read_code =
+        upstream.visibility != "private" || call.caller_level_in(&upstream)? >= REPORTER;
+    let is_disabled = upstream_attributes.get("forking_access_level") == Some(&json!("disabled"));
+    refuse_if(!can_read_code || is_disabled, ErrorResponse::hidden)?;
     let mut attributes = settings::new_project_attributes(call.time);
     attributes.extend(upstream_attributes.into_iter().filter(|(name, _)| is_copied(name)));
     let namespace = target_namespace(call, user.id)?;
@@ -43,8 +43,10 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         project_rules::lower_visibility(&upstream.visibility, &namespace).to_owned()
     });
     project_rules::check_visibility(&namespace, &visibility)?;
-    let (is_name_taken, path_taken) = requested_name.find_taken(call, None)?;
-    refuse_if(is_name_taken || path_taken, || name_conflict(call, is_name_taken, path_taken))?;
+    let (is_name_taken, is_path_taken) = requested_name.find_taken(call, None)?;
+    refuse_if(is_name_taken || is_path_taken, || {
+        name_conflict(call, is_name_taken, is_path_taken)
+    })?;
     if let Some(description) = params.text("description")? {
         attributes.insert("description".to_owned(), description.into());
     }
@@ -59,7 +61,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         visibility: &visibility,
         empty_repo: upstream.empty_repo || import_error.is_some(),
         has_readme: false,
-        source_project: Some(upstream.id),
+        source_project_id: Some(upstream.id),
         creator_id: user.id,
         forked_from_id: Some(upstream.id),
         import: Some(Import { source: None, error: import_error }),
@@ -89,9 +91,10 @@ fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
     }
 }
 
-/// Turns a validation error into a 409, with its texts as sentences or by field.
-fn as_conflict(failure: ErrorResponse, has_sentences: bool) -> ErrorResponse {
-    let failure = if has_sentences { convert_to_sentences(failure) } else { failure };
+/// Turns a validation error into a 409. With `as_sentences`, its texts become whole sentences; otherwise
+/// they stay grouped by field.
+fn as_conflict(failure: ErrorResponse, as_sentences: bool) -> ErrorResponse {
+    let failure = if as_sentences { convert_to_sentences(failure) } else { failure };
     ErrorResponse { status: StatusCode::CONFLICT, ..failure }
 }
 
@@ -105,8 +108,8 @@ fn name_conflict(call: &Call<'_>, is_name_taken: bool, is_path_taken: bool) -> E
     as_conflict(errors.into(), has_later_errors)
 }
 
-/// The target of the fork: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
-/// else the caller's.
+/// The namespace of the fork: from the first parameter that was sent of `namespace_id`, `namespace_path`
+/// and the deprecated `namespace`; without one, the caller's own namespace.
 fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
     let mut reference = call.params.integer("namespace_id")?.map(|id| id.to_string());
     for name in ["namespace_path", "namespace"] {
@@ -114,22 +117,22 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
     }
     let namespace = match reference {
         None => Namespace::personal_of_user(call.db, user_id)?,
-        Some(path_or_id) => match Namespace::by_reference(call.db, &path_or_id)? {
+        Some(path_or_id) => match Namespace::find_by_reference(call.db, &path_or_id)? {
             // All users are visible, and therefore their namespaces.
             Some(namespace) if !namespace.is_group() => Some(namespace),
             // Before 18.9, any visible group. Since then, only a group that the caller is a member of.
             Some(group) if call.release() < OBSERVED_RELEASE && call.may_see_group(&group)? => {
                 Some(group)
             }
-            Some(group) if call.level_in_group(&group)? > 0 => Some(group),
+            Some(group) if call.caller_level_in_group(&group)? > 0 => Some(group),
             _ => return Err(ErrorResponse::not_found("Namespace")),
         },
     };
     let Some(namespace) = namespace else {
         return Err(ErrorResponse::not_found("Target Namespace"));
     };
-    match call.level_in_group(&namespace)? {
-        // A fork counts as an import, which needs Maintainer from 16.0 on.
+    match call.caller_level_in_group(&namespace)? {
+        // The service treats a fork as an import, which needs Maintainer from 16.0 on.
         DEVELOPER if call.is_at_least(16, 0) => Err(ErrorResponse::message(
             StatusCode::CONFLICT,
             json!(["User is not allowed to import projects"]),

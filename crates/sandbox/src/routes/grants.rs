@@ -1,7 +1,7 @@
 //! Lists of grants in calls for protected branches and tags, such as `allowed_to_push`.
 //!
 //! Such a list contains changes. An element without `id` adds a grant, one with `id` changes that
-//! grant, one with `id` and `_destroy` removes it; other grants stay.
+//! grant, one with `id` and `_destroy` removes it; other grants do not change.
 
 use super::names::field_label;
 use super::prelude::*;
@@ -10,8 +10,8 @@ use super::prelude::*;
 const NO_ONE_LEVEL: i64 = 0;
 /// The level of the administrators of the service.
 const ADMINISTRATOR_LEVEL: i64 = 60;
-/// The levels that can be granted, with their descriptions in answers. Unprotecting cannot be
-/// granted to nobody.
+/// The levels that can be granted, with their descriptions in answers. For unprotecting, `No one` is
+/// refused.
 const GRANTABLE_LEVELS: [(i64, &str); 4] = [
     (NO_ONE_LEVEL, "No one"),
     (DEVELOPER, "Developers + Maintainers"),
@@ -45,8 +45,8 @@ fn can_grant_to_keys(action: ProtectedAction) -> bool {
 pub(super) fn grantee_name(call: &Call<'_>, grantee: Grantee) -> Result<Option<String>> {
     Ok(match grantee {
         Grantee::Level(level) => Some(level_description(level).to_owned()),
-        Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
-        Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
+        Grantee::User(id) => User::find_by_id(call.db, id)?.map(|user| user.name),
+        Grantee::Group(id) => Namespace::find_by_id(call.db, id)?.map(|group| group.name),
         Grantee::Key(id) => {
             call.query_optional_value("SELECT title FROM deploy_keys WHERE id = ?1", [id])?
         }
@@ -79,7 +79,7 @@ impl GrantChange {
         Self { id: None, is_removal: false, level, grant }
     }
 
-    /// A grant after the change: with another level, and maybe with another grantee.
+    /// The grant after the change: with another level, or with another grantee and level.
     fn apply_to(&self, grant: Grant) -> Grant {
         let (id, branch_id) = (grant.id, grant.branch_id);
         let access_level = self.level.unwrap_or(grant.access_level);
@@ -123,8 +123,8 @@ pub(super) fn read_changes(
     Ok(changes)
 }
 
-/// True if a value is an array of objects; null and an empty text, as in forms, count as empty
-/// lists.
+/// True if a value is an array of objects. Null and an empty text are also accepted, as empty lists:
+/// forms send them.
 fn is_object_list(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(Value::is_object),
@@ -133,20 +133,21 @@ fn is_object_list(value: &Value) -> bool {
     }
 }
 
-/// Reads one element. If it has several grantees, the first in this order counts; without one, the
-/// grant is for a level.
+/// Reads one element. If it names several grantees, a user takes precedence over a group, and a group
+/// over a key. Without a grantee, the grant is for a level.
 fn read_change(call: &Call<'_>, action: ProtectedAction, element: &Value) -> Result<GrantChange> {
     let list = list_name(action);
-    let param_name = |key: &str| format!("{list}[{key}]");
-    let read_id = |key: &str| read_integer(&param_name(key), &element[key]);
-    let level =
-        read_allowed_integer(&param_name("access_level"), &element["access_level"], |level| {
-            is_grantable(action, level)
-        })?;
+    let make_param_name = |key: &str| format!("{list}[{key}]");
+    let read_id = |key: &str| read_integer(&make_param_name(key), &element[key]);
+    let level = read_allowed_integer(
+        &make_param_name("access_level"),
+        &element["access_level"],
+        |level| is_grantable(action, level),
+    )?;
     let [user_id, group_id, deploy_key] =
         [read_id("user_id")?, read_id("group_id")?, read_id("deploy_key_id")?];
     let grantable_key = deploy_key.filter(|_| can_grant_to_keys(action) && call.is_at_least(17, 5));
-    let is_removal = read_flag(&param_name("_destroy"), &element["_destroy"])? == Some(true);
+    let is_removal = read_flag(&make_param_name("_destroy"), &element["_destroy"])? == Some(true);
     let change = GrantChange::new(action, level);
     let group_id = group_id.filter(|_| user_id.is_none());
     let deploy_key_id = grantable_key.filter(|_| user_id.is_none() && group_id.is_none());
@@ -185,7 +186,7 @@ pub(super) struct GrantPlan {
 }
 
 impl GrantPlan {
-    /// Plans changes of the `stored` grants of a project, or of a group, which only grants to levels.
+    /// Plans changes of the `stored_grants` of a project, or of a group, which can only grant to levels.
     pub(super) fn new(
         call: &Call<'_>,
         scope: &GroupOrProject,
@@ -259,8 +260,8 @@ impl GrantPlan {
     }
 }
 
-/// The error for a grantee that is not possible. A user must be a direct or inherited member. A group
-/// must be invited to the project itself, with at least developer. A key must be able to push to it.
+/// The error for a grantee that is not possible. A user must be a direct or inherited member. A group must
+/// be invited to the project itself, with at least the level developer. A key must be able to push to it.
 fn grantee_error(
     call: &Call<'_>,
     project: &Project,
@@ -269,7 +270,7 @@ fn grantee_error(
     Ok(match grantee {
         Grantee::Level(_) => None,
         _ if grantee_name(call, grantee)?.is_none() => Some("can't be blank"),
-        Grantee::User(id) if call.level_of(id, project)? > 0 => None,
+        Grantee::User(id) if call.user_level_in(id, project)? > 0 => None,
         Grantee::User(_) => Some("is not a member of the project"),
         Grantee::Group(id) if is_invited(call, project.id, id)? => None,
         Grantee::Group(_) => Some("does not have access to the project"),
@@ -278,14 +279,14 @@ fn grantee_error(
     })
 }
 
-fn is_invited(call: &Call<'_>, project: i64, group: i64) -> Result<bool> {
+fn is_invited(call: &Call<'_>, project_id: i64, group_id: i64) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2 AND access_level >= ?3)";
-    call.query_value(sql, [project, group, DEVELOPER])
+    call.query_value(sql, [project_id, group_id, DEVELOPER])
 }
 
-fn can_key_push(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
+fn can_key_push(call: &Call<'_>, project_id: i64, key_id: i64) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2 AND can_push)";
-    call.query_value(sql, [project, key])
+    call.query_value(sql, [project_id, key_id])
 }
 
 /// True if the caller may remove a protection: everybody who may create one, unless grants restrict the
@@ -307,14 +308,14 @@ pub(super) fn is_granted_to_caller<'g>(
     grants: impl IntoIterator<Item = &'g Grant>,
 ) -> Result<bool> {
     let Some(caller) = &call.caller else { return Ok(false) };
-    let level = call.level_in(project)?;
+    let level = call.caller_level_in(project)?;
     try_any(grants, |grant| {
         Ok(match grant.grantee() {
             Grantee::Level(NO_ONE_LEVEL) | Grantee::Key(_) => false,
             Grantee::Level(ADMINISTRATOR_LEVEL) => caller.admin,
             Grantee::Level(min_level) => level >= min_level,
             Grantee::User(id) => id == caller.id,
-            Grantee::Group(id) => match Namespace::by_id(call.db, id)? {
+            Grantee::Group(id) => match Namespace::find_by_id(call.db, id)? {
                 Some(group) if is_invited(call, project.id, id)? => {
                     call.memberships()?.level_in_namespace(&group.traversal) > 0
                 }

@@ -92,16 +92,16 @@ const LDAP_ROLES_SINCE: Release = Release::new(17, 2);
 /// The fields that select people of a directory; a link has exactly one of them.
 const LDAP_SELECTORS: [&str; 2] = ["cn", "filter"];
 
-/// A link in answers, with its custom role from a release on.
+/// A link in answers, with its custom role from the release `roles_since` on.
 fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result<Value> {
-    let mut body = remove_members(call.plain_json(row), &["id", "created_at", "updated_at"]);
+    let mut body = remove_fields(call.plain_json(row), &["id", "created_at", "updated_at"]);
     if member_roles::are_roles_available(call, roles_since) {
         body[ROLE_ID] = member_roles::link_role_json(call, row)?;
     }
     Ok(body)
 }
 
-/// The level that a link gives, which may be minimal access from a release on.
+/// The level that a link gives, which may be minimal access from the release `minimal_since` on.
 fn read_level(call: &Call<'_>, name: &str, minimal_since: Release) -> Result<Option<i64>> {
     let has_minimal = call.release() >= minimal_since;
     call.params.allowed_integer(name, |level| terms::is_valid_level(call, level, has_minimal))
@@ -118,7 +118,8 @@ fn not_found(text: &str) -> ErrorResponse {
     ErrorResponse::message(StatusCode::NOT_FOUND, text)
 }
 
-/// Finds the link that the path or else the parameters name. A path without a provider matches any.
+/// Finds the link that the path or else the parameters name. A path without a provider matches links of
+/// any provider.
 fn find_ldap_link(call: &CollectionCall<'_>) -> Result<Record> {
     let mut names: Vec<&str> = [PROVIDER, "cn"].into_iter().collect();
     names.retain(|name| !call.segment(name).is_empty());

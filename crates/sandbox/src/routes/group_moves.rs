@@ -36,7 +36,7 @@ fn transfer_error(reason: &str) -> ErrorResponse {
     format!("Transfer failed: {reason}").into()
 }
 
-/// Moves a group with its contents below another one, or to the top level.
+/// Moves a group with its contents below another group, or to the top level.
 fn transfer_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
     let parent = call.params.integer("group_id")?;
@@ -88,7 +88,7 @@ fn set_parent(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) ->
     .map(drop)
 }
 
-/// Lowers the visibility of everything at and below a group to at most this.
+/// Lowers the visibility of a group and everything below it to at most `max_visibility`.
 fn lower_visibility(call: &Call<'_>, group: &Namespace, max_visibility: &str) -> Result<()> {
     let wider_visibilities =
         Value::from(&VISIBILITIES[visibility_rank(max_visibility) + 1..]).to_string();
@@ -103,21 +103,21 @@ fn lower_visibility(call: &Call<'_>, group: &Namespace, max_visibility: &str) ->
     Ok(())
 }
 
-/// Makes the caller an owner of a new top-level group without one.
+/// Makes the caller an owner of a new top-level group that has no owner.
 fn ensure_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let sql = "SELECT EXISTS (SELECT 1 FROM members WHERE group_id = ?1 AND access_level = ?2 AND user_id IS NOT NULL)";
     let has_owner: bool = call.query_value(sql, [group.id, OWNER])?;
     if has_owner {
         return Ok(());
     }
-    let user = call.user()?.id;
-    call.execute("DELETE FROM members WHERE group_id = ?1 AND user_id = ?2", [group.id, user])?;
+    let user_id = call.require_user()?.id;
+    call.execute("DELETE FROM members WHERE group_id = ?1 AND user_id = ?2", [group.id, user_id])?;
     let scope = GroupOrProject::from(group.clone());
-    MembershipTerms::with_level(OWNER).insert(call, &scope, user)
+    MembershipTerms::with_level(OWNER).insert(call, &scope, user_id)
 }
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
-    let group = call.group_with(OWNER)?;
+    let group = call.group_allowing_anonymous(OWNER)?;
     actions::list_locations(call, OWNER, |other| {
         group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal)
     })
@@ -125,7 +125,7 @@ fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
 
 /// Transfers a project to a group; only for administrators.
 fn transfer_project(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     let group = call.group()?;
     let project = call.visible_project(call.segment("project_id"))?;
     call.check_writable(&project)?;

@@ -35,8 +35,8 @@ pub(super) struct GroupCheck<'a> {
     pub(super) errors: FieldErrors,
 }
 
-/// Checks the properties of a group, without the caller's rights; unchanged ones are not checked.
-/// `existing` is the group itself, if it exists; `min_length` the minimum length of its path.
+/// Checks the changed properties of a group, but not the caller's rights. `existing` is the group itself,
+/// if it exists; `min_length` is the minimum length of its path.
 pub(super) fn check(
     call: &Call<'_>,
     requested: NewGroup<'_>,
@@ -94,11 +94,11 @@ impl GroupCheck<'_> {
         let is_valid = is_path(path, &[".", ".git", ".atom"]);
         errors.add_if(!is_valid, "path", PATH_FORM_TEXT);
         errors.add_if(is_valid && is_reserved, "path", format!("{path} is a reserved name"));
-        let text = format!("is too short (minimum is {min_length} characters)");
-        errors.add_if(length < min_length, "path", text);
+        let message = format!("is too short (minimum is {min_length} characters)");
+        errors.add_if(length < min_length, "path", message);
     }
 
-    /// The rules for the whole path.
+    /// Checks the rules for the full path.
     fn check_full_path(&mut self) -> Result<()> {
         let Self { call, requested, existing, errors } = self;
         let prefix_length =
@@ -192,14 +192,14 @@ pub(super) fn missing_path_error() -> ErrorResponse {
     errors.into_result().map_or_else(join_errors, |()| ErrorResponse::invalid("path"))
 }
 
-/// True if the caller may create subgroups, or top-level groups: owners may, and maintainers unless
-/// a setting restricts it.
+/// True if the caller may create groups below `parent`, or at the top level. Owners of the parent may,
+/// and also its maintainers, unless a setting forbids it.
 pub(super) fn may_create(call: &Call<'_>, parent: Option<&Namespace>) -> Result<bool> {
     let Some(parent) = parent else {
-        let user = call.user()?;
+        let user = call.require_user()?;
         return Ok(user.admin || users::may_create_groups(call, user)?);
     };
     let level = GROUP_SETTINGS.stored_values(call.db, parent.id)?.remove("subgroup_creation_level");
     let is_owner_only = level.is_some_and(|level| level == "owner");
-    Ok(call.level_in_group(parent)? >= if is_owner_only { OWNER } else { MAINTAINER })
+    Ok(call.caller_level_in_group(parent)? >= if is_owner_only { OWNER } else { MAINTAINER })
 }

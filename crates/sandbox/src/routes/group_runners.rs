@@ -12,10 +12,10 @@ const SETTING_VALUES: [&str; 3] =
 const ENABLED_LEVEL: usize = 0;
 const FORBIDDEN_LEVEL: usize = 2;
 
-/// The position of a group's value in the list. An unknown word counts as the old name of the second
+/// The position of a group's value in [`SETTING_VALUES`]. An unknown word is an old name of the second
 /// value.
-fn setting_level(call: &Call<'_>, group: i64) -> Result<usize> {
-    let settings = GROUP_SETTINGS.stored_values(call.db, group)?;
+fn setting_level(call: &Call<'_>, group_id: i64) -> Result<usize> {
+    let settings = GROUP_SETTINGS.stored_values(call.db, group_id)?;
     let stored_value = settings
         .get(RUNNERS_SETTING)
         .and_then(Value::as_str)
@@ -23,8 +23,8 @@ fn setting_level(call: &Call<'_>, group: i64) -> Result<usize> {
     Ok(SETTING_VALUES.iter().position(|value| *value == stored_value).unwrap_or(1))
 }
 
-pub(super) fn setting_value(call: &Call<'_>, group: i64) -> Result<&'static str> {
-    Ok(SETTING_VALUES[setting_level(call, group)?])
+pub(super) fn setting_value(call: &Call<'_>, group_id: i64) -> Result<&'static str> {
+    Ok(SETTING_VALUES[setting_level(call, group_id)?])
 }
 
 /// Applies a change of the setting to everything below.
@@ -58,7 +58,7 @@ pub(super) fn apply_requested_setting(call: &Call<'_>, group: &Namespace) -> Res
 
 const NOT_ALLOWED_TEXT: &str = "cannot be enabled because parent group does not allow it";
 
-/// Applies the value of a new parent to a group, if that is more restrictive.
+/// Applies the value of a new parent to a group, if this value is more restrictive.
 pub(super) fn inherit_setting(
     call: &Call<'_>,
     group: &Namespace,

@@ -33,7 +33,7 @@ const EXEMPT_USERS: &str = "unique_project_download_limit_allowlist";
 pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
     let mut body = json!({});
     let settings = GROUP_SETTINGS.stored_values(call.db, group.id)?;
-    let level = call.level_in_group(group)?;
+    let level = call.caller_level_in_group(group)?;
     for (name, value) in GROUP_SETTINGS.visible_values(call, group.id, |row: &Attribute| {
         let is_shown = match row.audience {
             Audience::By(min_level) => level >= min_level,
@@ -83,7 +83,7 @@ pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, in_list: bool) -
 
 /// The project with templates, if it exists and the caller sees it.
 fn visible_template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
-    let project = id.as_i64().map(|id| Project::by_id(call.db, id)).transpose()?.flatten();
+    let project = id.as_i64().map(|id| Project::find_by_id(call.db, id)).transpose()?.flatten();
     match project {
         Some(project) if call.may_see(&project)? => Ok(Some(project.id)),
         _ => Ok(None),
@@ -97,7 +97,7 @@ fn list_owner_ids(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
     call.query_column(sql, [group.id, OWNER])
 }
 
-/// The value of the nearest group above that sets one.
+/// The value of the setting `name` in the nearest group that sets it, from `group` upwards.
 fn inherited_value(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
     let settings =
         traversal_ids(&group.traversal).rev().map(|id| GROUP_SETTINGS.stored_values(call.db, id));
@@ -105,8 +105,8 @@ fn inherited_value(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Opt
     values.find_map(Result::transpose).transpose()
 }
 
-/// The role that may create projects in groups without this setting. The service's setting is a number;
-/// this is the word for it.
+/// The word for the role that may create projects in groups without a setting of their own. The service
+/// stores this default as a number.
 fn default_project_creation(call: &Call<'_>) -> Result<&'static str> {
     Ok(match instance::read_setting(call, "default_project_creation")?.as_i64() {
         Some(0) => "noone",
@@ -119,7 +119,7 @@ fn default_project_creation(call: &Call<'_>) -> Result<&'static str> {
 /// is not archived and whose setting allows it.
 pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<bool> {
     if !group.is_group() {
-        return Ok(call.level_in_group(group)? >= OWNER);
+        return Ok(call.caller_level_in_group(group)? >= OWNER);
     }
     let setting = GROUP_SETTINGS.stored_values(call.db, group.id)?.remove(PROJECT_CREATION_LEVEL);
     let role_word = match setting.as_ref().and_then(Value::as_str) {
@@ -133,7 +133,7 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
         "maintainer" => MAINTAINER,
         _ => DEVELOPER,
     };
-    Ok(call.level_in_group(group)? >= min_level && !call.is_group_archived(group)?)
+    Ok(call.caller_level_in_group(group)? >= min_level && !call.is_group_archived(group)?)
 }
 
 /// Refuses values of a wrong type before any other check.
@@ -239,8 +239,8 @@ impl GroupCheck<'_> {
             let is_on = is_subgroup
                 && call.release() >= OBSERVED_RELEASE
                 && call.params.is_true(experiments)?;
-            let text = "Experiment features' settings not allowed.";
-            errors.add_if(is_on, &error_field(experiments), text);
+            let message = "Experiment features' settings not allowed.";
+            errors.add_if(is_on, &error_field(experiments), message);
             return Ok(());
         }
         let is_licensed_admin = call.tier() >= AttributeTier::Premium && call.is_administrator();
@@ -270,8 +270,9 @@ fn check_skipped_pipelines(call: &Call<'_>, group: &Namespace) -> Result<()> {
     };
     let skips = call.params.is_true(skipped_setting)? && call.is_at_least(18, 7);
     refuse_if(skips && !must_succeed, || {
-        let text = format!("{skipped_setting} can only be enabled when {success_setting} is true");
-        ErrorResponse::bad_request(&text)
+        let message =
+            format!("{skipped_setting} can only be enabled when {success_setting} is true");
+        ErrorResponse::bad_request(&message)
     })
 }
 
@@ -280,12 +281,12 @@ fn check_skipped_pipelines(call: &Call<'_>, group: &Namespace) -> Result<()> {
 fn store_ip_ranges(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let Some(text) = call.params.text(IP_RANGES)? else { return Ok(()) };
     let ranges = split_items(&text);
-    let top_level_text = "IP subnet restriction only allowed for top-level groups";
+    let top_level_message = "IP subnet restriction only allowed for top-level groups";
     let is_subgroup = group.parent_id.is_some() && !ranges.is_empty();
-    refuse_if(is_subgroup, || ErrorResponse::field("ip_restrictions.base", top_level_text))?;
-    let range_text = "is an invalid IP address range";
+    refuse_if(is_subgroup, || ErrorResponse::field("ip_restrictions.base", top_level_message))?;
+    let range_message = "is an invalid IP address range";
     let are_valid = ranges.iter().all(|range| is_ip_range(range));
-    refuse_if(!are_valid, || ErrorResponse::field("ip_restrictions.range", range_text))?;
+    refuse_if(!are_valid, || ErrorResponse::field("ip_restrictions.range", range_message))?;
     let joined_ranges = (!ranges.is_empty()).then(|| ranges.join(","));
     GROUP_SETTINGS.put_value(call.db, group.id, IP_RANGES, joined_ranges)
 }
@@ -302,8 +303,8 @@ fn store_email_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let text = call.params.text(EMAIL_DOMAINS)?.unwrap_or_default();
     let domains = split_items(&text);
     let is_subgroup = group.parent_id.is_some() && !domains.is_empty();
-    let text = "Allowed email domain restriction only permitted for top-level groups";
-    refuse_if(is_subgroup, || ErrorResponse::field("allowed_email_domains.base", text))?;
+    let message = "Allowed email domain restriction only permitted for top-level groups";
+    refuse_if(is_subgroup, || ErrorResponse::field("allowed_email_domains.base", message))?;
     let mut errors = FieldErrors::default();
     let field = "allowed_email_domains.domain";
     for domain in &domains {
@@ -335,13 +336,13 @@ fn store_download_limits(call: &Call<'_>, group: &Namespace) -> Result<()> {
     };
     if let Some(names) = call.params.texts(EXEMPT_USERS)? {
         for name in &names {
-            require_user(EXEMPT_USERS, "usernames", name, User::by_username(call.db, name)?);
+            require_user(EXEMPT_USERS, "usernames", name, User::find_by_username(call.db, name)?);
         }
         GROUP_SETTINGS.put_value(call.db, group.id, EXEMPT_USERS, names)?;
     }
     if let Some(ids) = call.params.integers(NOTIFIED_USERS)? {
         for id in &ids {
-            require_user(NOTIFIED_USERS, "user ids", id, User::by_id(call.db, *id)?);
+            require_user(NOTIFIED_USERS, "user ids", id, User::find_by_id(call.db, *id)?);
         }
         GROUP_SETTINGS.put_value(call.db, group.id, NOTIFIED_USERS, ids)?;
     }
@@ -360,7 +361,7 @@ fn store_duo_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
     GROUP_SETTINGS.put_value(call.db, group.id, "lock_duo_features_enabled", is_locked)
 }
 
-/// True if a text is an IP address, or one with a prefix length.
+/// True if a text is an IP address, with or without a prefix length.
 fn is_ip_range(text: &str) -> bool {
     let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
     let max_prefix = match address.parse() {
@@ -372,8 +373,8 @@ fn is_ip_range(text: &str) -> bool {
 }
 
 /// True if projects of a group cannot be shared with groups.
-pub(super) fn is_share_locked(call: &Call<'_>, group: i64) -> Result<bool> {
-    GROUP_SETTINGS.is_on(call.db, group, SHARE_LOCK)
+pub(super) fn is_share_locked(call: &Call<'_>, group_id: i64) -> Result<bool> {
+    GROUP_SETTINGS.is_on(call.db, group_id, SHARE_LOCK)
 }
 
 /// Locks a group and all groups below it: their projects cannot be shared with groups.
@@ -386,19 +387,20 @@ fn lock_shares(call: &Call<'_>, group: &Namespace) -> Result<()> {
 fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let is_unlock =
         call.params.flag(SHARE_LOCK)? == Some(false) && is_share_locked(call, group.id)?;
-    match Namespace::by_optional_id(call.db, group.parent_id.filter(|_| is_unlock))? {
+    match Namespace::find_by_optional_id(call.db, group.parent_id.filter(|_| is_unlock))? {
         Some(parent)
-            if is_share_locked(call, parent.id)? && call.level_in_group(&parent)? < OWNER =>
+            if is_share_locked(call, parent.id)?
+                && call.caller_level_in_group(&parent)? < OWNER =>
         {
-            let text = "cannot be disabled when the parent group \"Share with group lock\" is enabled, \
+            let message = "cannot be disabled when the parent group \"Share with group lock\" is enabled, \
                         except by the owner of the parent group";
-            Err(ErrorResponse::field(SHARE_LOCK, text))
+            Err(ErrorResponse::field(SHARE_LOCK, message))
         }
         _ => Ok(()),
     }
 }
 
-/// Applies to a group what its new parent requires: the share lock, and the runners setting.
+/// Applies the share lock and the runners setting of its new parent to a group.
 pub(super) fn inherit_settings(
     call: &Call<'_>,
     group: &Namespace,
@@ -414,8 +416,8 @@ pub(super) fn inherit_settings(
 /// The attributes that a project takes from its groups while it does not set them.
 pub(crate) const INHERITED_ATTRIBUTES: [&str; 2] = ["lfs_enabled", "auto_devops_enabled"];
 
-/// Adds to the attributes of a project those of its groups, and the future default branch of an
-/// empty one.
+/// Adds inherited attributes to the attributes of a project. For an empty project, also adds the future
+/// default branch.
 pub(crate) fn add_inherited_attributes(
     call: &Call<'_>,
     project: &Project,

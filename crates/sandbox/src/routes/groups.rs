@@ -1,7 +1,7 @@
 //! Groups: operations that clients need in addition to those of the reference. All of it is the
 //! real service's behaviour.
 //!
-//! A group has two forms: a short one in lists, and a longer one alone.
+//! A group has two forms: a short form in lists, and a long form in answers for a single group.
 
 use super::conditions::SqlConditions;
 use super::group_rules::{self, MIN_PATH_LENGTH, join_errors};
@@ -24,17 +24,17 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The group, read again from the store.
 pub(super) fn reload(call: &Call<'_>, id: i64) -> Result<Namespace> {
-    Namespace::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Group"))
+    Namespace::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Group"))
 }
 
-/// The form in lists.
+/// The short form of a group, for lists.
 pub(super) fn brief_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     json(call, group, true)
 }
 
 /// The long form of a group in answers to actions. It omits some fields even for owners.
 pub(super) fn plain_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
-    let mut body = remove_members(json(call, group, false)?, &[group_settings::GIT_ACCESS]);
+    let mut body = remove_fields(json(call, group, false)?, &[group_settings::GIT_ACCESS]);
     body["shared_with_groups"] = shares::invitations_json(call, Holder::Group(group.id))?.into();
     Ok(body)
 }
@@ -44,7 +44,7 @@ pub(super) fn plain_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
 fn full_json(call: &Call<'_>, group: &Namespace, includes_projects: bool) -> Result<Value> {
     let mut body = json(call, group, false)?;
     body["shared_with_groups"] = shares::invitations_json(call, Holder::Group(group.id))?.into();
-    if call.level_in_group(group)? >= OWNER {
+    if call.caller_level_in_group(group)? >= OWNER {
         let digest = xxhash_rust::xxh3::xxh3_64(format!("runners of {}", group.id).as_bytes());
         body["runners_token"] = format!("GR1348941{digest:016x}").into();
     }
@@ -108,8 +108,8 @@ pub(super) fn list_by_ids(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
     answer_list(call, true, (min_level, Vec::new()), |group| ids.contains(&group.id))
 }
 
-/// The filter of a list by membership: the caller must have at least this level in the group, not counting
-/// the rights of an administrator. Groups above one of these paths of ids also match.
+/// The filter of a list by membership. A group matches if the caller has at least this level in it, without
+/// the rights of an administrator, or if the group is on one of these paths of ids.
 type GroupFilter = (i64, Vec<String>);
 
 fn read_group_filter(call: &Call<'_>) -> Result<GroupFilter> {
@@ -127,7 +127,7 @@ fn read_group_filter(call: &Call<'_>) -> Result<GroupFilter> {
 
 /// The paths of ids from the top to each group with a membership of a user in it or in one of its
 /// projects.
-fn list_membership_paths(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
+fn list_membership_paths(call: &Call<'_>, user_id: i64) -> Result<Vec<String>> {
     // Also the groups of projects that one of the caller's groups was invited to.
     let sql = "SELECT n.traversal FROM members m LEFT JOIN projects p ON p.id = m.project_id
          JOIN namespaces n ON n.id = coalesce(m.group_id, p.namespace_id)
@@ -136,11 +136,11 @@ fn list_membership_paths(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
          UNION ALL SELECT n.traversal FROM shares s JOIN projects p ON p.id = s.project_id
          JOIN namespaces n ON n.id = p.namespace_id
          WHERE n.kind = 'group' AND s.invited_id IN (SELECT value FROM json_each(?3))";
-    let namespaces = call.memberships()?.namespaces_json(call.db, 1)?;
-    call.query_column(sql, params![user, call.today(), namespaces])
+    let namespaces = call.memberships()?.namespace_ids_json(call.db, 1)?;
+    call.query_column(sql, params![user_id, call.today(), namespaces])
 }
 
-/// SQL conditions: a group `n` is at or below an archived group; at or below one marked for deletion.
+/// SQL conditions: a group `n` is at or below an archived group, or a group marked for deletion.
 const IN_ARCHIVED_GROUP_SQL: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
         (SELECT value FROM json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']'))
     AND json_extract(a.settings, '$.archived') = TRUE)";
@@ -220,7 +220,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
-    let user = call.user()?;
+    let user = call.require_user()?;
     call.params.require(&["name", "path"])?;
     let name = call.params.text("name")?;
     let path = call.params.text("path")?;
@@ -230,9 +230,9 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let parent = parent_id.map(|id| call.visible_group(&id.to_string())).transpose()?;
     let may_create = group_rules::may_create(call, parent.as_ref())?;
     let has_minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
-    let needs_administrator =
+    let needs_admin =
         has_minutes && call.tier() >= AttributeTier::Premium && !call.is_administrator();
-    refuse_if(!may_create || needs_administrator, ErrorResponse::forbidden)?;
+    refuse_if(!may_create || needs_admin, ErrorResponse::forbidden)?;
     let Some(path) = path else { return Err(group_rules::missing_path_error()) };
     let default_visibility = instance::read_setting(call, "default_group_visibility")?;
     let new_group = NewGroup {
@@ -262,7 +262,7 @@ pub(crate) fn insert(
 
 /// Omitted fields stay unchanged; a call without any field is allowed.
 fn update(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     group_settings::check_types(call, Accepts::Edit)?;
     let group = call.group_as(OWNER)?;
     let name = call.params.text_or_unchanged("name", &group.name)?;
@@ -271,7 +271,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         .params
         .allowed_text("visibility", VISIBILITIES)?
         .unwrap_or_else(|| group.visibility.clone());
-    let parent = Namespace::by_optional_id(call.db, group.parent_id)?;
+    let parent = Namespace::find_by_optional_id(call.db, group.parent_id)?;
     let requested_group =
         NewGroup { name: &name, path: &path, parent: parent.as_ref(), visibility: &visibility };
     group_rules::check(call, requested_group, Some(&group), MIN_PATH_LENGTH)?;

@@ -86,7 +86,7 @@ impl SecretKind {
         }
     }
 
-    /// Removes one; returns whether it existed.
+    /// Removes a secret; returns whether it existed.
     pub(super) fn remove(&self, settings: &mut Map<String, Value>, key: &str) -> bool {
         let secrets = settings.get_mut(self.name).and_then(Value::as_object_mut);
         secrets.is_some_and(|secret_map| secret_map.shift_remove(key).is_some())
@@ -136,8 +136,10 @@ pub(super) fn clear_secrets(
     if !former_settings.contains_key("url") || fill_url(settings) == fill_url(former_settings) {
         return;
     }
-    let keys = |settings| URL_VARIABLES.stored_secrets(settings).into_iter().flat_map(Map::keys);
-    let has_variables = keys(former_settings).any(|key| keys(settings).any(|other| key == other));
+    let list_keys =
+        |settings| URL_VARIABLES.stored_secrets(settings).into_iter().flat_map(Map::keys);
+    let has_variables =
+        list_keys(former_settings).any(|key| list_keys(settings).any(|other| key == other));
     if has_variables {
         settings.insert(URL_VARIABLES.name.to_owned(), json!({}));
     }
@@ -167,13 +169,13 @@ mod tests {
 
     #[test]
     fn variables_are_filled_into_a_url() {
-        let with = |url: &str| json!({"url": url, "url_variables": {"a": "1", "b": "2"}});
+        let hook_with_url = |url: &str| json!({"url": url, "url_variables": {"a": "1", "b": "2"}});
         for (url, address_of) in [
             ("https://x/{a}/{b}?{a}", Some("https://x/1/2?1")),
             ("https://x/{c}", None),
             ("https://x/{1}{", Some("https://x/{1}{")),
         ] {
-            let settings = with(url).as_object().cloned().unwrap_or_default();
+            let settings = hook_with_url(url).as_object().cloned().unwrap_or_default();
             assert_eq!(fill_url(&settings).as_deref(), address_of, "{url}");
         }
     }

@@ -14,7 +14,7 @@ pub(super) const COLLECTIONS: &[Collection] =
 const HOOKS: Collection = Collection {
     entry_segment: "hook_id",
     required_params: &["url"],
-    // Idempotent (reference 2, 4.5).
+    // Removing a missing hook succeeds (reference 2, 4.5).
     is_idempotent: true,
     scope: |_, call| scope(call),
     limit: Some(("hooks", [100, 50], |text| ErrorResponse::unprocessable(&text))),
@@ -56,7 +56,7 @@ const MAX_FILTER_LENGTH: usize = 4_000;
 
 /// The project or group, for callers who manage it.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER, OWNER])?;
+    let scope = GroupOrProject::including_archived_reads(call, [MAINTAINER, OWNER])?;
     if call.is_group_operation() {
         call.require_tier(AttributeTier::Premium)?;
     }
@@ -70,7 +70,7 @@ fn flags(call: &CollectionCall<'_>) -> impl Iterator<Item = &'static Attribute> 
     edition.existing(&ATTRIBUTE_TABLE.hooks).chain(edition.existing(group_flags))
 }
 
-/// The texts that a hook has.
+/// The text fields of hooks in this release.
 fn text_fields(call: &Call<'_>) -> impl Iterator<Item = &'static HookTextField> {
     let release = call.release();
     TEXT_FIELDS.iter().filter(move |field| field.1 <= release)
@@ -92,18 +92,18 @@ fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
         "repository_update_events": false,
         scope.id_column(): scope.id(),
     });
-    let stored_value = |name| hook.settings.get(name).cloned();
+    let find_stored_value = |name| hook.settings.get(name).cloned();
     for flag in flags(call) {
-        body[flag.name] = stored_value(flag.name).unwrap_or_else(|| flag.preset.clone());
+        body[flag.name] = find_stored_value(flag.name).unwrap_or_else(|| flag.preset.clone());
     }
     for name in text_fields(call).map(|text| text.0).chain([BRANCH_FILTER]) {
-        body[name] = stored_value(name).into();
+        body[name] = find_stored_value(name).into();
     }
     if has_filter_strategy(call) {
         body[FILTER_STRATEGY] =
-            stored_value(FILTER_STRATEGY).unwrap_or_else(|| FILTER_STRATEGIES[0].into());
+            find_stored_value(FILTER_STRATEGY).unwrap_or_else(|| FILTER_STRATEGIES[0].into());
     }
-    // Lists of a project's hooks omit them from 16.7 on.
+    // From 16.7 on, lists of a project's hooks omit the keys of secrets.
     let is_listed = !call.is_write && call.segment(HOOKS.entry_segment).is_empty();
     if !is_listed || matches!(scope, GroupOrProject::Group(_)) || !call.is_at_least(16, 7) {
         for kind in SECRET_KINDS.iter().filter(|kind| kind.is_supported(call)) {
@@ -113,7 +113,7 @@ fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
     body
 }
 
-/// Stores the fields in a call.
+/// Copies the fields of a call into `hook`, and checks the result.
 fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     let params = &call.params;
     let former_settings = hook.settings.clone();
@@ -144,7 +144,7 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     {
         hook.set(FILTER_STRATEGY, strategy);
     }
-    for kind in SECRET_KINDS.iter().filter(|sort| sort.is_supported(call)) {
+    for kind in SECRET_KINDS.iter().filter(|secret_kind| secret_kind.is_supported(call)) {
         kind.add(&mut hook.settings, kind.read_secrets(params)?);
     }
     check(hook, call, &former_settings)
@@ -175,8 +175,8 @@ fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Map<String, Value
     error.map_or(Ok(()), |text| Err(ErrorResponse::unprocessable(&text)))
 }
 
-/// True if the branch filter is valid. A filter by name loses spaces around it, and one for all
-/// branches is removed.
+/// True if the branch filter is valid. Spaces around a filter by name are removed; if the strategy is all
+/// branches, the filter is removed.
 fn check_filter(hook: &mut Record) -> bool {
     let filter = hook.text(BRANCH_FILTER);
     match hook.text(FILTER_STRATEGY) {
@@ -198,14 +198,16 @@ fn check_filter(hook: &mut Record) -> bool {
 }
 
 /// The secret of a hook.
-pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>> {
+pub(crate) fn token(db: &Connection, hook_id: i64) -> Result<Option<String>> {
     let token = db
-        .query_row("SELECT settings ->> 'token' FROM hooks WHERE id = ?1", [hook], |row| row.get(0))
+        .query_row("SELECT settings ->> 'token' FROM hooks WHERE id = ?1", [hook_id], |row| {
+            row.get(0)
+        })
         .optional()?;
     Ok(token.flatten())
 }
 
-/// Completes a new or changed hook. An edit needs at least one field; according to the reference, an
+/// Fills in and checks a new or changed hook. An edit needs at least one field; according to the reference, an
 /// edit of a project's hook needs the URL.
 fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     if hook.id != 0 {
@@ -267,7 +269,7 @@ fn test_hook(call: &CollectionCall<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
     let trigger = call.segment("trigger");
     let is_known = trigger.ends_with("_events") && flags(call).any(|flag| flag.name == trigger);
-    refuse_if(!is_known, || ErrorResponse::no_valid_value("trigger"))?;
+    refuse_if(!is_known, || ErrorResponse::unlisted_value("trigger"))?;
     call.find()?;
     Answer::created(&json!({ "message": "201 Created" }))
 }

@@ -1,5 +1,5 @@
-//! Identities of users at providers of sign-ins: at most one per provider. They are stored with the
-//! settings of the user.
+//! Identities of users at sign-in providers: at most one per provider. They are stored with the settings
+//! of the user.
 
 use super::prelude::*;
 
@@ -8,8 +8,8 @@ pub(super) const ROUTES: &[Route] = &[delete("/users/{user_id}/identities/{provi
 const IDENTITIES: &str = "identities";
 
 /// All identities of a user, as answers show them.
-pub(super) fn list_identities(call: &Call<'_>, user: i64) -> Result<Vec<Value>> {
-    let settings = USER_SETTINGS.stored_values(call.db, user)?;
+pub(super) fn list_identities(call: &Call<'_>, user_id: i64) -> Result<Vec<Value>> {
+    let settings = USER_SETTINGS.stored_values(call.db, user_id)?;
     Ok(settings.get(IDENTITIES).and_then(Value::as_array).cloned().unwrap_or_default())
 }
 
@@ -26,16 +26,16 @@ pub(super) fn read_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
 }
 
 /// Stores the identity in the call; it replaces one of the same provider.
-pub(super) fn store_identity(call: &Call<'_>, user: i64) -> Result<()> {
+pub(super) fn store_identity(call: &Call<'_>, user_id: i64) -> Result<()> {
     let Some([provider, name]) = read_identity(call)? else { return Ok(()) };
-    let mut identities = list_identities(call, user)?;
+    let mut identities = list_identities(call, user_id)?;
     identities.retain(|identity| identity["provider"] != *provider);
     identities.push(json!({ "provider": provider, "extern_uid": name, "saml_provider_id": null }));
-    USER_SETTINGS.put_value(call.db, user, IDENTITIES, identities)
+    USER_SETTINGS.put_value(call.db, user_id, IDENTITIES, identities)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     let user = call.segment_user()?;
     let identities = list_identities(call, user.id)?;
     let (removed_identities, remaining_identities): (Vec<_>, Vec<_>) = identities

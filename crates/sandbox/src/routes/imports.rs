@@ -28,7 +28,7 @@ fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
     let is_from_url =
         status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
     let mut body = projects::identity_json(call, project)?;
-    let extra_members = json!({
+    let extra_fields = json!({
         "import_status": status,
         "import_type": is_from_url.then_some("git"),
         "correlation_id": null,
@@ -36,13 +36,13 @@ fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
         "import_error": project.import_error_at(call.time_text()),
         "stats": null,
     });
-    add_fields(&mut body, extra_members);
+    add_fields(&mut body, extra_fields);
     Ok(body)
 }
 
-/// A project from an archive that is sent or fetched. It is not unpacked.
+/// Creates a project from an archive that is sent or fetched. The archive is not unpacked.
 fn import_archive(call: &Call<'_>, required_params: &[&str]) -> Result<Answer> {
-    let user = call.user()?;
+    let user = call.require_user()?;
     call.params.require(required_params)?;
     let is_missing = required_params.contains(&"file") && call.params.file("file").is_none();
     refuse_if(is_missing, || ErrorResponse::invalid("file"))?;
@@ -53,11 +53,14 @@ fn import_archive(call: &Call<'_>, required_params: &[&str]) -> Result<Answer> {
         namespace_reference = namespace_reference.or(call.params.text(name)?);
     }
     let namespace = match namespace_reference {
-        Some(reference) => Namespace::by_reference(call.db, &reference)?,
+        Some(reference) => Namespace::find_by_reference(call.db, &reference)?,
         None => Namespace::personal_of_user(call.db, user.id)?,
     };
     let namespace = namespace.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;
-    refuse_if(call.level_in_group(&namespace)? < minimum_level(call), ErrorResponse::forbidden)?;
+    refuse_if(
+        call.caller_level_in_group(&namespace)? < minimum_level(call),
+        ErrorResponse::forbidden,
+    )?;
     let project = create_imported_project(call, &namespace, [&name, &path], "archive")?;
     Answer::created(&state_json(call, &project)?)
 }
@@ -68,7 +71,7 @@ fn import_error(status: StatusCode, text: &str) -> ErrorResponse {
 }
 
 fn import_from_extgit(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     call.params.require_all(&[
         Need::Present("personal_access_token"),
         Need::Present("repo_id"),
@@ -122,7 +125,7 @@ fn import_from_extserver(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!is_reachable(&url), || {
         ErrorResponse::bad_request_message(json!({ "error": format!("Invalid URL: {url}") }))
     })?;
-    let user = call.user()?;
+    let user = call.require_user()?;
     let project_key = call.params.text("extserver_project")?.unwrap_or_default();
     let repository = call.params.text("extserver_repo")?.unwrap_or_default();
     let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
@@ -173,11 +176,11 @@ fn is_reachable(url: &str) -> bool {
 /// The target namespace, in which the caller must be allowed to create projects. The two kinds of
 /// imports refuse with different statuses.
 fn target_namespace(call: &Call<'_>, path: &str, refusal_status: StatusCode) -> Result<Namespace> {
-    let namespace = Namespace::by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
-        let text = "Namespace or group to import repository into does not exist.";
-        import_error(StatusCode::UNPROCESSABLE_ENTITY, text)
+    let namespace = Namespace::find_by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
+        let message = "Namespace or group to import repository into does not exist.";
+        import_error(StatusCode::UNPROCESSABLE_ENTITY, message)
     })?;
-    refuse_if(call.level_in_group(&namespace)? < minimum_level(call), || {
+    refuse_if(call.caller_level_in_group(&namespace)? < minimum_level(call), || {
         import_error(refusal_status, "You don't have permissions to import this project")
     })?;
     Ok(namespace)
@@ -210,18 +213,18 @@ fn create_imported_project(
         visibility: "private",
         empty_repo: error.is_some(),
         has_readme: false,
-        source_project: None,
-        creator_id: call.user()?.id,
+        source_project_id: None,
+        creator_id: call.require_user()?.id,
         forked_from_id: None,
         import: Some(Import { source: Some(source), error: error.as_deref() }),
         attributes: &attributes,
     };
     let id = projects::insert_with_members(call, new_project)?;
-    Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))
+    Project::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))
 }
 
 /// The error of an import that fails in the background. No external host exists to refuse
-/// credentials, so those that start with `invalid` count as refused.
+/// credentials, so the sandbox refuses tokens that start with `invalid`.
 fn planned_failure(call: &Call<'_>) -> Result<Option<String>> {
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let refusal = token.starts_with("invalid").then(|| ACCESS_DENIED.to_owned());
@@ -238,17 +241,17 @@ fn result_json(project: &Project) -> Value {
 }
 
 fn cancel_import(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     call.params.require(&["project_id"])?;
     let id = call.params.integer("project_id")?.unwrap_or(0);
     // Only imported projects can be found here.
-    let project = Project::by_id(call.db, id)?
+    let project = Project::find_by_id(call.db, id)?
         .filter(|project| project.import_source.is_some())
         .ok_or_else(ErrorResponse::no_record)?;
-    refuse_if(call.level_in(&project)? < DEVELOPER, ErrorResponse::no_record)?;
+    refuse_if(call.caller_level_in(&project)? < DEVELOPER, ErrorResponse::no_record)?;
     let status = project.import_status_at(call.time_text());
-    let text = format!("The import cannot be canceled because it is {status}");
-    refuse_if(status != "scheduled", || import_error(StatusCode::BAD_REQUEST, &text))?;
+    let message = format!("The import cannot be canceled because it is {status}");
+    refuse_if(status != "scheduled", || import_error(StatusCode::BAD_REQUEST, &message))?;
     call.set_column("projects", project.id, "import_status", "canceled")?;
     protection::remove_pending(call.db, project.id, "*", call.time_text())?;
     let mut body = result_json(&project);
@@ -263,9 +266,9 @@ fn cancel_import(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// Imports gists, one import per user at a time; a flag of the profile enables it. No external host exists
-/// to refuse credentials, so some credentials count as refused.
+/// to refuse credentials, so the sandbox refuses some tokens itself.
 fn import_gists(call: &Call<'_>) -> Result<Answer> {
-    let user = call.user()?.id;
+    let user_id = call.require_user()?.id;
     call.params.require(&["personal_access_token"])?;
     refuse_if(!call.service.profile.gists, ErrorResponse::hidden)?;
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
@@ -277,7 +280,9 @@ fn import_gists(call: &Call<'_>) -> Result<Answer> {
             "The rate limit of the external host was exceeded",
         )
     })?;
-    if !call.acquire_lease(&format!("gists of user {user}"), call.service.profile.import_delay)? {
+    if !call
+        .acquire_lease(&format!("gists of user {user_id}"), call.service.profile.import_delay)?
+    {
         return Err(import_error(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
     }
     Ok(Answer::empty(StatusCode::ACCEPTED))

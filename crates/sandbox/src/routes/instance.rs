@@ -1,6 +1,6 @@
-//! Settings, background jobs and templates of the whole service. Some clients
-//! change settings before their tests, wait until no background job runs, and test their pagination with
-//! the templates.
+//! Settings, background jobs and templates of the whole service. The test suites of some clients use
+//! them: they first change settings, wait until no background job runs, and read templates to test
+//! pagination.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,8 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/templates/licenses", list_licenses),
 ];
 
-/// The names of pipeline templates, one per line: more than one page. Their content is never used.
+/// The names of pipeline templates, one per line. They fill more than one page. Their content does not
+/// matter.
 const TEMPLATES: &str = include_str!("templates.txt");
 
 fn list_templates(call: &Call<'_>) -> Result<Answer> {
@@ -54,7 +55,8 @@ pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_en
 const DELETION_PERIOD: &str = "deletion_adjourned_period";
 const RESTRICTED_VISIBILITIES: &str = "restricted_visibility_levels";
 
-/// The value of one setting, for any caller. Lists call this for each row, so it decodes only this setting.
+/// The value of one setting, for any caller. Decodes only this setting, because lists call this for each
+/// row.
 pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
     let sql = "SELECT value -> ?1 FROM meta WHERE key = 'application settings'";
     match call.query_optional_value::<Option<String>>(sql, [name])?.flatten() {
@@ -65,8 +67,8 @@ pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
 
 /// The hosts to which the service itself may send requests, according to the settings.
 pub(super) fn allowed_url_targets<'a>(call: &'a Call<'_>) -> Result<UrlTargets<'a>> {
-    let are_local_allowed = read_setting(call, "allow_local_requests_from_web_hooks_and_services")?;
-    Ok(if are_local_allowed == Value::Bool(true) {
+    let allows_local = read_setting(call, "allow_local_requests_from_web_hooks_and_services")?;
+    Ok(if allows_local == Value::Bool(true) {
         UrlTargets::Anywhere
     } else {
         UrlTargets::Outside(&call.base_url)
@@ -87,7 +89,7 @@ fn default_value(call: &Call<'_>, name: &str) -> Option<Value> {
 
 /// All settings, for administrators.
 fn read_settings(call: &Call<'_>) -> Result<Map<String, Value>> {
-    call.administrator()?;
+    call.require_admin()?;
     let sql = "SELECT value FROM meta WHERE key = 'application settings'";
     let stored_json: Option<String> = call.query_optional_value(sql, [])?;
     let default_values =
@@ -112,13 +114,13 @@ fn update_settings(call: &Call<'_>) -> Result<Answer> {
             Value::Bool(_) => call.params.flag(name)?.map(Value::from),
             Value::Number(_) => call.params.integer(name)?.map(Value::from),
             Value::Array(_) => call.params.texts(name)?.map(Value::from),
-            // The protection of default branches has two parameters: see below.
+            // The only object is the protection of default branches. It has two parameters: see below.
             Value::Object(_) => None,
             _ if may_be_null && call.params.has(name) => Some(call.params.text(name)?.into()),
             _ => call.params.text(name)?.map(Value::from),
         };
-        if let Some(new) = new_value {
-            *value = new;
+        if let Some(requested_value) = new_value {
+            *value = requested_value;
         }
     }
     let protection_number =
@@ -134,11 +136,10 @@ fn update_settings(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&settings)
 }
 
-/// Refuses values that are not possible.
+/// Refuses values that are not valid.
 fn check_values(call: &Call<'_>) -> Result<()> {
-    let visibility_settings =
-        ["group", "project", "snippet"].map(|kind| format!("default_{kind}_visibility"));
-    for name in &visibility_settings {
+    let names = ["group", "project", "snippet"].map(|kind| format!("default_{kind}_visibility"));
+    for name in &names {
         call.params.allowed_text(name, VISIBILITIES)?;
     }
     call.params.allowed_texts(RESTRICTED_VISIBILITIES, VISIBILITIES)?;
@@ -147,10 +148,10 @@ fn check_values(call: &Call<'_>) -> Result<()> {
         call.params.integer("session_expire_delay")?.is_some_and(|delay| delay <= 0);
     errors.add_if(is_not_positive, "session_expire_delay", "must be greater than 0");
     // Before 16.0, 0 switched delayed deletion off.
-    let min_count = i64::from(call.is_at_least(16, 0));
+    let min_days = i64::from(call.is_at_least(16, 0));
     let days = call.params.integer(DELETION_PERIOD)?;
-    let text = format!("must be greater than or equal to {min_count}");
-    errors.add_if(days.is_some_and(|days| days < min_count), DELETION_PERIOD, text);
+    let message = format!("must be greater than or equal to {min_days}");
+    errors.add_if(days.is_some_and(|days| days < min_days), DELETION_PERIOD, message);
     let exceeds_limit = days.is_some_and(|days| days > 90);
     errors.add_if(exceeds_limit, DELETION_PERIOD, "must be less than or equal to 90");
     errors.into_result()
@@ -158,16 +159,16 @@ fn check_values(call: &Call<'_>) -> Result<()> {
 
 /// True if the caller may not use a visibility: a setting can reserve it for administrators.
 pub(super) fn is_visibility_restricted(call: &Call<'_>, visibility: &str) -> Result<bool> {
-    let restricted_visibilities = read_setting(call, RESTRICTED_VISIBILITIES)?;
-    let is_listed = restricted_visibilities
-        .as_array()
-        .is_some_and(|levels| levels.contains(&visibility.into()));
+    let restricted_levels = read_setting(call, RESTRICTED_VISIBILITIES)?;
+    let is_listed =
+        restricted_levels.as_array().is_some_and(|levels| levels.contains(&visibility.into()));
     Ok(is_listed && !call.is_administrator())
 }
 
-/// Parts of the report of background jobs. There are no jobs, so clients need not wait for them.
+/// Answers with these sections of the report about background jobs. The sandbox has no jobs, so clients
+/// that wait for them can continue.
 fn show_metrics(call: &Call<'_>, sections: &[&str]) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     let statistics = json!({
         "queues": { "default": { "backlog": 0, "latency": 0 } },
         "processes": [{ "hostname": "localhost", "pid": 1, "queues": ["default"], "concurrency": 1, "busy": 0 }],

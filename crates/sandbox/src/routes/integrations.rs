@@ -24,12 +24,12 @@ const INTEGRATIONS: Collection = Collection {
     answer_key: "slug",
     is_unpaged: true,
     is_created_by_put: true,
-    scope: |_, call| GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER, OWNER]),
+    scope: |_, call| GroupOrProject::including_archived_reads(call, [MAINTAINER, OWNER]),
     // 400 for an unknown slug, 404 for an integration that was never set up.
     find: |call| {
         let slug = call.segment("slug");
         let exists = requested_kind(call).is_some() || WEB_ONLY_SLUGS.contains(&slug);
-        refuse_if(!exists, || ErrorResponse::no_valid_value("slug"))?;
+        refuse_if(!exists, || ErrorResponse::unlisted_value("slug"))?;
         find(call, call.scope.holder(), slug)?
             .ok_or_else(|| ErrorResponse::not_found("Integration"))
     },
@@ -39,7 +39,7 @@ const INTEGRATIONS: Collection = Collection {
     },
     complete,
     check_removal: |_, _| Ok(()),
-    // A DELETE only deactivates the integration and removes its properties; the row stays.
+    // A DELETE only deactivates the integration and removes its properties; it keeps the row.
     remove: |call, row| {
         row.settings.retain(|name, _| !name.starts_with("properties."));
         row.set("active", false);
@@ -88,12 +88,12 @@ const STATUS_CHANGES_ONLY: &str = "notify_only_when_pipeline_status_changes";
 const STATUS_CHANGES_SINCE: Release = Release::new(18, 0);
 
 impl IntegrationKind {
-    /// The names of its flags. In later releases, chat integrations have one more.
+    /// The names of its flags. In later releases, chat integrations have one more flag.
     fn flags(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
         let is_chat = self.events.iter().any(|event| event == "confidential_note");
         let has_status_changes = is_chat && call.release() >= STATUS_CHANGES_SINCE;
-        let status_changes_flag = has_status_changes.then_some(STATUS_CHANGES_ONLY);
-        self.flag.iter().map(String::as_str).chain(status_changes_flag)
+        let status_flag = has_status_changes.then_some(STATUS_CHANGES_ONLY);
+        self.flag.iter().map(String::as_str).chain(status_flag)
     }
 
     /// The names of the properties that responses show.
@@ -164,12 +164,12 @@ fn property_key(name: &str) -> String {
 /// Sets an integration up, or changes it.
 fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
-    let unavailable_text = "400 Integration not available";
-    refuse_if(WEB_ONLY_SLUGS.contains(&slug), || unavailable_text.into())?;
+    let unavailable_message = "400 Integration not available";
+    refuse_if(WEB_ONLY_SLUGS.contains(&slug), || unavailable_message.into())?;
     let kind = requested_kind(call).ok_or_else(ErrorResponse::no_route)?;
-    refuse_if(kind.of_projects && call.is_group_operation(), || unavailable_text.into())?;
-    let required: Vec<&str> = kind.required.iter().map(String::as_str).collect();
-    call.params.require(&required)?;
+    refuse_if(kind.of_projects && call.is_group_operation(), || unavailable_message.into())?;
+    let required_names: Vec<&str> = kind.required.iter().map(String::as_str).collect();
+    call.params.require(&required_names)?;
     if row.id == 0 {
         set_defaults(call, kind, row);
     }
@@ -255,8 +255,8 @@ fn store_properties(
                 .any(|kind| kind.is_issue_tracker && kind.slug == other.text("slug"))
         });
     refuse_if(is_second_tracker, || {
-        let text = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
-        update_error("base", text)
+        let message = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
+        update_error("base", message)
     })
 }
 
@@ -266,8 +266,8 @@ fn property_text<'a>(row: &'a Record, name: &str) -> &'a str {
 
 /// Refuses invalid properties.
 fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
-    let missing_property = kind.required.iter().find(|name| property_text(row, name).is_empty());
-    if let Some(name) = missing_property {
+    let missing_name = kind.required.iter().find(|name| property_text(row, name).is_empty());
+    if let Some(name) = missing_name {
         return Err(update_error(name, BLANK_TEXT));
     }
     let url_properties = kind.urls.iter().map(|name| (name.as_str(), property_text(row, name)));
@@ -332,23 +332,23 @@ fn find_inherited(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, 
 }
 
 /// Makes `row` an inherited copy of `group_row`, the integration of a group.
-fn copy_inherited(row: &mut Record, group_row: &Record, group: i64) {
+fn copy_inherited(row: &mut Record, group_row: &Record, group_id: i64) {
     row.settings = group_row.settings.clone();
     row.set("inherited", true);
-    row.set("from", group);
+    row.set("from", group_id);
 }
 
-/// Copies the integration of a group to each group and project below that has none, or that inherits it
-/// from this group or one above.
+/// Copies the integration of a group to each group and project below that does not have it, or that
+/// inherits it from this group or from a group above.
 fn copy_below(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()> {
     let subtree_ids = group.subtree_ids(call.db)?;
-    let projects: Vec<i64> = call.query_column(
+    let project_ids: Vec<i64> = call.query_column(
         "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))",
         [json!(subtree_ids).to_string()],
     )?;
     let groups = subtree_ids.into_iter().filter(|id| *id != group.id).map(Holder::Group);
     let group_ids: Vec<i64> = traversal_ids(&group.traversal).collect();
-    for holder in groups.chain(projects.into_iter().map(Holder::Project)) {
+    for holder in groups.chain(project_ids.into_iter().map(Holder::Project)) {
         let stored_row = find(call, holder, integration.text("slug"))?;
         if stored_row.as_ref().is_none_or(|row| {
             row.is_true("inherited")
@@ -365,17 +365,17 @@ fn copy_below(call: &Call<'_>, group: &Namespace, integration: &Record) -> Resul
 /// Gives a new project the active integrations of the groups above.
 pub(super) fn inherit_integrations(
     call: &Call<'_>,
-    project: i64,
+    project_id: i64,
     namespace: &Namespace,
 ) -> Result<()> {
     for group in traversal_ids(&namespace.traversal).rev() {
         for row in INTEGRATION_TABLE.list(call, Holder::Group(group))? {
-            let is_new = find(call, Holder::Project(project), row.text("slug"))?.is_none();
+            let is_new = find(call, Holder::Project(project_id), row.text("slug"))?.is_none();
             if row.is_true("active") && is_new {
                 let source_group = row.value("from").as_i64().filter(|_| row.is_true("inherited"));
                 let mut copy = Record::new(call.time_text());
                 copy_inherited(&mut copy, &row, source_group.unwrap_or(group));
-                INTEGRATION_TABLE.save(call, Holder::Project(project), &mut copy)?;
+                INTEGRATION_TABLE.save(call, Holder::Project(project_id), &mut copy)?;
             }
         }
     }

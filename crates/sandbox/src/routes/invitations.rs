@@ -50,7 +50,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     refuse_if(!emails.iter().all(|email| User::is_email_address(email)), || {
         ErrorResponse::parameter("email", "contains an invalid email address")
     })?;
-    // A list of ids is a text or an array; a single number does not count.
+    // A list of ids is a text or an array; a single number is ignored.
     let has_id_list = call.params.get("user_id").is_some_and(|ids| !ids.is_number());
     let ids =
         if has_id_list { call.params.integers("user_id")?.unwrap_or_default() } else { Vec::new() };
@@ -58,26 +58,27 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         ErrorResponse::bad_request("Must provide either email or user_id as a parameter")
     })?;
     let terms = MembershipTerms::from_call(call, scope)?;
-    let mut results = Vec::new();
+    let mut user_results = Vec::new();
     for id in ids {
-        if let Some(user) = User::by_id(call.db, id)? {
+        if let Some(user) = User::find_by_id(call.db, id)? {
             let result = terms.grant(call, scope, &user);
-            results.push((user.username, result));
+            user_results.push((user.username, result));
         }
     }
     for email in emails {
-        match User::by_email(call.db, &email)? {
-            Some(user) => results.push((email, terms.grant(call, scope, &user))),
+        match User::find_by_email(call.db, &email)? {
+            Some(user) => user_results.push((email, terms.grant(call, scope, &user))),
             None => terms.invite(call, scope, &email)?,
         }
     }
-    members::answer_results(results)
+    members::answer_results(user_results)
 }
 
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let email = call.segment("email");
-    let find = || Ok::<_, ErrorResponse>(list_invitations(call, scope, email)?.into_iter().next());
-    let invitation = find()?.ok_or_else(ErrorResponse::hidden)?;
+    let find_invitation =
+        || Ok::<_, ErrorResponse>(list_invitations(call, scope, email)?.into_iter().next());
+    let invitation = find_invitation()?.ok_or_else(ErrorResponse::hidden)?;
     let level = if call.params.has("access_level") {
         terms::requested_level(call, scope)?
     } else {
@@ -89,7 +90,7 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     };
     MembershipTerms { expires_at, ..MembershipTerms::granted_by_caller(call, level) }
         .invite(call, scope, email)?;
-    Answer::ok(&find()?)
+    Answer::ok(&find_invitation()?)
 }
 
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {

@@ -35,17 +35,17 @@ const JOB_TOKEN_SCOPE: Collection = Collection {
 const TARGET_PROJECT: &str = "target_project_id";
 const TARGET_GROUP: &str = "target_group_id";
 
-/// The projects whose jobs may access a project: the project itself and the allowed ones.
+/// The projects whose jobs may access a project: the project itself and the allowed projects.
 const ALLOWED_PROJECTS: Collection = Collection {
     entry_segment: TARGET_PROJECT,
     answer_key: TARGET_PROJECT,
     since: Some(Release::new(16, 3)),
     required_params: &[TARGET_PROJECT],
-    fields: &[RowField::new(TARGET_PROJECT, FieldType::Named(ReferencedType::Project))],
+    fields: &[RowField::new(TARGET_PROJECT, FieldType::Reference(ReferencedType::Project))],
     has_show: false,
     has_update: false,
     scope: |_, call| {
-        let scope = GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER; 2])?;
+        let scope = GroupOrProject::including_archived_reads(call, [MAINTAINER; 2])?;
         // Only reading operations accept the path of the project in place of its id.
         if call.is_write {
             call.segment_id("id")?;
@@ -55,7 +55,7 @@ const ALLOWED_PROJECTS: Collection = Collection {
         })?;
         Ok(scope)
     },
-    // Adding the project itself is no error, and it is listed once.
+    // Adding the project itself is allowed, and lists it only once.
     inherited: |call| {
         let mut project_entry = Record::new(call.time_text());
         project_entry.set(TARGET_PROJECT, call.scope.id());
@@ -75,14 +75,14 @@ const ALLOWED_GROUPS: Collection = Collection {
     answer_key: TARGET_GROUP,
     since: Some(Release::new(17, 0)),
     required_params: &[TARGET_GROUP],
-    fields: &[RowField::new(TARGET_GROUP, FieldType::Named(ReferencedType::Group))],
+    fields: &[RowField::new(TARGET_GROUP, FieldType::Reference(ReferencedType::Group))],
     inherited: |_| Ok(Vec::new()),
     table: RecordTable("job_token_groups_allowlist"),
     not_found: || "Target group is not in the job token scope".into(),
     ..ALLOWED_PROJECTS
 };
 
-/// An entry of a list of allowed ones; a POST answers with ids.
+/// An entry of an allowlist; the answer to a POST only has ids.
 fn allowed_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let key = call.collection.answer_key;
     let target_id = row.value(key);
@@ -91,11 +91,11 @@ fn allowed_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     }
     let id = target_id.as_i64().unwrap_or_default();
     if key == TARGET_GROUP {
-        let group = Namespace::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
+        let group = Namespace::find_by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
         let url = group.web_url(&call.base_url);
         return Ok(json!({ "id": group.id, "web_url": url, "name": group.name }));
     }
-    let project = Project::by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
+    let project = Project::find_by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
     project.simple_form(call, Extras::from_call(call)?)?.into_value()
 }
 

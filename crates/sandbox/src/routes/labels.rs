@@ -2,7 +2,7 @@
 //! service.
 //!
 //! A call names a label by id or title; an id is tried first. Reads also find the labels of all groups above.
-//! Changes and removals through a project also find those of the group that contains the project.
+//! Changes and removals through a project also find the labels of the group that contains the project.
 
 use super::colors;
 use super::names::{MAX_NAME_LENGTH, NONE_OF_TWO_TEXT};
@@ -44,7 +44,7 @@ const TITLE: &str = "title";
 /// The color of a label that was created without one.
 const DEFAULT_COLOR: &str = "#6699cc";
 
-/// The project or group of a call. Reads use level 0: everybody who sees it.
+/// The project or group of a call. Reads use level 0, so everybody who sees it may read its labels.
 fn label_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     let scope = GroupOrProject::from_call(call, [level, level])?;
     let is_refused = match &scope {
@@ -131,8 +131,8 @@ fn requested_name(call: &Call<'_>) -> Result<String> {
 fn find_by_id_or_title(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Record> {
     let name = requested_name(call)?;
     let mut labels = list_visible_labels(call, includes_ancestors)?;
-    // An edit of a group's label also finds those of the projects in it; for equal titles, the
-    // oldest.
+    // An edit in a group also finds the labels of its projects. Among labels with the same title, it
+    // changes the oldest.
     if let (GroupOrProject::Group(group), true) = (call.scope, call.method == Method::PUT) {
         labels.extend(list_labels(call, group_projects(call, group.id)?)?);
         labels.sort_by_key(|label| label.id);
@@ -147,9 +147,9 @@ fn find_by_id_or_title(call: &CollectionCall<'_>, includes_ancestors: bool) -> R
 }
 
 /// The projects of a group.
-fn group_projects(call: &Call<'_>, group: i64) -> Result<impl Iterator<Item = Holder> + use<>> {
+fn group_projects(call: &Call<'_>, group_id: i64) -> Result<impl Iterator<Item = Holder> + use<>> {
     let sql = "SELECT id FROM projects WHERE namespace_id = ?1";
-    Ok(call.query_column(sql, [group])?.into_iter().map(Holder::Project))
+    Ok(call.query_column(sql, [group_id])?.into_iter().map(Holder::Project))
 }
 
 /// Sorts a list by title, and removes the labels that do not match the filters of the call.
@@ -173,7 +173,7 @@ fn requests_ancestors(call: &Call<'_>) -> Result<bool> {
 }
 
 /// The labels of other projects and groups that a list shows: from the groups above, and for a group also
-/// from the groups and projects below. The call chooses.
+/// from the groups and projects below. Parameters of the call choose which ones.
 fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let mut labels = list_labels(call, label_groups(call.scope, requests_ancestors(call)?))?;
     let GroupOrProject::Group(group) = call.scope else { return Ok(labels) };
@@ -186,7 +186,7 @@ fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
             [Holder::Group(group)].into_iter().filter(|_| includes_descendants),
         )?);
         for holder in group_projects(call, group)?.filter(|_| includes_projects) {
-            if let Some(project) = Project::by_id(call.db, holder.column_and_id().1)?
+            if let Some(project) = Project::find_by_id(call.db, holder.column_and_id().1)?
                 && call.may_see(&project)?
             {
                 labels.extend(list_labels(call, [holder])?);
@@ -240,12 +240,12 @@ fn requested_color(call: &Call<'_>) -> Result<String> {
 
 /// Stores the priority in a call, if any; null removes it.
 fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
-    const NAME: &str = "priority";
+    const PRIORITY_PARAM: &str = "priority";
     let GroupOrProject::Project(project) = call.scope else { return Ok(()) };
-    if call.params.has(NAME) {
-        let priority = call.params.integer(NAME)?;
+    if call.params.has(PRIORITY_PARAM) {
+        let priority = call.params.integer(PRIORITY_PARAM)?;
         refuse_if(priority.is_some_and(|priority| priority < 0), || {
-            ErrorResponse::field(NAME, "must be greater than or equal to 0")
+            ErrorResponse::field(PRIORITY_PARAM, "must be greater than or equal to 0")
         })?;
         let mut priorities = label.value(PRIORITIES);
         priorities[project.id.to_string()] = priority.into();
@@ -254,15 +254,14 @@ fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// Completes a label. The title of a new label must not be that of a label of a group above.
+/// Fills in and checks a label. A group above must not have a label with the title of a new label.
 fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     let (is_new, mut title_parameter) = (label.id == 0, "new_name");
     if is_new {
         title_parameter = "name";
-        let requested_title = call.params.text(title_parameter)?.unwrap_or_default();
-        let is_taken = list_visible_labels(call, true)?
-            .iter()
-            .any(|label| label.text(TITLE) == requested_title);
+        let title = call.params.text(title_parameter)?.unwrap_or_default();
+        let is_taken =
+            list_visible_labels(call, true)?.iter().any(|label| label.text(TITLE) == title);
         refuse_if(is_taken, || ErrorResponse::conflict("Label already exists"))?;
         label.set(GROUP_ID, call.scope.choose(None, Some(call.scope.id())));
     }
@@ -291,8 +290,8 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
 fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
     let label = find_by_id_or_title(call, false)?;
     if let (GroupOrProject::Project(_), Some(group)) = (call.scope, label.value(GROUP_ID).as_i64())
-        && let Some(group) = Namespace::by_id(call.db, group)?
-        && call.level_in_group(&group)? < REPORTER
+        && let Some(group) = Namespace::find_by_id(call.db, group)?
+        && call.caller_level_in_group(&group)? < REPORTER
     {
         return Err(ErrorResponse::forbidden());
     }
@@ -311,7 +310,7 @@ fn promote_label(call: &Call<'_>) -> Result<Answer> {
     let project_label = project_label
         .filter(|_| group.is_group())
         .ok_or_else(|| ErrorResponse::not_found("Label"))?;
-    refuse_if(call.level_in_group(&group)? < REPORTER, ErrorResponse::forbidden)?;
+    refuse_if(call.caller_level_in_group(&group)? < REPORTER, ErrorResponse::forbidden)?;
     call.check_archive_rule(&project)?;
     let has_same_title = |label: &Record| label.text(TITLE) == project_label.text(TITLE);
     let group_label =

@@ -41,13 +41,15 @@ impl MemberRole {
         body
     }
 
-    /// Refuses a level other than that of the role. `had_role` is true if the member already has the role.
+    /// Refuses a level that differs from the level of the role. `had_role` is true if the member already has
+    /// the role.
     pub(super) fn check_level(&self, level: i64, had_role: bool) -> Result<()> {
         let mut errors = FieldErrors::default();
         let is_different = level != self.base_access_level;
-        let locked_text = "cannot be changed because of an existing association with a custom role";
+        let locked_message =
+            "cannot be changed because of an existing association with a custom role";
         errors.add_if(is_different, ROLE_ID, MISMATCH_TEXT);
-        errors.add_if(is_different && had_role, "access_level", locked_text);
+        errors.add_if(is_different && had_role, "access_level", locked_message);
         errors.into_result()
     }
 }
@@ -57,7 +59,7 @@ fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
     call.edition().existing(&ATTRIBUTE_TABLE.permissions).map(|attribute| attribute.name)
 }
 
-/// True if this service has custom roles, in a place where they exist from the release `since` on.
+/// True if this service has custom roles, for objects that have them from the release `since` on.
 pub(super) fn are_roles_available(call: &Call<'_>, since: Release) -> bool {
     call.release() >= since && call.tier() >= AttributeTier::Ultimate
 }
@@ -73,7 +75,7 @@ pub(super) fn read_role(
         return Ok(None);
     }
     let Some(id) = call.params.integer(ROLE_ID)? else { return Ok(Some(None)) };
-    MemberRole::by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(unknown_role)
+    MemberRole::find_by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(unknown_role)
 }
 
 /// The role of a new membership, share or link. An unknown role is 500, as in the real service.
@@ -97,20 +99,20 @@ pub(super) fn read_role_id(
 
 /// The id of a link's role; null if the role was deleted.
 pub(super) fn link_role_json(call: &Call<'_>, link: &Record) -> Result<Value> {
-    let role = MemberRole::by_optional_id(call.db, link.value(ROLE_ID).as_i64())?;
+    let role = MemberRole::find_by_optional_id(call.db, link.value(ROLE_ID).as_i64())?;
     Ok(role.map(|role| role.id).into())
 }
 
 /// The routes exist from 16.9 on, for signed-in callers.
 fn check_access(call: &Call<'_>) -> Result<()> {
     refuse_if(!call.is_at_least(16, 9), ErrorResponse::no_route)?;
-    call.user()?;
+    call.require_user()?;
     call.require_tier(AttributeTier::Premium)
 }
 
-/// Refuses callers who are no administrators, and tiers without roles. It is checked after the parameters.
+/// Refuses callers who are not administrators, and tiers without roles. Call it after checking the parameters.
 fn check_administrator(call: &Call<'_>) -> Result<()> {
-    call.administrator()?;
+    call.require_admin()?;
     refuse_if(call.tier() < AttributeTier::Ultimate, ErrorResponse::forbidden)
 }
 
@@ -142,7 +144,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         settings: json!(granted_names).to_string(),
     };
     check_administrator(call)?;
-    let is_taken = MemberRole::first(call.db, "WHERE r.name = ?1", [&role.name])?.is_some();
+    let is_taken = MemberRole::find_first(call.db, "WHERE r.name = ?1", [&role.name])?.is_some();
     let errors = [
         granted_names
             .is_empty()
@@ -162,8 +164,8 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
     let id = call.segment_id(ROLE_ID)?;
     check_administrator(call)?;
-    let role =
-        MemberRole::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Member Role"))?;
+    let role = MemberRole::find_by_id(call.db, id)?
+        .ok_or_else(|| ErrorResponse::not_found("Member Role"))?;
     let usage_sql = "SELECT EXISTS (SELECT 1 FROM members WHERE member_role_id = ?1)";
     refuse_if(call.query_value(usage_sql, [id])?, || {
         "Role is assigned to one or more group members. Remove role from all group members, then delete role.".into()
@@ -176,9 +178,9 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 /// checked.
 fn refuse_group_roles(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(17, 0), ErrorResponse::no_route)?;
-    call.user()?;
+    call.require_user()?;
     call.require_tier(AttributeTier::Premium)?;
     let help_page = "help/update/deprecations.md#deprecate-custom-role-creation-for-group-owners-on-self-managed";
-    let text = "Group-level custom roles are deprecated on self-managed instances.";
-    Err(ErrorResponse::bad_request(&format!("{text} See {}/{help_page}", call.base_url)))
+    let message = "Group-level custom roles are deprecated on self-managed instances.";
+    Err(ErrorResponse::bad_request(&format!("{message} See {}/{help_page}", call.base_url)))
 }

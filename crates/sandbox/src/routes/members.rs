@@ -50,7 +50,7 @@ stored!(Member: members m,
     created_by; user);
 
 impl Member {
-    /// True if it lets a person act as an owner.
+    /// True if the membership lets a person act as an owner.
     pub(super) fn is_acting_owner(&self) -> bool {
         self.access_level == OWNER && self.user.state == "active" && !self.user.bot
     }
@@ -67,7 +67,7 @@ impl Member {
         })?)
     }
 
-    /// As [`Self::list_where`], without expired memberships. The condition uses `?1`.
+    /// Like [`Self::list_where`], without expired memberships. The condition uses `?1`.
     fn list_unexpired(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
         let condition = format!("{condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2)");
         Self::list_where(call, &condition, params![key, call.today()])
@@ -78,12 +78,12 @@ impl Member {
         self.state == "active"
     }
 
-    /// Limits a member of an invited group to the level `cap` of the invitation. The custom role is that of
-    /// the lower level. If both levels are equal, it is the member's, but only if both have a role.
-    fn cap_level(&mut self, cap: i64, role: Option<i64>) {
+    /// Limits a member of an invited group to the level `cap` of the invitation. The custom role comes from the
+    /// side with the lower level. If the levels are equal, the member keeps the role if the invitation has one.
+    fn cap_level(&mut self, cap: i64, role_id: Option<i64>) {
         if self.access_level > cap {
-            (self.access_level, self.role) = (cap, role);
-        } else if self.access_level == cap && role.is_none() {
+            (self.access_level, self.role) = (cap, role_id);
+        } else if self.access_level == cap && role_id.is_none() {
             self.role = None;
         }
     }
@@ -100,7 +100,7 @@ impl Member {
     pub(super) fn json(&self, call: &Call<'_>) -> Result<Value> {
         let mut body = self.user.brief(call);
         add_fields(&mut body, self.json_columns("access_level created_at expires_at"));
-        if let Some(creator) = User::by_optional_id(call.db, self.created_by)? {
+        if let Some(creator) = User::find_by_optional_id(call.db, self.created_by)? {
             body["created_by"] = creator.brief(call);
         }
         if call.is_at_least(16, 9) && call.is_administrator() {
@@ -108,7 +108,7 @@ impl Member {
         }
         let has_state = call.release() >= OBSERVED_RELEASE && call.tier() >= AttributeTier::Premium;
         set_if(&mut body, has_state, "membership_state", self.state.as_str());
-        if let Some(role) = MemberRole::by_optional_id(call.db, self.role)? {
+        if let Some(role) = MemberRole::find_by_optional_id(call.db, self.role)? {
             body["member_role"] = role.json(call);
         }
         Ok(body)
@@ -125,8 +125,8 @@ impl GroupOrProject {
     }
 
     /// The direct membership of a user.
-    pub(super) fn member(&self, call: &Call<'_>, user: i64) -> Result<Option<Member>> {
-        Ok(self.members(call, false)?.into_iter().find(|member| member.user.id == user))
+    pub(super) fn member(&self, call: &Call<'_>, user_id: i64) -> Result<Option<Member>> {
+        Ok(self.members(call, false)?.into_iter().find(|member| member.user.id == user_id))
     }
 
     /// As [`Self::member`]; 404 without such a member.
@@ -156,9 +156,9 @@ impl GroupOrProject {
             collect(Member::list_unexpired(call, "m.group_id = ?1", group_id)?, None);
         }
         for (invited_id, cap, role) in self.invitations(call)? {
-            let Some(group) = Namespace::by_id(call.db, invited_id)? else { continue };
+            let Some(group) = Namespace::find_by_id(call.db, invited_id)? else { continue };
             // Members of an invited group are shown if it is public or the caller is a member too.
-            if group.visibility != "public" && call.level_in_group(&group)? == 0 {
+            if group.visibility != "public" && call.caller_level_in_group(&group)? == 0 {
                 continue;
             }
             for group_id in traversal_ids(&group.traversal) {
@@ -173,7 +173,8 @@ impl GroupOrProject {
         Ok(members)
     }
 
-    /// The groups invited here and above, with the maximum levels and roles of the invitations.
+    /// The groups invited to `scope` or to a group above it, with the maximum levels and roles of the
+    /// invitations.
     fn invitations(&self, call: &Call<'_>) -> Result<Vec<(i64, i64, Option<i64>)>> {
         let sql = "SELECT invited_id, access_level, member_role_id FROM shares
              WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
@@ -183,31 +184,32 @@ impl GroupOrProject {
     }
 
     /// Refuses a direct level below an inherited one; the error names the highest.
-    pub(super) fn check_inherited(&self, call: &Call<'_>, user: i64, level: i64) -> Result<()> {
+    pub(super) fn check_inherited(&self, call: &Call<'_>, user_id: i64, level: i64) -> Result<()> {
         let group_ids = self.parent_group_ids();
         let condition =
             "m.user_id = ?1 AND m.access_level > ?2 AND (m.expires_at IS NULL OR m.expires_at >= ?3)
                          AND m.group_id IN (SELECT value FROM json_each(?4))";
         let groups = Value::from(group_ids.as_slice()).to_string();
         let members =
-            Member::list_where(call, condition, params![user, level, call.today(), groups])?;
-        // Among equal ones, the nearest group counts.
+            Member::list_where(call, condition, params![user_id, level, call.today(), groups])?;
+        // If several groups give this level, the error names the nearest group.
         let highest_member = members.into_iter().max_by_key(|member| {
             let depth = group_ids.iter().position(|id| Some(*id) == member.group_id);
             (member.access_level, depth)
         });
         let Some(highest) = highest_member else { return Ok(()) };
-        let group = Namespace::by_optional_id(call.db, highest.group_id)?.map(|group| group.name);
-        let text = format!(
+        let group =
+            Namespace::find_by_optional_id(call.db, highest.group_id)?.map(|group| group.name);
+        let message = format!(
             "should be greater than or equal to {} inherited membership from group {}",
             level_name(highest.access_level),
             group.unwrap_or_default()
         );
-        Err(ErrorResponse::field("access_level", text))
+        Err(ErrorResponse::field("access_level", message))
     }
 }
 
-/// All users with a role here.
+/// All users with a role in `scope`.
 pub(crate) fn list_users(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<User>> {
     let members = scope.effective_members(call)?;
     Ok(members.into_iter().filter(Member::has_active_state).map(|member| member.user).collect())
@@ -285,21 +287,22 @@ fn read_user_references(call: &Call<'_>) -> Result<(String, bool)> {
 fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     if let GroupOrProject::Project(project) = scope {
         let is_locked = call.is_set_in_hierarchy(&project.namespace, "membership_lock", true)?;
-        let text = "405 Method Not Allowed";
-        refuse_if(is_locked, || ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
+        let message = "405 Method Not Allowed";
+        refuse_if(is_locked, || ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, message))?;
     }
     let (references, is_by_name) = read_user_references(call)?;
     check_tasks(call)?;
     call.params.integer("access_level")?;
-    let find = |one: &str| {
+    let find_user = |user_reference: &str| {
         Ok::<_, ErrorResponse>(match is_by_name {
             // Names are case-sensitive here.
-            true => User::by_username(call.db, one)?.filter(|user| user.username == one),
-            false => User::by_optional_id(call.db, one.parse().ok())?,
+            true => User::find_by_username(call.db, user_reference)?
+                .filter(|user| user.username == user_reference),
+            false => User::find_by_optional_id(call.db, user_reference.parse().ok())?,
         })
     };
     if !references.contains(',') {
-        let user = find(&references)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
+        let user = find_user(&references)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
         refuse_if(scope.member(call, user.id)?.is_some(), || {
             ErrorResponse::conflict("Member already exists")
         })?;
@@ -307,14 +310,14 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         return Answer::created(&scope.require_member(call, user.id)?.json(call)?);
     }
     let terms = MembershipTerms::from_call_with_role(call, scope)?;
-    let mut results = Vec::new();
+    let mut user_results = Vec::new();
     for reference in references.split(',').map(str::trim) {
-        if let Some(user) = find(reference)? {
+        if let Some(user) = find_user(reference)? {
             let result = terms.grant(call, scope, &user);
-            results.push((user.username, result));
+            user_results.push((user.username, result));
         }
     }
-    answer_results(results)
+    answer_results(user_results)
 }
 
 /// The answer for several users: success, or the error of each user by name.
@@ -340,7 +343,7 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         ErrorResponse::field("member_role", "not found")
     })? {
         Some(role) => role,
-        None => MemberRole::by_optional_id(call.db, member.role)?,
+        None => MemberRole::find_by_optional_id(call.db, member.role)?,
     };
     let expires_at = terms::requested_expiry(call)?.unwrap_or_else(|| {
         member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry)
@@ -371,7 +374,7 @@ fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Re
 }
 
 fn remove_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    let caller = call.user()?;
+    let caller = call.require_user()?;
     let user = call.segment_id("user_id")?;
     let keeps_subresources = call.params.is_true("skip_subresources")?;
     // There are no issues and merge requests to assign here.

@@ -1,7 +1,7 @@
 //! Memberships across a whole hierarchy: billable and pending members, their state, overrides
 //! (reference 1, 4.3).
 //!
-//! Except for overrides these are for owners of root groups; all other callers and groups get 400.
+//! Except for overrides, these operations need an owner and a root group; otherwise they answer 400.
 
 use std::cmp::Reverse;
 
@@ -50,12 +50,12 @@ impl Namespace {
     }
 
     /// Changes the state of all memberships in the hierarchy, or of one user's; returns their number.
-    fn set_state(&self, call: &Call<'_>, user: Option<i64>, state: &str) -> Result<usize> {
+    fn set_state(&self, call: &Call<'_>, user_id: Option<i64>, state: &str) -> Result<usize> {
         let (range_start, range_end) = self.traversal_range();
         let sql = format!(
             "UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY_SQL}"
         );
-        call.execute(&sql, params![range_start, range_end, state, user])
+        call.execute(&sql, params![range_start, range_end, state, user_id])
     }
 
     /// Removes the user's direct memberships in the groups and projects below a group.
@@ -69,13 +69,13 @@ impl Namespace {
 /// A membership with its group or project.
 fn membership_json(call: &Call<'_>, member: &Member) -> Result<Value> {
     let (source_id, source_name, members_path) =
-        match Namespace::by_optional_id(call.db, member.group_id)? {
+        match Namespace::find_by_optional_id(call.db, member.group_id)? {
             Some(group) => {
                 let members_path = format!("groups/{}/-/group_members", group.full_path);
                 (group.id, group.full_name, members_path)
             }
             None => {
-                let project = Project::by_id(call.db, member.project_id.unwrap_or_default())?;
+                let project = Project::find_by_id(call.db, member.project_id.unwrap_or_default())?;
                 let project = project.ok_or_else(ErrorResponse::no_record)?;
                 let members_path = format!("{}/-/project_members", project.full_path);
                 (project.id, project.full_name(), members_path)
@@ -90,7 +90,7 @@ fn membership_json(call: &Call<'_>, member: &Member) -> Result<Value> {
     let (level, role_name) = (member.access_level, level_name(member.access_level));
     body["access_level"] = json!({ "string_value": role_name, "integer_value": level });
     if call.release() >= OBSERVED_RELEASE {
-        let role = MemberRole::by_optional_id(call.db, member.role)?;
+        let role = MemberRole::find_by_optional_id(call.db, member.role)?;
         let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
         body["access_level"]["custom_role"] = role.into();
     }
@@ -126,7 +126,8 @@ impl Seat {
         Ok(seats)
     }
 
-    /// The members of groups that are invited at and below a group, and of the groups above those.
+    /// The members of groups that are invited to a group or below it, and of the groups above the invited
+    /// groups.
     fn list_invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let clauses = format!(
             "JOIN members i ON i.user_id = u.id
@@ -165,9 +166,9 @@ impl Seat {
 
 /// The root group, which the caller must own.
 fn owned_root_group(call: &Call<'_>) -> Result<Namespace> {
-    call.user()?;
+    call.require_user()?;
     let group = call.group()?;
-    let is_owned = group.parent_id.is_none() && call.level_in_group(&group)? >= OWNER;
+    let is_owned = group.parent_id.is_none() && call.caller_level_in_group(&group)? >= OWNER;
     refuse_if(!is_owned, || "400 Bad request".into())?;
     Ok(group)
 }
@@ -209,8 +210,8 @@ fn list_billable(call: &Call<'_>) -> Result<Answer> {
     }
     let mut owners = group.memberships(call)?;
     owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
-    let owners: Vec<i64> = owners.into_iter().map(|member| member.user.id).collect();
-    page::list_objects(call, &seats, |seat| seat.json(call, &owners))
+    let owner_ids: Vec<i64> = owners.into_iter().map(|member| member.user.id).collect();
+    page::list_objects(call, &seats, |seat| seat.json(call, &owner_ids))
 }
 
 fn list_billable_memberships(call: &Call<'_>) -> Result<Answer> {
@@ -222,7 +223,7 @@ fn list_billable_memberships(call: &Call<'_>) -> Result<Answer> {
     page::list_objects(call, &memberships, |membership| membership_json(call, membership))
 }
 
-/// The memberships of groups that are invited anywhere in the hierarchy.
+/// The user's memberships in groups that are invited anywhere in the hierarchy.
 fn list_indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED_RELEASE, ErrorResponse::no_route)?;
     let (range_start, range_end) = owned_root_group(call)?.traversal_range();
@@ -238,7 +239,7 @@ fn list_indirect_memberships(call: &Call<'_>) -> Result<Answer> {
 
 /// The id of the user in the path.
 fn existing_user_id(call: &Call<'_>) -> Result<i64> {
-    let user = User::by_id(call.db, call.segment_id("user_id")?)?;
+    let user = User::find_by_id(call.db, call.segment_id("user_id")?)?;
     Ok(user.ok_or_else(ErrorResponse::no_record)?.id)
 }
 
@@ -250,7 +251,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     refuse_if(is_below, || ErrorResponse::bad_request("Must be a root namespace"))?;
     let group = owned_root_group(call)?;
     let user = call.segment_id("user_id")?;
-    let is_unknown = is_observed && User::by_id(call.db, user)?.is_none();
+    let is_unknown = is_observed && User::find_by_id(call.db, user)?.is_none();
     refuse_if(is_unknown, || ErrorResponse::bad_request(r#"["User must exist"]"#))?;
     let memberships = group.memberships(call)?;
     let is_member = memberships.iter().any(|membership| membership.user.id == user);
@@ -269,7 +270,7 @@ fn set_member_state(call: &Call<'_>) -> Result<Answer> {
     let group = owned_root_group(call)?;
     call.params.require_all(&[Need::AllowedValue("state")])?;
     let state = call.params.allowed_text("state", &STATES)?.unwrap_or_default();
-    let user = User::by_id(call.db, call.segment_id("user_id")?)?
+    let user = User::find_by_id(call.db, call.segment_id("user_id")?)?
         .ok_or_else(|| ErrorResponse::not_found("User"))?;
     match group.set_state(call, Some(user.id), &state)? {
         0 => Err(ErrorResponse::invalid_record("No memberships found")),
@@ -310,7 +311,7 @@ struct PendingMember {
 stored!(PendingMember: members m, id, user_id, email, approved = "m.state = 'active'");
 
 impl PendingMember {
-    /// Everything that is pending at and below the root group.
+    /// The pending memberships at and below the root group.
     fn list_pending(call: &Call<'_>) -> Result<Vec<Self>> {
         let clauses = format!(
             "WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY_SQL} ORDER BY m.id"
@@ -321,7 +322,7 @@ impl PendingMember {
     /// A pending member as in the reference (1, 2.6).
     fn json(&self, call: &Call<'_>) -> Result<Value> {
         let base = &call.base_url;
-        let mut body = match User::by_optional_id(call.db, self.user_id)? {
+        let mut body = match User::find_by_optional_id(call.db, self.user_id)? {
             Some(user) => {
                 let mut body = user.json_columns("id name username email avatar_url");
                 body["avatar_url"] = user.avatar_url(base).into();

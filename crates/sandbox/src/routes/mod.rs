@@ -179,11 +179,11 @@ pub(crate) fn find(
     let operation =
         operations.value.iter().find(|operation| operation.route.method == *table_method);
     let operation = operation.ok_or_else(ErrorResponse::no_route)?;
-    let decoded_segments = operations
+    let decoded_params = operations
         .params
         .iter()
         .map(|(name, value)| Ok((name, percent_decode_str(value).decode_utf8()?.into_owned())));
-    let segments = decoded_segments
+    let segments = decoded_params
         .collect::<Result<_, std::str::Utf8Error>>()
         .map_err(|_| ErrorResponse::no_route())?;
     Ok((*operation, segments))
@@ -207,9 +207,9 @@ pub(crate) fn options(
     let mut allowed_methods = vec![Method::OPTIONS];
     allowed_methods.extend(methods.into_iter().filter(has_method));
     allowed_methods.extend(has_method(&Method::GET).then_some(Method::HEAD));
-    let allowed: Vec<&str> = allowed_methods.iter().map(Method::as_str).collect();
+    let method_names: Vec<&str> = allowed_methods.iter().map(Method::as_str).collect();
     let mut answer = Answer::no_content();
-    answer.headers.push(("allow", allowed.join(", ")));
+    answer.headers.push(("allow", method_names.join(", ")));
     Ok(answer)
 }
 

@@ -34,7 +34,7 @@ pub(super) fn is_name(name: &str, special_chars: &str) -> bool {
 /// True if a path consists of letters and digits, with single special characters in between.
 pub(super) fn is_plain_path(path: &str) -> bool {
     path.split(['-', '_', '.'])
-        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        .all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
 /// True if a path has only letters, digits, `_`, `-` and `.`, does not start with `-`, and ends with

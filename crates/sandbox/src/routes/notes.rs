@@ -20,8 +20,8 @@ pub(super) const ROUTES: &[Route] = &[
 const MAX_BODY_LENGTH: usize = 1_000_000;
 /// The maximum number of notes of a merge request.
 const MAX_NOTES: i64 = 5_000;
-/// The beginnings of lines that are commands; the service executes them and does not store them.
-const QUICK_ACTION_PREFIXES: [&str; 9] =
+/// The first words of lines that are commands; the service executes them and does not store them.
+const QUICK_ACTIONS: [&str; 9] =
     ["/approve", "/assign", "/close", "/draft", "/label", "/lock", "/merge", "/reopen", "/title"];
 
 /// The merge request of a call, and the caller's role in its project.
@@ -36,7 +36,7 @@ impl NoteTarget {
     /// be at least a reporter.
     fn from_call(call: &Call<'_>) -> Result<Self> {
         let project = call.project()?;
-        let level = call.level_in(&project)?;
+        let level = call.caller_level_in(&project)?;
         let merge_request = if call.may_use(&project, "merge_requests_access_level")? {
             MergeRequestRow::find(call.db, project.id, call.segment_id("merge_request_iid")?)?
         } else {
@@ -47,14 +47,14 @@ impl NoteTarget {
         Ok(Self { project, level, merge_request })
     }
 
-    /// As [`Self::from_call`], for a write: 403 in an archived project, and for non-members if the
+    /// Like [`Self::from_call`], for a write: 403 in an archived project, and for non-members if the
     /// discussion is locked. Also returns the caller's id.
     fn from_write_call(call: &Call<'_>) -> Result<(Self, i64)> {
-        let caller = call.user()?.id;
+        let caller_id = call.require_user()?.id;
         let target = Self::from_call(call)?;
         let is_locked = target.merge_request.discussion_locked && target.level < GUEST;
         refuse_if(target.project.archived || is_locked, ErrorResponse::forbidden)?;
-        Ok((target, caller))
+        Ok((target, caller_id))
     }
 
     fn is_visible(&self, note: &NoteRow) -> bool {
@@ -70,22 +70,23 @@ impl NoteTarget {
         }
     }
 
-    /// As [`Self::find_note`], for a change: only the author and maintainers may change a note, and nobody
+    /// Like [`Self::find_note`], for a change: only the author and maintainers may change a note, and nobody
     /// may change one that the service wrote.
-    fn find_changeable(call: &Call<'_>) -> Result<(Self, NoteRow)> {
-        let (target, caller) = Self::from_write_call(call)?;
+    fn find_changeable_note(call: &Call<'_>) -> Result<(Self, NoteRow)> {
+        let (target, caller_id) = Self::from_write_call(call)?;
         let note = target.find_note(call)?;
-        let can_change = !note.system && (note.author_id == caller || target.level >= MAINTAINER);
+        let can_change =
+            !note.system && (note.author_id == caller_id || target.level >= MAINTAINER);
         refuse_if(!can_change, ErrorResponse::forbidden).map(|()| (target, note))
     }
 
-    fn json(&self, call: &Call<'_>, note: &NoteRow) -> Result<Value> {
-        let author = User::by_id(call.db, note.author_id)?.map(|user| user.brief(call));
+    fn note_json(&self, call: &Call<'_>, note: &NoteRow) -> Result<Value> {
+        let author = User::find_by_id(call.db, note.author_id)?.map(|user| user.brief(call));
         let mut body = note.json_columns(
             "id type body attachment author created_at updated_at system noteable_id noteable_type \
              noteable_iid project_id resolvable confidential internal commands_changes",
         );
-        let extra_members = json!({
+        let extra_fields = json!({
             "author": author,
             "noteable_id": self.merge_request.id,
             "noteable_type": "MergeRequest",
@@ -95,7 +96,7 @@ impl NoteTarget {
             "confidential": note.internal,
             "commands_changes": {},
         });
-        add_fields(&mut body, extra_members);
+        add_fields(&mut body, extra_fields);
         Ok(body)
     }
 }
@@ -103,7 +104,7 @@ impl NoteTarget {
 fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
     let NoteTarget { project, merge_request, .. } = NoteTarget::from_call(call)?;
     let author =
-        User::by_optional_id(call.db, merge_request.author_id)?.map(|user| user.brief(call));
+        User::find_by_optional_id(call.db, merge_request.author_id)?.map(|user| user.brief(call));
     let path = &project.full_path;
     let names = "id iid project_id title state created_at updated_at source_branch target_branch";
     let mut body = merge_request.json_columns(names);
@@ -139,8 +140,10 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         &clauses,
         params![merge_request.id, is_system, page.size, page.offset()],
     )?;
-    let notes =
-        notes.iter().filter(|note| target.is_visible(note)).map(|note| target.json(call, note));
+    let notes = notes
+        .iter()
+        .filter(|note| target.is_visible(note))
+        .map(|note| target.note_json(call, note));
     let items = notes.collect::<Result<Vec<_>>>()?;
     let total = merge_request.count_notes(call.db, is_system)?;
     let has_more = page.offset().saturating_add(page.size) < total;
@@ -149,7 +152,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let target = NoteTarget::from_call(call)?;
-    Answer::ok(&target.json(call, &target.find_note(call)?)?)
+    Answer::ok(&target.note_json(call, &target.find_note(call)?)?)
 }
 
 /// The refusal of an invalid note.
@@ -168,7 +171,7 @@ fn check_body(body: String) -> Result<String> {
 /// Splits a body into text and commands.
 fn split_commands(body: &str) -> (String, Vec<&str>) {
     let (commands, text): (Vec<&str>, Vec<&str>) = body.lines().partition(|line: &&str| {
-        QUICK_ACTION_PREFIXES.contains(&line.split_whitespace().next().unwrap_or_default())
+        QUICK_ACTIONS.contains(&line.split_whitespace().next().unwrap_or_default())
             && line.starts_with('/')
     });
     if commands.is_empty() { (body.to_owned(), commands) } else { (text.join("\n"), commands) }
@@ -190,8 +193,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let is_full = target.merge_request.count_notes(call.db, None)? >= MAX_NOTES;
     refuse_if(is_full, || note_error("base", "Maximum number of comments exceeded"))?;
     // Only owners may set the time of creation.
-    let time = call.params.time("created_at")?.filter(|_| target.level >= OWNER);
-    let now = time.map_or_else(|| call.time_text().to_owned(), clock::format_time);
+    let requested_time = call.params.time("created_at")?.filter(|_| target.level >= OWNER);
+    let created_at = requested_time.map_or_else(|| call.time_text().to_owned(), clock::format_time);
     let mut note = NoteRow {
         id: 0,
         merge_request_id: target.merge_request.id,
@@ -199,25 +202,25 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         body: text,
         system: false,
         internal: is_internal,
-        created_at: now.clone(),
-        updated_at: now,
+        created_at: created_at.clone(),
+        updated_at: created_at,
     };
     note.id = note.upsert(call.db)?;
-    Answer::created(&target.json(call, &note)?)
+    Answer::created(&target.note_json(call, &note)?)
 }
 
 fn update(call: &Call<'_>) -> Result<Answer> {
-    let (target, mut note) = NoteTarget::find_changeable(call)?;
+    let (target, mut note) = NoteTarget::find_changeable_note(call)?;
     if let Some(body) = call.params.text("body")? {
         refuse_if(body.trim().is_empty(), || ErrorResponse::parameter("body", "is empty"))?;
         note.body = check_body(body)?;
         note.updated_at = call.time_text().to_owned();
         note.upsert(call.db)?;
     }
-    Answer::ok(&target.json(call, &note)?)
+    Answer::ok(&target.note_json(call, &note)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let (_, note) = NoteTarget::find_changeable(call)?;
+    let (_, note) = NoteTarget::find_changeable_note(call)?;
     call.remove(&note, &note.updated_at)
 }

@@ -26,9 +26,9 @@ const SCHEDULES: Collection = Collection {
     complete,
     filter: |call, schedules| {
         let scope = call.params.allowed_text("scope", &["active", "inactive"])?;
-        let is_active_filter = scope.map(|scope| scope == "active");
+        let active_filter = scope.map(|scope| scope == "active");
         schedules.retain(|schedule| {
-            is_active_filter.is_none_or(|active| schedule.is_true("active") == active)
+            active_filter.is_none_or(|active| schedule.is_true("active") == active)
         });
         Ok(())
     },
@@ -59,8 +59,8 @@ const INPUTS: &str = "inputs";
 /// The maximum number of schedules of a project.
 const MAX_SCHEDULES: i64 = 10;
 
-/// A schedule as the service shows it. Reads show inputs only to its owner and to maintainers, and
-/// only the read of a single one has its variables.
+/// A schedule as the service shows it. Reads show inputs and variables only to its owner and to
+/// maintainers, and variables only in the answer for a single schedule.
 fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
     if call.is_write {
         return details_json(call, schedule);
@@ -78,7 +78,7 @@ fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
 /// The fields that everybody sees.
 fn brief_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let owner = schedule.value(OWNER_ID).as_i64();
-    let owner = User::by_optional_id(call.db, owner)?.map(|user| user.brief(call));
+    let owner = User::find_by_optional_id(call.db, owner)?.map(|user| user.brief(call));
     let names =
         "id description ref cron cron_timezone next_run_at active created_at updated_at owner";
     let mut body = schedule.members(names);
@@ -109,7 +109,7 @@ fn can_see_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<boo
     Ok(is_owner(call, schedule) || call.level()? >= MAINTAINER)
 }
 
-/// The project of the call, for callers with this level. While its CI/CD is disabled, reads are 403 too.
+/// The project of the call, for callers with this level. While its CI/CD is disabled, reads get 403 too.
 fn schedule_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     let project = call.project_as(level)?;
     refuse_if(call.are_features_off(&project, PIPELINE_FEATURES)?, ErrorResponse::forbidden)?;
@@ -118,11 +118,11 @@ fn schedule_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
 
 /// Refuses changes by others than the owner and administrators.
 fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
-    let is_developing_owner = call.level()? >= DEVELOPER && is_owner(call, schedule);
-    refuse_if(!call.is_administrator() && !is_developing_owner, ErrorResponse::forbidden)
+    let is_owner_with_role = call.level()? >= DEVELOPER && is_owner(call, schedule);
+    refuse_if(!call.is_administrator() && !is_owner_with_role, ErrorResponse::forbidden)
 }
 
-/// Completes a new or changed schedule, and computes the next run.
+/// Fills in and checks a new or changed schedule, and computes the next run.
 fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
     let (params, mut errors) = (&call.params, FieldErrors::default());
     if schedule.id == 0 {
@@ -131,10 +131,10 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
             Need::NotBlank("ref"),
             Need::Present("cron"),
         ])?;
-        schedule.set(OWNER_ID, call.user()?.id);
+        schedule.set(OWNER_ID, call.require_user()?.id);
         let is_full = SCHEDULES.table.count(call, call.scope.holder())? >= MAX_SCHEDULES;
-        let text = format!("Maximum number of ci pipeline schedules ({MAX_SCHEDULES}) exceeded");
-        errors.add_if(is_full, "base", text);
+        let message = format!("Maximum number of ci pipeline schedules ({MAX_SCHEDULES}) exceeded");
+        errors.add_if(is_full, "base", message);
         // Null means the default here.
         for field in SCHEDULES.fields {
             if schedule.value(field.name).is_null() {
@@ -180,7 +180,7 @@ fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
     })
 }
 
-/// Sets inputs by name; `destroy` removes one.
+/// Sets inputs by name; an input with `destroy` is removed.
 fn store_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let Some(requested_inputs) = call.params.array(INPUTS)? else { return Ok(()) };
     let mut inputs = stored_list(schedule, INPUTS);
@@ -191,9 +191,9 @@ fn store_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
         // Lists stay lists; any other value becomes text.
         let value = match &input["value"] {
             list @ Value::Array(_) => list.clone(),
-            other => params::read_text(INPUTS, other)?.into(),
+            sent_value => params::read_text(INPUTS, sent_value)?.into(),
         };
-        inputs.retain(|other| other["name"].as_str() != name.as_deref());
+        inputs.retain(|stored_input| stored_input["name"].as_str() != name.as_deref());
         if params::read_flag(INPUTS, &input["destroy"])? != Some(true) {
             inputs.push(json!({ "name": name, "value": value }));
         }
@@ -210,7 +210,7 @@ fn take_ownership(call: &Call<'_>) -> Result<Answer> {
     if is_owner(call, &schedule) {
         return Answer::ok(&details_json(call, &schedule)?);
     }
-    schedule.set(OWNER_ID, call.user()?.id);
+    schedule.set(OWNER_ID, call.require_user()?.id);
     call.store(&mut schedule)?;
     Answer::created(&details_json(call, &schedule)?)
 }
@@ -219,7 +219,7 @@ fn stored_list(schedule: &Record, name: &str) -> Vec<Value> {
     schedule.settings.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// The position of the variable in the path.
+/// The position in `variables` of the variable that the path names.
 fn variable_position(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
     let key = call.segment("key");
     let position = variables.iter().position(|variable| variable["key"] == key);
@@ -276,7 +276,7 @@ fn set_variable(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&changed_variable)
 }
 
-/// 202, with the removed variable.
+/// Answers 202 with the removed variable.
 fn remove_variable(call: &Call<'_>) -> Result<Answer> {
     let removed_variable = change_variables(call, |variables| {
         Ok(variables.remove(variable_position(call, variables)?))
@@ -305,17 +305,17 @@ const FREEZE_PERIODS: Collection = Collection {
 const FREEZE_TIMES: [&str; 2] = ["freeze_start", "freeze_end"];
 const TIME_ZONE: &str = "cron_timezone";
 
-/// The project of a call that writes freeze periods, or reads them, which needs the right to see
+/// The project of a call for freeze periods. Writes need the level maintainer, reads the right to see
 /// pipelines.
 fn freeze_period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::from_call_allowing_archived_reads(
+    let scope = GroupOrProject::including_archived_reads(
         call,
         [if call.is_write { MAINTAINER } else { REPORTER }; 2],
     )?;
     match &scope {
         GroupOrProject::Project(project)
             if !call.is_write
-                && call.level_in(project)? < MAINTAINER
+                && call.caller_level_in(project)? < MAINTAINER
                 && call.are_features_off(project, PIPELINE_FEATURES)? =>
         {
             Err(ErrorResponse::forbidden())
@@ -324,7 +324,7 @@ fn freeze_period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject
     }
 }
 
-/// Checks a cron expression in a call. Pipeline schedules use the same words in refusals.
+/// Checks a cron expression in a call, for a pipeline schedule or a freeze period.
 fn check_cron(call: &Call<'_>, name: &str, record: &Record, errors: &mut FieldErrors) {
     if call.params.has(name) {
         let text = record.text(name);
@@ -334,7 +334,7 @@ fn check_cron(call: &Call<'_>, name: &str, record: &Record, errors: &mut FieldEr
     }
 }
 
-/// As [`check_cron`], for a time zone.
+/// Like [`check_cron`], for a time zone.
 fn check_time_zone(record: &Record, errors: &mut FieldErrors) {
     match record.text(TIME_ZONE) {
         "" => errors.add(TIME_ZONE, "can't be blank"),

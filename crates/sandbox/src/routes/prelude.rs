@@ -6,12 +6,12 @@ pub(super) use serde_json::{Map, Value, json};
 pub(super) use undrift_release::Release;
 
 pub(super) use super::super::access::{
-    DEVELOPER, GUEST, MAINTAINER, MINIMAL, Memberships, OWNER, PLANNER, PresentedToken, REPORTER,
+    AccessToken, DEVELOPER, GUEST, MAINTAINER, MINIMAL, Memberships, OWNER, PLANNER, REPORTER,
     ROLE_LEVELS, level_name, traversal_ids,
 };
 pub(super) use super::super::answer::{
     Answer, ErrorResponse, FieldErrors, Result, add_fields, length_error, number_error,
-    refuse_field, refuse_if, remove_members, set_if, try_any, try_filter,
+    refuse_field, refuse_if, remove_fields, set_if, try_any, try_filter,
 };
 pub(super) use super::super::attributes::{
     ATTRIBUTE_TABLE, Attribute, AttributeTier, Audience, OnNull, VISIBILITIES, ValueKind,

@@ -7,11 +7,11 @@ const PROJECT_TEMPLATES: [&str; 8] =
 
 /// The contents of a new project.
 pub(super) struct InitialContents {
-    /// True if it comes from a URL, in the background.
+    /// True if the contents come from a URL, in the background.
     pub(super) is_imported: bool,
     pub(super) is_empty: bool,
     pub(super) has_readme: bool,
-    /// The project with the same contents.
+    /// The project whose contents are copied.
     pub(super) source_project: Option<Project>,
 }
 
@@ -48,26 +48,26 @@ impl InitialContents {
 /// commit here.
 fn find_template(
     call: &Call<'_>,
-    accepts: Accepts,
+    route: Accepts,
     params: &Params,
 ) -> Result<(bool, Option<Project>)> {
-    let unknown_template = |template: &str| {
+    let template_error = |template: &str| {
         ErrorResponse::field("template_name", format!("'{template}' is unknown or invalid"))
     };
     let is_custom = params.is_true("use_custom_template")? && call.tier() >= AttributeTier::Premium;
     params.integer("group_with_project_templates_id")?;
     // An id takes precedence over a name.
     if let Some(id) =
-        params.integer("template_project_id")?.filter(|_| is_custom && accepts == Accepts::Create)
+        params.integer("template_project_id")?.filter(|_| is_custom && route == Accepts::Create)
     {
-        return match Project::by_id(call.db, id)? {
+        return match Project::find_by_id(call.db, id)? {
             Some(project) if call.may_see(&project)? => Ok((true, Some(project))),
-            _ => Err(unknown_template(&id.to_string())),
+            _ => Err(template_error(&id.to_string())),
         };
     }
     match params.text("template_name")?.filter(|name| !name.is_empty()) {
         Some(name) if !is_custom && !PROJECT_TEMPLATES.contains(&name.as_str()) => {
-            Err(unknown_template(&name))
+            Err(template_error(&name))
         }
         None if is_custom => Err(ErrorResponse::field(
             "use_custom_template",
@@ -82,11 +82,11 @@ fn find_template(
 fn import_source(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
     let path = url.strip_prefix(&call.base_url).and_then(|path| path.strip_prefix('/'));
     let Some(path) = path else { return Ok(None) };
-    let project = Project::by_path(call.db, path.strip_suffix(".git").unwrap_or(path))?;
+    let project = Project::find_by_path(call.db, path.strip_suffix(".git").unwrap_or(path))?;
     Ok(project.filter(|project| project.visibility == "public"))
 }
 
-/// Refuses a URL from which no import is possible; an empty one counts as not sent.
+/// Refuses a URL from which no import is possible; an empty one is ignored.
 pub(super) fn check_url(url: Option<&str>) -> Result<()> {
     let schemes = ["http://", "https://", "git://"];
     let url = url.unwrap_or_default();

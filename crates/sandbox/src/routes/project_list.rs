@@ -36,11 +36,11 @@ const SHARED_SQL: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_i
 /// The projects in the groups `:within`, a JSON array.
 const WITHIN_SQL: &str = "p.namespace_id IN (SELECT value FROM json_each(:within))";
 
-/// As [`WITHIN_SQL`], with the projects that the group `:of` is invited to.
+/// Like [`WITHIN_SQL`], with the projects that the group `:of` is invited to.
 const WITHIN_OR_SHARED_SQL: &str = "(p.namespace_id IN (SELECT value FROM json_each(:within))
     OR p.id IN (SELECT project_id FROM shares WHERE invited_id = :of))";
 
-/// Active projects: neither archived nor marked for deletion, and in no group that is.
+/// Active projects: not archived, not marked for deletion, and not in a group marked for deletion.
 const ACTIVE_SQL: &str = "(p.marked_for_deletion_on IS NULL AND NOT p.archived AND NOT EXISTS (
     SELECT 1 FROM namespaces above, namespaces own
     WHERE own.id = p.namespace_id AND above.marked_for_deletion_on IS NOT NULL
@@ -93,7 +93,7 @@ impl ProjectQuery {
             || self.parameters == ListParameters::OfUser && is_observed
     }
 
-    /// The number of matching projects, up to one more than are counted.
+    /// The number of matching projects, but at most [`page::MAX_COUNTED_ITEMS`] + 1.
     fn count(&self, call: &Call<'_>) -> Result<i64> {
         // Counting an index is fast if there is no condition.
         let (clause, limit) = (self.conditions.clause(), page::MAX_COUNTED_ITEMS + 1);
@@ -129,7 +129,7 @@ fn list_forks(call: &Call<'_>) -> Result<Answer> {
     answer_list(call, ProjectQuery::with_parameters(ListParameters::Common, conditions))
 }
 
-/// A list of a user. With a private profile it is empty for others.
+/// Lists projects of a user. If the user's profile is private, other callers get an empty list.
 fn list_user_projects(
     call: &Call<'_>,
     parameters: ListParameters,
@@ -169,18 +169,18 @@ fn list_shared_projects(call: &Call<'_>) -> Result<Answer> {
     answer_list(call, ProjectQuery { is_full_for_anonymous: true, ..query })
 }
 
-/// The projects of a group, and those shared with it: two lists of what the caller sees, newest first. The
-/// filters of the call do not apply to them, but they too show custom attributes on request.
-pub(crate) fn group_projects_json(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2]> {
-    let find = |condition| {
-        let mut conditions = SqlConditions::with_value(condition, group);
+/// Returns two lists of projects that the caller sees, newest first: the projects of a group, and the
+/// projects shared with it. The filters of the call do not apply; custom attributes are added on request.
+pub(crate) fn group_projects_json(call: &Call<'_>, group_id: i64) -> Result<[Vec<Value>; 2]> {
+    let fetch_projects = |condition| {
+        let mut conditions = SqlConditions::with_value(condition, group_id);
         filter_for_caller(call, &mut conditions, GUEST, false)?;
         let query = ProjectQuery::with_parameters(ListParameters::All, conditions);
         query.fetch(call, "p.id DESC", MAX_GROUP_PROJECTS, 0)
     };
-    let mut projects = find("p.namespace_id = :of")?;
+    let mut projects = fetch_projects("p.namespace_id = :of")?;
     let own_count = projects.len();
-    projects.append(&mut find(SHARED_SQL)?);
+    projects.append(&mut fetch_projects(SHARED_SQL)?);
     call.read_direct_levels(&projects)?;
     let custom_attributes =
         Extras::from_call(call)?.custom_attributes && call.release() >= OBSERVED_RELEASE;
@@ -215,7 +215,7 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
         apply_usage_filters(call, &mut query)?;
     }
     if query.parameters == ListParameters::All {
-        apply_global_list_filters(call, &mut query)?;
+        apply_global_filters(call, &mut query)?;
     }
     let is_descending =
         call.params.allowed_text("sort", &["asc", "desc"])?.as_deref() != Some("asc");
@@ -223,8 +223,8 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     let page = Page::from_call(call)?;
     if is_keyset {
         refuse_if(!is_by_id, || {
-            let text = "Keyset pagination is not yet available for this type of request";
-            ErrorResponse::error(StatusCode::METHOD_NOT_ALLOWED, text)
+            let message = "Keyset pagination is not yet available for this type of request";
+            ErrorResponse::error(StatusCode::METHOD_NOT_ALLOWED, message)
         })?;
         let projects = query.fetch(call, &order, page.size, 0)?;
         let name = if is_descending { "id_before" } else { "id_after" };
@@ -233,17 +233,22 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     }
     let page =
         if call.release() >= OBSERVED_RELEASE { page } else { page.check_offset("Project")? };
-    let total = query.count(call)?;
+    let total_count = query.count(call)?;
     // One more row than requested is read, to find out if another page follows.
     let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let has_more = projects.len() > size;
     projects.truncate(size);
-    Ok(page.add_page_headers(call, projects_answer(call, &query, &projects)?, total, has_more))
+    Ok(page.add_page_headers(
+        call,
+        projects_answer(call, &query, &projects)?,
+        total_count,
+        has_more,
+    ))
 }
 
-/// Returns (is ordered by id, the SQL order). The order by creation is that of the ids, which have an
-/// index, because no project is created with an earlier time. All sizes are equal.
+/// Returns (is ordered by id, the SQL order). No project is created with an earlier time, so the order by
+/// creation equals the order by id, which has an index. All sizes are equal.
 fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool, String)> {
     let requested_order = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let accepts_all_orders = query.has_all_filters(call);
@@ -275,7 +280,7 @@ fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(
         }
         other => (accepts_all_orders && other == "similarity", id_order),
     };
-    refuse_if(!is_accepted, || ErrorResponse::no_valid_value("order_by"))?;
+    refuse_if(!is_accepted, || ErrorResponse::unlisted_value("order_by"))?;
     Ok((requested_order == "id", order))
 }
 
@@ -285,7 +290,7 @@ fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let is_owned = params.is_true("owned")?;
     let is_member = params.is_true("membership")? && !query.is_group_list;
     if query.parameters == ListParameters::OfUser && call.release() >= OBSERVED_RELEASE {
-        // Only `min_access_level` has an effect, and only for users who are no administrators.
+        // Only `min_access_level` has an effect, and only for users who are not administrators.
         let needs_membership = min_level.is_some() && !call.is_administrator();
         let level = min_level.unwrap_or(GUEST);
         return filter_for_caller(call, &mut query.conditions, level, needs_membership);
@@ -321,12 +326,12 @@ fn filter_for_caller(
     conditions.bind(":user", user.id);
     conditions.bind(":least", min_level);
     conditions.bind(":today", call.today().to_owned());
-    conditions.bind(":namespaces", call.memberships()?.namespaces_json(call.db, min_level)?);
+    conditions.bind(":namespaces", call.memberships()?.namespace_ids_json(call.db, min_level)?);
     conditions.add_with_value(view::MEMBER_OF_SQL, Some(!needs_membership));
     Ok(())
 }
 
-/// The filters of every list.
+/// Applies the filters of every list.
 fn apply_common_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, conditions) = (&call.params, &mut query.conditions);
     conditions.add_with_value("p.archived = :archived", params.flag("archived")?);
@@ -364,7 +369,7 @@ fn apply_common_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
     Ok(())
 }
 
-/// The filters by topic, by import and by activity.
+/// Applies the filters by topic, by import and by activity.
 fn apply_usage_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, conditions) = (&call.params, &mut query.conditions);
     let topics_sql = "NOT EXISTS (SELECT 1 FROM json_each(:topics) wanted WHERE wanted.value NOT IN
@@ -385,8 +390,8 @@ fn apply_usage_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> 
     Ok(())
 }
 
-/// The additional filters of the list of all projects.
-fn apply_global_list_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
+/// Applies the additional filters of the list of all projects.
+fn apply_global_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, conditions) = (&call.params, &mut query.conditions);
     let has_failed_checksums =
         params.is_true("repository_checksum_failed")? || params.is_true("wiki_checksum_failed")?;
@@ -411,9 +416,9 @@ fn apply_global_list_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Resul
                 "`updated_at` filter and `updated_at` sorting must be paired",
             )
         })?;
-        let [after, before] = updated_range;
-        conditions.add_with_value("p.updated_at > :updated_after", after);
-        conditions.add_with_value("p.updated_at < :updated_before", before);
+        let [updated_after, updated_before] = updated_range;
+        conditions.add_with_value("p.updated_at > :updated_after", updated_after);
+        conditions.add_with_value("p.updated_at < :updated_before", updated_before);
     }
     let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
     let storage_sql = "json_extract(p.attributes, '$.repository_storage') = :storage";

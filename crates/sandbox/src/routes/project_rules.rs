@@ -17,7 +17,7 @@ const NAME_FORM_TEXT: &str = "can contain only letters, digits, emoji, '_', '.',
 const PATH_FORM_TEXT: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
                     end in '.git' or end in '.atom'";
 
-/// The requested name and path of a project. Empty ones count as not sent.
+/// The requested name and path of a project, and how they were sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestedName<'a> {
     pub(crate) namespace: &'a Namespace,
@@ -25,17 +25,17 @@ pub(crate) struct RequestedName<'a> {
     pub(crate) path: &'a str,
     /// True if the path was neither sent nor can be made from the name.
     pub(crate) has_no_path: bool,
-    /// True if an empty name was sent.
-    pub(crate) is_name_blank: bool,
+    /// True if a name was sent, even an empty one.
+    pub(crate) is_name_sent: bool,
 }
 
 /// Whether a name and a path are taken.
 pub(super) type Taken = (bool, bool);
 
 impl<'a> RequestedName<'a> {
-    /// A name and path as sent, or not empty.
+    /// A name and path with both flags off.
     pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
-        Self { namespace, name, path, has_no_path: false, is_name_blank: false }
+        Self { namespace, name, path, has_no_path: false, is_name_sent: false }
     }
 
     /// Refuses a name or path, with all errors at once.
@@ -83,7 +83,7 @@ pub(super) fn name_and_path(
     }
     let requested_name = RequestedName {
         has_no_path: path.is_empty() && !params.has("path"),
-        is_name_blank: params.text("name")?.is_some(),
+        is_name_sent: params.text("name")?.is_some(),
         ..RequestedName::new(namespace, &name, &path)
     };
     requested_name.check(requested_name.find_taken(call, None)?)?;
@@ -101,12 +101,12 @@ pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()>
 pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
     let is_wider = visibility_rank(visibility) > visibility_rank(&namespace.visibility);
     refuse_if(namespace.is_group() && is_wider, || {
-        let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
-        ErrorResponse::field("visibility_level", text)
+        let message = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
+        ErrorResponse::field("visibility_level", message)
     })
 }
 
-/// The more restrictive one of a visibility and the visibility of a group.
+/// The more restrictive of `visibility` and the visibility of the group.
 pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
     check_visibility(namespace, visibility).map_or(&namespace.visibility, |()| visibility)
 }
@@ -117,32 +117,38 @@ fn add_to_both(errors: &mut FieldErrors, is_wrong: bool, field: &str, text: &str
     errors.add_if(is_wrong, field, text);
 }
 
-fn check_name(errors: &mut FieldErrors, requested: RequestedName<'_>, is_taken: bool) {
-    let name = requested.name;
+fn check_name(errors: &mut FieldErrors, requested_name: RequestedName<'_>, is_taken: bool) {
+    let name = requested_name.name;
     add_to_both(errors, name.is_empty(), "name", BLANK_TEXT);
     add_to_both(errors, name.chars().count() > MAX_NAME_LENGTH, "name", TOO_LONG_TEXT);
-    let is_wrong = if name.is_empty() { requested.is_name_blank } else { !is_name(name, ".+- ") };
+    let is_wrong =
+        if name.is_empty() { requested_name.is_name_sent } else { !is_name(name, ".+- ") };
     errors.add_if(is_wrong, "name", NAME_FORM_TEXT);
     add_to_both(errors, is_taken && !name.is_empty(), "name", TAKEN_TEXT);
 }
 
-fn check_path(errors: &mut FieldErrors, requested: RequestedName<'_>) {
-    let path = requested.path;
+fn check_path(errors: &mut FieldErrors, requested_name: RequestedName<'_>) {
+    let path = requested_name.path;
     let is_long = path.len() > MAX_NAME_LENGTH;
     add_to_both(errors, path.is_empty(), "path", BLANK_TEXT);
-    // The namespace and the project check this in another order.
+    // The namespace and the project check the length in different orders.
     let namespace_field = "project_namespace.path";
     errors.add_if(is_long, namespace_field, TOO_LONG_TEXT);
-    errors.add_if(!is_plain_path(path) && !requested.has_no_path, namespace_field, PLAIN_PATH_TEXT);
+    errors.add_if(
+        !is_plain_path(path) && !requested_name.has_no_path,
+        namespace_field,
+        PLAIN_PATH_TEXT,
+    );
     add_to_both(errors, !is_valid_path(path), "path", PATH_FORM_TEXT);
-    errors.add_if(!is_plain_path(path) && !requested.has_no_path, "path", PLAIN_PATH_TEXT);
+    errors.add_if(!is_plain_path(path) && !requested_name.has_no_path, "path", PLAIN_PATH_TEXT);
     for text in [TOO_SHORT_TEXT, BLANK_TEXT] {
-        errors.add_if(requested.has_no_path, "path", text);
+        errors.add_if(requested_name.has_no_path, "path", text);
     }
     add_to_both(errors, is_reserved(path), "path", &format!("{path} is a reserved name"));
     errors.add_if(is_long, "path", TOO_LONG_TEXT);
     // The full path has the same error.
-    let is_full_path_long = requested.namespace.full_path.len() + 1 + path.len() > MAX_NAME_LENGTH;
+    let is_full_path_long =
+        requested_name.namespace.full_path.len() + 1 + path.len() > MAX_NAME_LENGTH;
     errors.add_if(is_full_path_long, "path", TOO_LONG_TEXT);
 }
 

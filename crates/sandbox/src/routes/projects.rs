@@ -32,7 +32,7 @@ pub(super) const ROUTES: &[Route] = &[
     put("/projects/{id}/transfer", transfer),
 ];
 
-/// Anonymous callers get the simple form; in the reference it is only in lists (1, 2.8).
+/// Shows a project. Anonymous callers get the simple form, which the reference has only in lists (1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let body = match call.caller {
@@ -52,7 +52,7 @@ pub(crate) fn project_answer(
     extras: Extras,
 ) -> Result<Answer> {
     let project =
-        Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
+        Project::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
     Ok(Answer::json(status, project.full_form(call, extras)?.into_text()))
 }
 
@@ -67,14 +67,14 @@ fn list_groups(call: &Call<'_>) -> Result<Answer> {
         let sql = "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2";
         group_ids.extend(call.query_column::<i64>(sql, [project.id, min_level])?);
     }
-    let is_visible_only = call.params.is_true("shared_visible_only")?;
+    let only_visible = call.params.is_true("shared_visible_only")?;
     group_ids.retain(|id| !skipped_ids.contains(id));
     let clauses = "JOIN json_each(?1) found ON found.value = n.id WHERE n.kind = 'group'
                 ORDER BY found.key";
     let mut groups = Vec::new();
     for group in Namespace::list(call.db, clauses, [Value::from(group_ids).to_string()])? {
-        let is_named = group.full_name.to_lowercase().contains(&search);
-        if is_named && (!is_visible_only || call.may_see_group(&group)?) {
+        let matches_search = group.full_name.to_lowercase().contains(&search);
+        if matches_search && (!only_visible || call.may_see_group(&group)?) {
             groups.push(actions::location_json(call, &group));
         }
     }
@@ -82,7 +82,7 @@ fn list_groups(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
-    let user = call.user()?;
+    let user = call.require_user()?;
     call.params.require_any(&["name", "path"])?;
     let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
@@ -96,8 +96,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn create_for_user(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
-    let owner = User::by_id(call.db, call.segment_id("user_id")?)?
+    call.require_admin()?;
+    let owner = User::find_by_id(call.db, call.segment_id("user_id")?)?
         .ok_or_else(|| ErrorResponse::not_found("User"))?;
     call.params.require(&["name"])?;
     let namespace = requested_namespace(call, owner.id)?;
@@ -106,18 +106,18 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     project_answer(call, StatusCode::CREATED, id, Extras::for_saved_project())
 }
 
-/// The namespace in a call by id, or else the owner's.
-fn requested_namespace(call: &Call<'_>, owner: i64) -> Result<Option<Namespace>> {
+/// The namespace with the requested id; without an id, the personal namespace of the owner.
+fn requested_namespace(call: &Call<'_>, owner_id: i64) -> Result<Option<Namespace>> {
     Ok(match call.params.integer("namespace_id")? {
-        None => Namespace::personal_of_user(call.db, owner)?,
-        Some(id) => Namespace::by_id(call.db, id)?,
+        None => Namespace::personal_of_user(call.db, owner_id)?,
+        Some(id) => Namespace::find_by_id(call.db, id)?,
     })
 }
 
 /// Creates a project from parameters, after all checks except those of the caller's rights.
 pub(crate) fn create_project(
     call: &Call<'_>,
-    accepts: Accepts,
+    route: Accepts,
     creator: &User,
     namespace: &Namespace,
     params: &Params,
@@ -136,10 +136,10 @@ pub(crate) fn create_project(
         },
     };
     let visibility = project_rules::lower_visibility(&visibility, namespace);
-    let contents = InitialContents::from_call(call, accepts, params)?;
+    let contents = InitialContents::from_call(call, route, params)?;
     let mut attributes = settings::new_project_attributes(call.time);
-    let level = call.level_in_group(namespace)?;
-    let edit = ProjectEdit { call, route: accepts, params, level, is_fork: false, visibility };
+    let level = call.caller_level_in_group(namespace)?;
+    let edit = ProjectEdit { call, route, params, level, is_fork: false, visibility };
     apply_edit(edit, namespace, &mut attributes)?;
     let branch = attributes
         .get(DEFAULT_BRANCH)
@@ -151,7 +151,7 @@ pub(crate) fn create_project(
         (None, None) => default_branches::preferred_name(call, namespace)?,
     };
     attributes.insert(DEFAULT_BRANCH.to_owned(), branch);
-    let error = call.service.profile.import_failure.as_deref();
+    let import_error = call.service.profile.import_failure.as_deref();
     let new_project = NewProject {
         namespace,
         name: &name,
@@ -159,10 +159,10 @@ pub(crate) fn create_project(
         visibility,
         empty_repo: contents.is_empty,
         has_readme: contents.has_readme,
-        source_project: contents.source_project.map(|source| source.id),
+        source_project_id: contents.source_project.map(|source| source.id),
         creator_id: creator.id,
         forked_from_id: None,
-        import: contents.is_imported.then_some(Import { source: None, error }),
+        import: contents.is_imported.then_some(Import { source: None, error: import_error }),
         attributes: &attributes,
     };
     let id = insert_with_members(call, new_project)?;
@@ -191,7 +191,7 @@ fn apply_edit(
     if params.has("mirror") && !is_new {
         pull_mirror::check_mirror_url(attributes)?;
     }
-    pull_mirror::complete(call, params, attributes)?;
+    pull_mirror::apply_side_effects(call, params, attributes)?;
     for name in group_settings::INHERITED_ATTRIBUTES {
         let is_unset = if is_new {
             !params.has(name)
@@ -236,10 +236,10 @@ pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value>
 pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) -> Result<i64> {
     let id = Project::insert(call, new_project)?;
     let project =
-        Project::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
+        Project::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
     if !new_project.empty_repo {
         Repository { call, project: &project }
-            .create_contents(new_project.source_project, new_project.has_readme)?;
+            .create_contents(new_project.source_project_id, new_project.has_readme)?;
     }
     let scope = GroupOrProject::from(project);
     if let Some(owner) = new_project.namespace.owner_id {
@@ -260,10 +260,10 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
     Ok(id)
 }
 
-/// The upload of an avatar also answers with the whole project, because clients use it; the
-/// reference only names `avatar_url` (2, 4.3).
+/// Changes a project. The answer to an upload of an avatar is also the whole project, because clients read it; the
+/// reference only mentions `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     settings::check_edit_params(&call.params, call.edition())?;
     call.params.refuse_both(pull_mirror::BRANCH_SELECTORS)?;
     let project = call.writable_project_as(MAINTAINER)?;
@@ -271,8 +271,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     project_answer(call, StatusCode::OK, project.id, Extras::for_saved_project())
 }
 
-/// Stores the changes in the parameters. Checks and changes alternate, so that a call with several errors
-/// gets the same one as from the real service.
+/// Stores the requested changes. Checks and changes alternate, so that a call with several errors gets the
+/// same error as from the real service.
 pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
     let name = params.text_or_unchanged("name", &project.name)?;
     let path = params.text_or_unchanged("path", &project.path)?;
@@ -280,7 +280,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     if (name, &path) != (&project.name, &project.path) {
         let requested_name = RequestedName::new(&project.namespace, name, &path);
         let taken = requested_name.find_taken(call, Some(project.id))?;
-        RequestedName { is_name_blank: true, ..requested_name }.check(taken)?;
+        RequestedName { is_name_sent: true, ..requested_name }.check(taken)?;
     }
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),
@@ -289,7 +289,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
             .unwrap_or_else(|| project.visibility.clone()),
     };
     let needs_owner = params.has("visibility");
-    refuse_if(needs_owner && call.level_in(project)? < OWNER, ErrorResponse::forbidden)?;
+    refuse_if(needs_owner && call.caller_level_in(project)? < OWNER, ErrorResponse::forbidden)?;
     if visibility != project.visibility {
         project_rules::check_restriction(call, &visibility)?;
         project_rules::check_visibility(&project.namespace, &visibility)?;
@@ -302,7 +302,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let former_attributes = project.attributes(call.db)?;
     let mut attributes = former_attributes.clone();
     let is_fork = project.forked_from_id.is_some();
-    let (level, route) = (call.level_in(project)?, Accepts::Edit);
+    let (level, route) = (call.caller_level_in(project)?, Accepts::Edit);
     let edit = ProjectEdit { call, route, params, level, is_fork, visibility: &visibility };
     apply_edit(edit, &project.namespace, &mut attributes)?;
     let branches = [&former_attributes, &attributes]
@@ -314,8 +314,8 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let is_row_unchanged = (name, &path, &visibility)
         == (&project.name, &project.path, &project.visibility)
         && changes_only_features(&former_attributes, &attributes);
-    let keeps_time = is_row_unchanged && call.release() >= OBSERVED_RELEASE;
-    let updated_at = if keeps_time { &project.updated_at } else { call.time_text() };
+    let keeps_updated_at = is_row_unchanged && call.release() >= OBSERVED_RELEASE;
+    let updated_at = if keeps_updated_at { &project.updated_at } else { call.time_text() };
     project.save_attributes(call.db, &attributes, updated_at)?;
     let approval_counts =
         [&former_attributes, &attributes].map(|values| values.get(APPROVALS_BEFORE_MERGE));
@@ -324,7 +324,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
 }
 
 /// True if the edit changes only levels of features. The service stores these outside the project's
-/// own row, so its time of update stays.
+/// own row, so `updated_at` does not change.
 fn changes_only_features(
     former_attributes: &Map<String, Value>,
     attributes: &Map<String, Value>,
@@ -334,7 +334,8 @@ fn changes_only_features(
     former_attributes != attributes && former_columns.eq(columns)
 }
 
-/// Archives or unarchives a project. Idempotent (reference 2, 4.4), except in one dialect.
+/// Archives or unarchives a project. This is idempotent (reference 2, 4.4), unless the profile refuses to
+/// archive a project twice.
 fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
     let is_already_archived =
@@ -348,13 +349,14 @@ fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     project_answer(call, StatusCode::CREATED, project.id, Extras::default())
 }
 
-/// The reference only mentions transfer as missing (2, 4.7); this is the real service's behaviour.
+/// Moves a project to another namespace. The reference does not describe this (2, 4.7): it is the real service's
+/// behaviour.
 fn transfer(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(OWNER)?;
     call.params.require(&["namespace"])?;
     let reference = call.params.text("namespace")?.unwrap_or_default();
-    let namespace = match Namespace::by_reference(call.db, &reference)? {
-        Some(namespace) if call.level_in_group(&namespace)? >= MAINTAINER => namespace,
+    let namespace = match Namespace::find_by_reference(call.db, &reference)? {
+        Some(namespace) if call.caller_level_in_group(&namespace)? >= MAINTAINER => namespace,
         _ => return Err(ErrorResponse::not_found("Namespace")),
     };
     project.move_to(call, &namespace)?;

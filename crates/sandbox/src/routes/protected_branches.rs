@@ -1,6 +1,6 @@
-//! Protected branches of a project, those of a top-level group, which count in all its projects, and the
-//! protection that the service adds to a default branch. The reference leaves them out; all of this is
-//! the real service's behaviour.
+//! Protected branches of projects, and of top-level groups, which apply to all projects of the group. Also
+//! the protection that the service adds to a default branch. The reference does not describe any of this;
+//! it follows the real service.
 
 use super::default_branches::{self, BRANCH_PROTECTION, PROTECTION_DEFAULTS};
 use super::grants::{self, GrantPlan};
@@ -22,7 +22,7 @@ pub(super) const ROUTES: &[Route] = &[
 const FORCE_PUSH: &str = "allow_force_push";
 const CODE_OWNER_APPROVAL: &str = "code_owner_approval_required";
 
-/// The project, or the group from 17.6 on, for its owners.
+/// The project; from 17.6 on also the group, for its owners.
 fn protection_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     if !call.is_group_operation() {
         return Ok(readable_project(call)?.into());
@@ -39,12 +39,12 @@ fn readable_project(call: &Call<'_>) -> Result<Project> {
         return repository::readable_project(call);
     }
     let is_developer_enough = call.service.profile.developers_read_protections;
-    call.project_with(if is_developer_enough { DEVELOPER } else { MAINTAINER })
+    call.project_allowing_anonymous(if is_developer_enough { DEVELOPER } else { MAINTAINER })
 }
 
 /// Fails with 403 unless the caller may change protections.
 fn check_may_change(call: &Call<'_>, project: &Project) -> Result<()> {
-    refuse_if(call.level_in(project)? < MAINTAINER, ErrorResponse::forbidden)?;
+    refuse_if(call.caller_level_in(project)? < MAINTAINER, ErrorResponse::forbidden)?;
     call.check_writable(project)
 }
 
@@ -74,7 +74,7 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 
 /// A protected branch in answers for a project or group.
 fn shown_json(call: &Call<'_>, scope: &GroupOrProject, protection: &Protection) -> Result<Value> {
-    Ok(remove_members(json(call, protection)?, scope.choose(&[], &["inherited"])))
+    Ok(remove_fields(json(call, protection)?, scope.choose(&[], &["inherited"])))
 }
 
 /// The protected branch in the path.
@@ -84,7 +84,7 @@ fn find_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection
     })
 }
 
-/// As [`find_protection`], for a change. A missing branch is reported before missing rights.
+/// Like [`find_protection`], for a change. A missing branch is reported before missing rights.
 fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     let protection = find_protection(call, scope)?;
     if let GroupOrProject::Project(project) = scope {
@@ -99,19 +99,19 @@ fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection
 /// owners in it.
 pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     let grants = protection.grants(call.db)?;
-    let grants_json = |action| -> Result<Vec<Value>> {
+    let make_grants_json = |action| -> Result<Vec<Value>> {
         let grants = grants.iter().filter(|grant| grant.action == action);
         grants.map(|grant| grants::json(call, grant)).collect()
     };
     let mut body = json!({
         "id": protection.id,
         "name": protection.name,
-        "push_access_levels": grants_json(ProtectedAction::Push)?,
-        "merge_access_levels": grants_json(ProtectedAction::Merge)?,
+        "push_access_levels": make_grants_json(ProtectedAction::Push)?,
+        "merge_access_levels": make_grants_json(ProtectedAction::Merge)?,
         "allow_force_push": protection.allow_force_push,
     });
     if call.tier() >= AttributeTier::Premium {
-        body["unprotect_access_levels"] = grants_json(ProtectedAction::Unprotect)?.into();
+        body["unprotect_access_levels"] = make_grants_json(ProtectedAction::Unprotect)?.into();
         body[CODE_OWNER_APPROVAL] = protection.code_owner_approval_required.into();
         let is_inherited = protection.namespace_id.is_some();
         if call.release() >= OBSERVED_RELEASE || is_inherited {
@@ -123,8 +123,8 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
 
 fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     if matches!(scope, GroupOrProject::Group(group) if group.parent_id.is_some()) {
-        let error_text = "cannot be associated with a subgroup".to_owned();
-        return Err(ErrorResponse::invalid_record(vec![error_text]));
+        let error_message = "cannot be associated with a subgroup".to_owned();
+        return Err(ErrorResponse::invalid_record(vec![error_message]));
     }
     Answer::created(&shown_json(call, scope, &protect_branch(call, scope)?)?)
 }
@@ -216,7 +216,7 @@ fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     Ok(protection.save_with_grants(call.db, &plan.grants)?)
 }
 
-/// Removes a protection. In a group the answer contains the removed one.
+/// Removes a protection. In a group, the answer contains the removed protection.
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let protection = find_changeable(call, scope)?;
     let body = shown_json(call, scope, &protection)?;
@@ -224,21 +224,25 @@ fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     scope.choose(Ok(answer), Answer::ok(&body))
 }
 
-/// Protects the default branch of a project that just got its first one, as its namespace requires,
-/// unless it is protected. The protection appears at `due_at`, or at once.
-pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str>) -> Result<()> {
-    let Some(project) = Project::by_id(call.db, project)? else { return Ok(()) };
+/// Adds the default protection of the namespace to the first default branch of a project, unless the
+/// branch is already protected. The protection appears at `due_at`, or at once.
+pub(super) fn protect_default(
+    call: &Call<'_>,
+    project_id: i64,
+    due_at: Option<&str>,
+) -> Result<()> {
+    let Some(project) = Project::find_by_id(call.db, project_id)? else { return Ok(()) };
     let attributes = project.attributes(call.db)?;
     let Some(branch) = attributes.get("default_branch").and_then(Value::as_str) else {
         return Ok(());
     };
     let defaults = default_protection(call, &project.namespace)?;
-    let lowest_level = |list: &str| {
+    let find_lowest_level = |list: &str| {
         let rows = defaults[list].as_array().into_iter().flatten();
         rows.filter_map(|row| row["access_level"].as_i64()).min().unwrap_or(MAINTAINER)
     };
     let (push_level, merge_level) =
-        (lowest_level("allowed_to_push"), lowest_level("allowed_to_merge"));
+        (find_lowest_level("allowed_to_push"), find_lowest_level("allowed_to_merge"));
     let allow_force_push = defaults[FORCE_PUSH] == true;
     if (push_level, merge_level, allow_force_push) == (DEVELOPER, DEVELOPER, true) {
         return Ok(());
@@ -265,8 +269,8 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     Ok(new_protection.save_with_grants(call.db, &grants)?)
 }
 
-/// The protection of default branches in a namespace: that of the group, or else that of the service.
-/// Before 17.0 the setting is a number.
+/// The default protection of a namespace: the setting of the group, or else of the service. Before 17.0
+/// the setting is a number.
 fn default_protection(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let settings = if namespace.is_group() {
         GROUP_SETTINGS.stored_values(call.db, namespace.id)?

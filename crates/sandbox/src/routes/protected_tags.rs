@@ -1,5 +1,5 @@
 //! Protected tags of a project. The reference leaves them out; all of this is the real service's
-//! behaviour. There is no update: to change one, remove it and protect the tag again.
+//! behaviour. There is no update: to change a protection, remove it and protect the tag again.
 
 use super::fields::next_row_id;
 use super::grants::{self, GrantPlan};
@@ -14,7 +14,7 @@ const PROTECTED_TAGS: Collection = Collection {
     fields: &[RowField::new("name", FieldType::Text)],
     has_update: false,
     scope: |_, call| {
-        let project = call.project_with(MAINTAINER)?;
+        let project = call.project_allowing_anonymous(MAINTAINER)?;
         if call.is_write {
             call.check_writable(&project)?;
         }
@@ -33,7 +33,7 @@ const PROTECTED_TAGS: Collection = Collection {
 
 const GRANTS: &str = "grants";
 
-/// Completes a new protected tag with its grants.
+/// Adds the grants to a new protected tag, and checks it.
 fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     let tier =
         if call.service.profile.tag_lists_ignored { AttributeTier::Free } else { call.tier() };

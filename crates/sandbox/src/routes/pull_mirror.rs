@@ -1,6 +1,6 @@
-//! The pull mirror of a project (from release 17.6 on). An edit of the project can set it too. It
-//! has a URL and credentials, of which only their existence is stored. Nothing is ever pulled, but
-//! a pull can fail.
+//! The pull mirror of a project (from release 17.6 on). An edit of the project can set it too. The
+//! sandbox stores its URL and whether it has credentials, but not the credentials. Nothing is ever
+//! pulled, but a pull can fail.
 
 use super::prelude::*;
 use super::remote_mirrors::{check_url, mask_credentials};
@@ -52,8 +52,8 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&mirror_json(&project, &attributes))
 }
 
-/// Starts a pull. It fails if imports do; after too many failures in a row the mirror is on pause,
-/// until it is enabled again. The answer is the number of the status.
+/// Starts a pull. The pull fails if the profile lets imports fail. After too many failures in a row, the
+/// mirror is on pause until it is enabled again. The body of the answer is the number 200.
 fn start_pull(call: &Call<'_>) -> Result<Answer> {
     let (project, mut attributes) = active_mirror(call)?;
     let failure_count = attributes.get(FAILURE_COUNT).and_then(Value::as_u64).unwrap_or(0);
@@ -90,7 +90,7 @@ fn mirror_json(project: &Project, attributes: &Map<String, Value>) -> Value {
 }
 
 fn update(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     let params = &call.params;
     params.require_any(&MIRROR_PARAMETERS)?;
     params.refuse_both(BRANCH_SELECTORS)?;
@@ -125,7 +125,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     if params.is_true("enabled")? {
         attributes.remove(FAILURE_COUNT);
     }
-    complete(call, params, &mut attributes)?;
+    apply_side_effects(call, params, &mut attributes)?;
     project.save_attributes(call.db, &attributes, call.time_text())?;
     Answer::ok(&mirror_json(&project, &attributes))
 }
@@ -138,9 +138,9 @@ pub(super) fn check_mirror_url(attributes: &Map<String, Value>) -> Result<()> {
     refuse_if(is_mirror && !has_url, || ErrorResponse::field("import_url", "can't be blank"))
 }
 
-/// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and
-/// the caller who turns the mirror on or changes it becomes its user, unless another one is named.
-pub(super) fn complete(
+/// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and the
+/// caller who turns the mirror on or changes it becomes its user, unless the call names another user.
+pub(super) fn apply_side_effects(
     call: &Call<'_>,
     params: &Params,
     attributes: &mut Map<String, Value>,

@@ -1,5 +1,5 @@
-//! The push rule of a project (reference 2, 4.6; Premium), and that of a group, which the reference
-//! leaves out: new projects get a copy of it.
+//! The push rule of a project (reference 2, 4.6; Premium), and the push rule of a group, which new
+//! projects copy. The reference leaves out groups.
 
 use super::prelude::*;
 
@@ -12,7 +12,7 @@ const PUSH_RULES: Collection = Collection {
     is_idempotent: true,
     // For maintainers; in a group, other callers get 404.
     scope: |_, call| {
-        let scope = GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER, 0])?;
+        let scope = GroupOrProject::including_archived_reads(call, [MAINTAINER, 0])?;
         let is_hidden = call.is_group_operation() && scope.level(call)? < MAINTAINER;
         refuse_if(is_hidden, ErrorResponse::hidden).map(|()| scope)
     },
@@ -20,8 +20,8 @@ const PUSH_RULES: Collection = Collection {
     complete: |call, rule| {
         store_fields(rule, call)?;
         refuse_if(rule.id == 0 && find_rule(call)?.is_some(), || {
-            let group_text = "Group push rule exists, try updating";
-            let text = call.scope.choose("Project push rule exists", group_text);
+            let group_message = "Group push rule exists, try updating";
+            let text = call.scope.choose("Project push rule exists", group_message);
             let has_later_errors = call.service.profile.later_errors;
             if has_later_errors {
                 ErrorResponse::invalid_record(text)
@@ -63,7 +63,7 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
     body
 }
 
-/// Stores the fields of a call. The call must have at least one.
+/// Stores the fields of a call. The call must have at least one field.
 fn store_fields(rule: &mut Record, call: &Call<'_>) -> Result<()> {
     let params = &call.params;
     params.require_any(&attributes(call).map(|attribute| attribute.name).collect::<Vec<_>>())?;
@@ -94,19 +94,23 @@ fn store_fields(rule: &mut Record, call: &Call<'_>) -> Result<()> {
 
 /// The errors of a regular expression.
 fn find_regex_errors(call: &Call<'_>, max_length: usize, regex: &str) -> Vec<String> {
-    let release_max_length = if call.is_at_least(16, 4) { max_length } else { max_length.min(511) };
-    // Older releases also store invalid ones.
+    let limit = if call.is_at_least(16, 4) { max_length } else { max_length.min(511) };
+    // Older releases also store invalid expressions.
     let syntax_error = if call.is_at_least(18, 2) { re2::syntax_error(regex) } else { None };
-    length_error(regex, release_max_length).into_iter().chain(syntax_error).collect()
+    length_error(regex, limit).into_iter().chain(syntax_error).collect()
 }
 
 /// Copies the rule of the nearest group above to a new project, if there is one.
-pub(super) fn copy_group_rule(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
+pub(super) fn copy_group_rule(
+    call: &Call<'_>,
+    project_id: i64,
+    namespace: &Namespace,
+) -> Result<()> {
     let is_licensed = call.tier() >= AttributeTier::Premium;
     for group in traversal_ids(&namespace.traversal).rev().filter(|_| is_licensed) {
         if let Some(rule) = PUSH_RULES.table.find_single(call, Holder::Group(group))? {
             let mut copy = Record { settings: rule.settings, ..Record::new(call.time_text()) };
-            return Ok(PUSH_RULES.table.save(call, Holder::Project(project), &mut copy)?);
+            return Ok(PUSH_RULES.table.save(call, Holder::Project(project_id), &mut copy)?);
         }
     }
     Ok(())

@@ -83,8 +83,8 @@ pub(crate) fn create_missing_tables(
     db: &Connection,
     described: Option<&DescribedCollections>,
 ) -> Result<(), rusqlite::Error> {
-    let collections =
-        built_in_collections().chain(described.iter().flat_map(|all| all.collections));
+    let collections = built_in_collections()
+        .chain(described.iter().flat_map(|described_set| described_set.collections));
     let tables: BTreeSet<&str> = collections.map(|collection| collection.table.0).collect();
     for name in tables {
         db.execute_batch(&format!(

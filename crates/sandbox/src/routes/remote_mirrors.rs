@@ -72,7 +72,7 @@ const PUBLIC_KEY: Verb = Verb::Custom(|call| {
 });
 
 const SCHEMES: [&str; 4] = ["http", "https", "ssh", "git"];
-/// The user name that is no secret in a URL.
+/// The only user name that is not masked in URLs.
 const GIT_USER: &str = "git";
 const MASK: &str = "*****";
 const PROTECTED_ONLY: &str = "only_protected_branches";
@@ -82,7 +82,7 @@ const REGEX_SINCE: Release = Release::new(16, 2);
 /// The project. A caller without the right gets 401 here, not 403.
 fn mirror_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     let project = call.project_as(0)?;
-    refuse_if(call.level_in(&project)? < MAINTAINER, ErrorResponse::unauthorized)?;
+    refuse_if(call.caller_level_in(&project)? < MAINTAINER, ErrorResponse::unauthorized)?;
     if call.is_write {
         call.check_writable(&project)?;
     }
@@ -90,7 +90,7 @@ fn mirror_scope(call: &Call<'_>) -> Result<GroupOrProject> {
 }
 
 fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
-    let mut body = remove_members(call.plain_json(mirror), &["created_at", "updated_at"]);
+    let mut body = remove_fields(call.plain_json(mirror), &["created_at", "updated_at"]);
     body["url"] = mask_credentials(mirror.text("url")).into();
     set_if(&mut body, call.release() >= OBSERVED_RELEASE, "host_keys", json!([]));
     body
@@ -116,7 +116,7 @@ pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
     refuse_field(field, urls::url_error(url, &SCHEMES, instance::allowed_url_targets(call)?))
 }
 
-/// Completes the flags of a mirror. Null turns a flag off. "All protected branches" and a pattern
+/// Fills in the flags of a mirror. Null turns a flag off. "All protected branches" and a pattern
 /// exclude each other: the value in the call replaces the other one.
 fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     check_url(call, "url", mirror.text("url"))?;

@@ -45,13 +45,13 @@ const INITIAL_MESSAGE: &str = "Initial commit";
 
 impl Repository<'_> {
     /// Creates the contents of a new project that is not empty: a copy of the repository of
-    /// `source_project`, or one commit.
+    /// `source_project_id`, or one commit.
     pub(super) fn create_contents(
         self,
-        source_project: Option<i64>,
+        source_project_id: Option<i64>,
         has_readme: bool,
     ) -> Result<()> {
-        if let Some(source) = source_project {
+        if let Some(source) = source_project_id {
             return Ok(self.copy_from(source)?);
         }
         let text = format!("# {}\n", self.project.name);
@@ -73,7 +73,7 @@ impl Repository<'_> {
         self.set_first_branch(branch)
     }
 
-    /// The first commit of a project makes its branch the default one.
+    /// Makes the branch of a project's first commit the default branch.
     pub(super) fn set_first_branch(self, branch: &str) -> Result<()> {
         let Self { call, project } = self;
         call.set_column("projects", project.id, "empty_repo", false)?;
@@ -107,7 +107,7 @@ impl Repository<'_> {
     /// others need the level developer.
     fn may_perform_any(self, branch: &str, actions: &[ProtectedAction]) -> Result<bool> {
         let Some(branch_grants) = self.branch_grants(branch)? else {
-            return Ok(self.call.level_in(self.project)? >= DEVELOPER);
+            return Ok(self.call.caller_level_in(self.project)? >= DEVELOPER);
         };
         let matching_grants = branch_grants.iter().filter(|grant| actions.contains(&grant.action));
         grants::is_granted_to_caller(self.call, self.project, matching_grants)
@@ -285,7 +285,7 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
         TAGS => !project.tag_grants(call, &git_ref.name)?.is_empty(),
         _ => !project.protections(call, &git_ref.name)?.is_empty(),
     };
-    refuse_if(is_protected && call.level_in(&project)? < MAINTAINER, || {
+    refuse_if(is_protected && call.caller_level_in(&project)? < MAINTAINER, || {
         format!(
             "You are not allowed to delete protected {} from this project. \
              Only a project maintainer or owner can delete a protected {}.",
@@ -304,9 +304,9 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let repository = Repository { call, project: &project };
     let branch = repository.requested_ref(BRANCHES)?;
-    let stored_protection = Holder::Project(project.id).protection(call, &branch.name)?;
-    let default_flag = stored_protection.is_none().then_some(false);
-    let mut protection = stored_protection.unwrap_or_else(|| Protection {
+    let stored = Holder::Project(project.id).protection(call, &branch.name)?;
+    let default_flag = stored.is_none().then_some(false);
+    let mut protection = stored.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
         name: branch.name.clone(),
         updated_at: call.time_text().to_owned(),
@@ -317,8 +317,8 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         (ProtectedAction::Push, "developers_can_push"),
         (ProtectedAction::Merge, "developers_can_merge"),
     ] {
-        if let Some(are_developers_allowed) = call.params.flag(flag)?.or(default_flag) {
-            let level = if are_developers_allowed { DEVELOPER } else { MAINTAINER };
+        if let Some(allows_developers) = call.params.flag(flag)?.or(default_flag) {
+            let level = if allows_developers { DEVELOPER } else { MAINTAINER };
             grants.retain(|grant| grant.action != action);
             grants.push(Grant::new(action, level));
         }

@@ -5,7 +5,8 @@
 //! others ([`SandboxConfig::collections`](crate::SandboxConfig::collections)), which follow only their
 //! description.
 //!
-//! To add one, define a constant in [`collections`](super::collections) and add it to the list there.
+//! To add a collection of the sandbox, define a constant in [`collections`](super::collections) and add it
+//! to the list there.
 
 use std::ops::Deref;
 
@@ -13,7 +14,7 @@ use super::Handler;
 use super::prelude::*;
 use super::registry::all_collections;
 
-/// A collection. Its rows use the names of requests for fields.
+/// A collection. Its rows store the fields under their names in requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Collection {
     /// Its path, with `{id}` for the project or group.
@@ -52,7 +53,7 @@ pub struct Collection {
     pub is_unpaged: bool,
     /// True if it is a single object that always exists, read and edited at the path.
     pub is_document: bool,
-    /// True if it has at most one entry, whose path is that of the collection.
+    /// True if it has at most one entry, which has the path of the collection.
     pub is_single: bool,
     /// True if an edit answers 204.
     pub updates_silently: bool,
@@ -60,21 +61,21 @@ pub struct Collection {
     pub is_created_by_put: bool,
     /// True if no request creates or removes an entry.
     pub is_fixed_set: bool,
-    /// True if removing an entry that does not exist succeeds in a project, except in one dialect.
+    /// True if a project accepts the removal of an entry that does not exist. The profile can disable this.
     pub(super) is_idempotent: bool,
     /// The table of its rows, named after the end of its path.
     pub(super) table: RecordTable,
     /// The maximum number of entries of a project, and of a group, with the noun and the refusal.
     pub(super) limit: Option<EntryLimit>,
-    /// Sets of features of the project: while all features of one set are disabled, everything is 403.
+    /// Sets of features of the project: while all features of one set are disabled, calls get 403.
     pub(super) required_features: &'static [&'static [&'static str]],
-    /// The project or group, for callers who may do this.
+    /// Finds the project or group of the call. Refuses callers who may not use the collection.
     pub(super) scope: fn(&Self, &Call<'_>) -> Result<GroupOrProject>,
     /// Fields by which a list can be filtered.
     pub(super) filters: &'static [&'static str],
     /// The entries of other projects and groups that are shown here too, each marked with [`INHERITED`].
     pub(super) inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
-    /// Completes and validates a row that has the fields of the call, before it is stored.
+    /// Fills in the other fields of a row that has the fields of the call, and checks the row, before it is stored.
     pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// Applies further filters and the order of a list.
     pub(super) filter: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,
@@ -82,7 +83,7 @@ pub struct Collection {
     pub(super) check_removal: fn(&CollectionCall<'_>, &Record) -> Result<()>,
     /// Removes a row.
     pub(super) remove: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
-    /// The place's own row that the call names.
+    /// Finds the row that the call names.
     pub(super) find: fn(&CollectionCall<'_>) -> Result<Record>,
     /// The answer about an entry that does not exist.
     pub(super) not_found: fn() -> ErrorResponse,
@@ -134,7 +135,7 @@ impl Collection {
             scope: |collection, call| {
                 let level =
                     if call.is_write { collection.write_level } else { collection.read_level };
-                GroupOrProject::from_call_allowing_archived_reads(call, [level; 2])
+                GroupOrProject::including_archived_reads(call, [level; 2])
             },
             filters: &[],
             inherited: |_| Ok(Vec::new()),
@@ -186,14 +187,14 @@ impl Collection {
         call.answer(verb)
     }
 
-    /// The project or group, for callers who may do this.
+    /// Finds the project or group of the call. Refuses callers who may not use the collection.
     pub(super) fn scope(&self, call: &Call<'_>) -> Result<GroupOrProject> {
         let scope = (self.scope)(self, call)?;
         if let GroupOrProject::Project(project) = &scope {
-            let are_features_disabled = try_any(self.required_features, |features| {
+            let is_disabled = try_any(self.required_features, |features| {
                 call.are_features_off(project, features)
             })?;
-            refuse_if(are_features_disabled, ErrorResponse::forbidden)?;
+            refuse_if(is_disabled, ErrorResponse::forbidden)?;
         }
         call.require_tier(self.tier).map(|()| scope)
     }
@@ -213,7 +214,7 @@ impl Collection {
     /// The field in the path of an entry.
     fn key_field(&self) -> Option<&RowField> {
         self.fields.iter().find(|field| match field.field_type {
-            FieldType::Named(_) => field.name == self.answer_key,
+            FieldType::Reference(_) => field.name == self.answer_key,
             _ => field.answer_name == self.answer_key,
         })
     }
@@ -255,8 +256,8 @@ impl<'a> CollectionCall<'a> {
             Verb::List => self.list(),
             Verb::Show => {
                 let row = self.find().or_else(|not_found| {
-                    let inherited = (self.collection.inherited)(self)?;
-                    self.find_in(inherited).map_err(|_| not_found)
+                    let inherited_rows = (self.collection.inherited)(self)?;
+                    self.find_in(inherited_rows).map_err(|_| not_found)
                 })?;
                 let mut body = self.json(&row)?;
                 for collection in all_collections(self).filter(|other: &&Collection| {
@@ -279,7 +280,7 @@ impl<'a> CollectionCall<'a> {
             Verb::Update => {
                 let mut row = match self.find() {
                     Err(_) if self.collection.is_created_by_put => self.new_row()?,
-                    found => found?,
+                    result => result?,
                 };
                 self.save(&mut row)?;
                 let is_silent = self.collection.updates_silently;
@@ -352,17 +353,17 @@ impl<'a> CollectionCall<'a> {
         Ok(rows)
     }
 
-    /// False if the row is identified by an object that no longer exists. Such a row counts as removed.
+    /// False if the row is identified by an object that no longer exists. Such a row is ignored.
     pub(super) fn has_existing_target(&self, row: &Record) -> Result<bool> {
         Ok(match self.collection.key_field() {
-            Some(RowField { field_type: FieldType::Named(referenced_type), name, .. }) => {
+            Some(RowField { field_type: FieldType::Reference(referenced_type), name, .. }) => {
                 !referenced_type.find_name(self, &row.value(name))?.is_null()
             }
             _ => true,
         })
     }
 
-    /// Stores the fields in the call.
+    /// Copies the fields of the call into `row`.
     pub(super) fn store_params(&self, row: &mut Record) -> Result<()> {
         let is_new = row.id == 0;
         for field in self.collection.fields.iter().filter(|field| is_new || !field.is_create_only) {
@@ -379,7 +380,7 @@ impl<'a> CollectionCall<'a> {
     fn json_with_names(&self, row: &Record) -> Result<Value> {
         let (mut body, key) = (self.plain_json(row), self.collection.answer_key);
         for field in self.collection.fields {
-            if let FieldType::Named(referenced_type) = field.field_type {
+            if let FieldType::Reference(referenced_type) = field.field_type {
                 let id = row.value(field.name);
                 body[field.answer_name] = referenced_type.find_name(self, &id)?;
                 set_if(&mut body, field.name == key, key, id);
@@ -395,7 +396,7 @@ impl<'a> CollectionCall<'a> {
         body.insert("id".to_owned(), row.id.into());
         let id = if answer_key.ends_with("id") { row.id.into() } else { row.id.to_string().into() };
         body.insert(answer_key.to_owned(), id);
-        for field in fields.iter().filter(|f| !f.answer_name.is_empty() && f.exists(self)) {
+        for field in fields.iter().filter(|f| !f.answer_name.is_empty() && f.is_available(self)) {
             let value =
                 row.settings.get(field.name).cloned().unwrap_or_else(|| field.default_value());
             body.insert(field.answer_name.to_owned(), value);
@@ -408,7 +409,7 @@ impl<'a> CollectionCall<'a> {
         Value::Object(body)
     }
 
-    /// The place's own row that the call names.
+    /// Finds the row that the call names.
     pub(super) fn find(&self) -> Result<Record> {
         (self.collection.find)(self)
     }

@@ -44,30 +44,30 @@ impl Runner {
         projects.iter().try_for_each(|project| new_runner.assign(call, *project))
     }
 
-    fn assign(&self, call: &Call<'_>, project: i64) -> Result<()> {
+    fn assign(&self, call: &Call<'_>, project_id: i64) -> Result<()> {
         let sql = "INSERT INTO runner_projects (runner_id, project_id) VALUES (?1, ?2)";
-        call.execute(sql, [self.id, project]).map(drop)
+        call.execute(sql, [self.id, project_id]).map(drop)
     }
 
-    /// The projects to which the runner is assigned, the owner first.
-    fn projects(&self, call: &Call<'_>) -> Result<Vec<i64>> {
+    /// The ids of the projects to which the runner is assigned, the owner first.
+    fn project_ids(&self, call: &Call<'_>) -> Result<Vec<i64>> {
         let sql = "SELECT project_id FROM runner_projects WHERE runner_id = ?1 ORDER BY id";
         call.query_column(sql, [self.id])
     }
 
     /// True if the caller maintains a project with this runner, or owns its group. The rights of
-    /// administrators do not count.
+    /// administrators are ignored.
     fn is_managed_by_caller(&self, call: &Call<'_>) -> Result<bool> {
-        let user = call.user()?.id;
+        let user_id = call.require_user()?.id;
         let is_maintained =
-            try_any(self.projects(call)?, |id| match Project::by_id(call.db, id)? {
-                Some(project) => Ok(call.level_of(user, &project)? >= MAINTAINER),
+            try_any(self.project_ids(call)?, |id| match Project::find_by_id(call.db, id)? {
+                Some(project) => Ok(call.user_level_in(user_id, &project)? >= MAINTAINER),
                 None => Ok(false),
             })?;
         if is_maintained {
             return Ok(true);
         }
-        Ok(match Namespace::by_optional_id(call.db, self.group_id)? {
+        Ok(match Namespace::find_by_optional_id(call.db, self.group_id)? {
             Some(group) => call.memberships()?.level_in_namespace(&group.traversal) >= OWNER,
             None => false,
         })
@@ -103,27 +103,28 @@ fn list_managed(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     answer_runners(call, all_runners(call)?)
 }
 
-/// The project's own runners, and those of its groups and of the instance.
+/// Lists the runners of the project, of its groups and of the instance.
 fn list_project_runners(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?;
     let group_ids: Vec<i64> = traversal_ids(&project.namespace.traversal).collect();
     let runners = try_filter(all_runners(call)?, |runner| {
         Ok(runner.group_id.is_some_and(|group| group_ids.contains(&group))
             || runner.runner_type == RUNNER_TYPES[0]
-            || runner.projects(call)?.contains(&project.id))
+            || runner.project_ids(call)?.contains(&project.id))
     })?;
     answer_runners(call, runners)
 }
 
 fn assign(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.writable_project_as(MAINTAINER)?.id;
     call.params.require(&["runner_id"])?;
     let id = call.params.integer("runner_id")?.unwrap_or_default();
-    let runner = Runner::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
+    let runner =
+        Runner::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
     refuse_if(runner.group_id.is_some(), || {
         ErrorResponse::forbidden_message("Runner is a group runner")
     })?;
@@ -135,23 +136,24 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     })?;
     let may_assign = call.is_administrator() || runner.is_managed_by_caller(call)?;
     refuse_if(!may_assign, ErrorResponse::forbidden)?;
-    refuse_if(runner.projects(call)?.contains(&project), || {
+    refuse_if(runner.project_ids(call)?.contains(&project_id), || {
         "Validation failed: Runner projects runner has already been taken - runner_error".into()
     })?;
-    runner.assign(call, project)?;
+    runner.assign(call, project_id)?;
     Answer::created(&runner.json())
 }
 
 fn unassign(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    let runner = Runner::by_id(call.db, call.segment_id("runner_id")?)?;
-    let projects = runner.as_ref().map(|runner| runner.projects(call)).transpose()?;
+    let runner = Runner::find_by_id(call.db, call.segment_id("runner_id")?)?;
+    let projects = runner.as_ref().map(|runner| runner.project_ids(call)).transpose()?;
     let projects = projects.unwrap_or_default();
     let runner = runner.filter(|_| projects.contains(&project));
     let runner = runner.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
     refuse_if(projects.first() == Some(&project), || {
-        let text = "You cannot unassign a runner from the owner project. Delete the runner instead";
-        ErrorResponse::forbidden_message(text)
+        let message =
+            "You cannot unassign a runner from the owner project. Delete the runner instead";
+        ErrorResponse::forbidden_message(message)
     })?;
     let sql = "DELETE FROM runner_projects WHERE runner_id = ?1 AND project_id = ?2";
     call.execute(sql, [runner.id, project])?;

@@ -27,7 +27,7 @@ pub(crate) fn invitations_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Va
     let values = params![id, call.today()];
     let has_role = matches!(holder, Holder::Group(_))
         && member_roles::are_roles_available(call, GROUP_ROLES_SINCE);
-    let invitation = |group: Namespace, row: &Row<'_>| {
+    let read_invitation = |group: Namespace, row: &Row<'_>| {
         let first_column = Namespace::WIDTH;
         let mut invitation = json!({
             "group_id": group.id,
@@ -40,9 +40,10 @@ pub(crate) fn invitations_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Va
         set_if(&mut invitation, has_role, member_roles::ROLE_ID, role);
         Ok((group, invitation))
     };
-    let invitations = Namespace::list_with(call.db, columns, &clauses, values, invitation)?;
-    let shown_invitations = try_filter(invitations, |(group, _)| call.may_see_group(group))?;
-    Ok(shown_invitations.into_iter().map(|(_, invitation)| invitation).collect())
+    let invitation_pairs =
+        Namespace::list_with(call.db, columns, &clauses, values, read_invitation)?;
+    let visible_pairs = try_filter(invitation_pairs, |(group, _)| call.may_see_group(group))?;
+    Ok(visible_pairs.into_iter().map(|(_, invitation)| invitation).collect())
 }
 
 /// The first releases in which an invitation has a custom role.
@@ -55,7 +56,7 @@ struct Invitation {
     level: i64,
     expires_at: Option<String>,
     /// The custom role; it is only read when the invitation is stored.
-    role: Option<i64>,
+    role_id: Option<i64>,
 }
 
 impl Invitation {
@@ -69,29 +70,29 @@ impl Invitation {
             group_id: call.params.integer("group_id")?.unwrap_or(0),
             level: level.unwrap_or(0),
             expires_at: call.params.date_text("expires_at")?,
-            role: None,
+            role_id: None,
         })
     }
 
-    /// Stores it; returns its id, or `None` if the group is already invited.
+    /// Stores the invitation; returns its id, or `None` if the group is already invited.
     fn store(&mut self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>> {
         let (column, id) = holder.column_and_id();
         let is_group_share = matches!(holder, Holder::Group(_));
         let since = if is_group_share { GROUP_ROLES_SINCE } else { PROJECT_ROLES_SINCE };
-        self.role =
+        self.role_id =
             member_roles::read_role_id(call, since, Some(self.level), ErrorResponse::conflict)?;
         // An expired invitation still has its row.
-        let remove_expired_sql = format!(
+        let delete_sql = format!(
             "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at < ?3"
         );
-        call.execute(&remove_expired_sql, params![id, self.group_id, call.today()])?;
+        call.execute(&delete_sql, params![id, self.group_id, call.today()])?;
         let sql = format!(
             "INSERT INTO shares ({column}, invited_id, access_level, expires_at, member_role_id)
              VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING RETURNING id"
         );
         call.query_optional_value(
             &sql,
-            params![id, self.group_id, self.level, self.expires_at, self.role],
+            params![id, self.group_id, self.level, self.expires_at, self.role_id],
         )
     }
 }
@@ -120,17 +121,17 @@ fn share_project(call: &Call<'_>) -> Result<Answer> {
     let namespace = &project.namespace;
     let is_locked = namespace.is_group() && group_settings::is_share_locked(call, namespace.id)?;
     refuse_if(is_locked, || "The project sharing with group is disabled".into())?;
-    let invited_group = Namespace::by_id(call.db, invitation.group_id)?
+    let invited_group = Namespace::find_by_id(call.db, invitation.group_id)?
         .filter(Namespace::is_group)
         .ok_or_else(share_error)?;
     let may_invite =
         call.may_see_group(&invited_group)? && namespace.may_invite(call, &invited_group)?;
     refuse_if(!may_invite, share_error)?;
-    refuse_if(invitation.level > call.level_in(&project)?, ErrorResponse::forbidden)?;
+    refuse_if(invitation.level > call.caller_level_in(&project)?, ErrorResponse::forbidden)?;
     let is_above = traversal_ids(&namespace.traversal).any(|id| id == invited_group.id);
     refuse_if(is_above, || {
-        let text = "Project cannot be shared with the group it is in or one of its ancestors.";
-        ErrorResponse::conflict(text)
+        let message = "Project cannot be shared with the group it is in or one of its ancestors.";
+        ErrorResponse::conflict(message)
     })?;
     let id = invitation
         .store(call, Holder::Project(project.id))?
@@ -143,12 +144,12 @@ fn share_project(call: &Call<'_>) -> Result<Answer> {
         "expires_at": invitation.expires_at,
     });
     let has_role = member_roles::are_roles_available(call, PROJECT_ROLES_SINCE);
-    set_if(&mut body, has_role, member_roles::ROLE_ID, invitation.role);
+    set_if(&mut body, has_role, member_roles::ROLE_ID, invitation.role_id);
     Answer::created(&body)
 }
 
 /// Removes an invitation. Only owners may remove an invitation with the level owner. In a group, a caller
-/// without this right gets a successful answer, but the invitation stays.
+/// without this right gets a successful answer, but the invitation is not removed.
 fn unshare(call: &Call<'_>) -> Result<Answer> {
     let scope = GroupOrProject::from_call(call, [MAINTAINER, 0])?;
     let (column, id) = scope.holder().column_and_id();
@@ -172,7 +173,7 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
     let mut invitation = Invitation::from_call(call)?;
     let invited_group = call.visible_group(&invitation.group_id.to_string())?;
-    let is_owner = call.level_in_group(&group)? >= OWNER;
+    let is_owner = call.caller_level_in_group(&group)? >= OWNER;
     let may_invite = is_owner && group.may_invite(call, &invited_group)?;
     refuse_if(!may_invite, share_error)?;
     let text = "Shared group The group has already been shared with this group";
@@ -187,7 +188,7 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
 fn import_members(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
-    refuse_if(call.level_in(&source)? < MAINTAINER, || {
+    refuse_if(call.caller_level_in(&source)? < MAINTAINER, || {
         ErrorResponse::forbidden_because("Project")
     })?;
     refuse_if(source.id == project.id, || ErrorResponse::invalid_record("Import failed"))?;
@@ -195,14 +196,14 @@ fn import_members(call: &Call<'_>) -> Result<Answer> {
          SELECT ?1, m.user_id, min(m.access_level, ?3), m.expires_at, ?4, ?5
          FROM members m JOIN users u ON u.id = m.user_id WHERE m.project_id = ?2 AND u.bot = 0
          ON CONFLICT DO NOTHING";
-    let (level, user) = (call.level_in(&project)?, call.user()?.id);
+    let (level, user) = (call.caller_level_in(&project)?, call.require_user()?.id);
     call.execute(sql, params![project.id, source.id, level, call.time_text(), user])?;
     let answers_created = call.service.profile.import_members_created;
     let status = if answers_created { StatusCode::CREATED } else { StatusCode::OK };
     Answer::with_status(status, &json!({ "status": "success" }))
 }
 
-/// The groups that are invited to the holder.
+/// The ids of the groups that are invited to `holder`.
 fn list_invited_ids(call: &Call<'_>, holder: Holder) -> Result<Vec<i64>> {
     let (column, id) = holder.column_and_id();
     list_active_ids(call, &format!("SELECT invited_id FROM shares WHERE {column} = ?1"), id)

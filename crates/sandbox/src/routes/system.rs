@@ -11,7 +11,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/metadata", show_version),
     get("/license", show_license),
     post("/license", |call| {
-        call.administrator().and(Err(ErrorResponse::bad_request("The license key is invalid.")))
+        call.require_admin().and(Err(ErrorResponse::bad_request("The license key is invalid.")))
     }),
     get("/namespaces", list_namespaces),
     get("/namespaces/{id}", show_namespace),
@@ -33,7 +33,7 @@ pub(super) const PAGE_ROUTES: &[Route] = &[
 ];
 
 fn show_version(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     let release = call.release();
     let is_free = call.tier() == AttributeTier::Free;
     let mut kas = json!({ "enabled": false, "externalUrl": null, "version": null });
@@ -47,7 +47,7 @@ fn show_version(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn show_license(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     match call.tier() {
         AttributeTier::Free => Answer::ok(&Value::Null),
         tier => Answer::ok(&json!({
@@ -57,10 +57,10 @@ fn show_license(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let min_level = if call.params.is_true("owned_only")? { OWNER } else { 1 };
-    let owned_ids = list_owned_namespace_ids(call, min_level)?;
+    let owned_ids = owned_namespace_ids(call, min_level)?;
     let shows_all = call.is_administrator() || call.release() < OBSERVED_RELEASE;
     let is_top_only = call.params.is_true("top_level_only")? && call.is_at_least(16, 8);
     let namespaces = Namespace::list(call.db, "ORDER BY n.full_path", [])?;
@@ -70,7 +70,7 @@ fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
         Ok(is_listed
             && is_wanted
             && namespace.full_path.to_lowercase().contains(&search)
-            && call.level_in_group(namespace)? >= min_level)
+            && call.caller_level_in_group(namespace)? >= min_level)
     })?;
     page::list_objects(call, &listed_namespaces, |namespace| namespace_json(call, namespace))
 }
@@ -81,7 +81,7 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     if call.release() < OBSERVED_RELEASE || call.tier() < AttributeTier::Premium {
         return Ok(body);
     }
-    let is_owner = call.level_in_group(namespace)? >= OWNER;
+    let is_owner = call.caller_level_in_group(namespace)? >= OWNER;
     let subtree_sql = "IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)";
     if is_owner && namespace.is_group() {
         let members =
@@ -107,43 +107,43 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
 }
 
 /// The caller's own namespace, and the groups with a direct membership of this level.
-fn list_owned_namespace_ids(call: &Call<'_>, min_level: i64) -> Result<HashSet<i64>> {
+fn owned_namespace_ids(call: &Call<'_>, min_level: i64) -> Result<HashSet<i64>> {
     let sql = "SELECT id FROM namespaces WHERE owner_id = ?1 UNION
                SELECT group_id FROM members WHERE user_id = ?1 AND group_id IS NOT NULL
                    AND state = 'active' AND access_level >= ?2
                    AND (expires_at IS NULL OR expires_at >= ?3)";
     Ok(call
-        .query_column(sql, params![call.user()?.id, min_level, call.today()])?
+        .query_column(sql, params![call.require_user()?.id, min_level, call.today()])?
         .into_iter()
         .collect())
 }
 
 fn show_namespace(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
-    match Namespace::by_reference(call.db, call.segment("id"))? {
-        Some(namespace) if call.level_in_group(&namespace)? > 0 => {
+    call.require_user()?;
+    match Namespace::find_by_reference(call.db, call.segment("id"))? {
+        Some(namespace) if call.caller_level_in_group(&namespace)? > 0 => {
             Answer::ok(&namespace_json(call, &namespace)?)
         }
         _ => Err(ErrorResponse::not_found("Namespace")),
     }
 }
 
-/// Answers whether a path is taken, at the top level or below a parent, and suggests another one. The
+/// Answers whether a path is taken, at the top level or below a parent, and suggests another path. The
 /// suggestion is simpler than in the real service.
 fn check_namespace_path(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     let path = call.segment("id");
     let full_path = match call.params.integer("parent_id")? {
         None => path.to_owned(),
         Some(id) => format!("{}/{path}", call.visible_group(&id.to_string())?.full_path),
     };
-    let exists = Namespace::by_path(call.db, &full_path)?.is_some();
+    let exists = Namespace::find_by_path(call.db, &full_path)?.is_some();
     let suggestions = if exists { vec![format!("{path}1")] } else { Vec::new() };
     Answer::ok(&json!({ "exists": exists, "suggests": suggestions }))
 }
 
 fn search_service(call: &Call<'_>) -> Result<Answer> {
-    call.user()?;
+    call.require_user()?;
     call.params.require(&["scope", "search"])?;
     match call.params.allowed_text("scope", &["projects", "users"])?.as_deref() {
         Some("users") => users::list(call),

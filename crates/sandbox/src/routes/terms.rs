@@ -34,7 +34,7 @@ impl MembershipTerms {
         Ok(Self { expires_at, ..Self::granted_by_caller(call, level) })
     }
 
-    /// As [`Self::from_call`], with the custom role.
+    /// Like [`Self::from_call`], with the custom role.
     pub(super) fn from_call_with_role(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
         let terms = Self::from_call(call, scope)?;
         Ok(Self { role: member_roles::read_new_role(call, ROLES_SINCE)?, ..terms })

@@ -1,6 +1,5 @@
-//! Access tokens: operations that clients need in addition to those of the reference, which does
-//! not cover creating them (reference 1, 5). Personal and impersonation tokens differ only in their
-//! URLs.
+//! Access tokens. Clients need to create them, although the reference does not describe this
+//! (reference 1, 5). Personal and impersonation tokens differ only in their URLs.
 
 use super::prelude::*;
 
@@ -17,13 +16,14 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/personal_access_tokens/{id}", revoke),
 ];
 
-/// The scopes of a token. Here only `api` and `read_api` allow anything.
+/// The scopes that a token can have. In the sandbox, all except `api` and `read_api` have no effect.
 const TOKEN_SCOPES: &str = "admin_mode ai_features api create_runner k8s_proxy manage_runner read_api \
     read_observability read_service_ping read_user self_rotate read_repository write_repository \
     read_registry write_registry sudo";
 
-/// A token as answers show it. Use is not recorded: the token of this call was used now, others never.
-pub(super) fn json(call: &Call<'_>, token: &PresentedToken) -> Value {
+/// The JSON of a token in answers. The sandbox does not record when tokens are used, so only the token of
+/// this call has a `last_used_at`: the current time.
+pub(super) fn json(call: &Call<'_>, token: &AccessToken) -> Value {
     let is_caller_token =
         call.token.as_ref().is_some_and(|caller_token| caller_token.id == token.id);
     let mut body = token
@@ -35,8 +35,8 @@ pub(super) fn json(call: &Call<'_>, token: &PresentedToken) -> Value {
     body
 }
 
-/// A user's token, with the addresses that used it; tokens of bots are shown without them.
-fn full_json(call: &Call<'_>, token: &PresentedToken) -> Value {
+/// The JSON of a user's token, with the IP addresses that used it. Tokens of bots do not show these.
+fn full_json(call: &Call<'_>, token: &AccessToken) -> Value {
     let mut body = json(call, token);
     if call.release() >= OBSERVED_RELEASE {
         let is_used = !body["last_used_at"].is_null();
@@ -45,17 +45,17 @@ fn full_json(call: &Call<'_>, token: &PresentedToken) -> Value {
     body
 }
 
-fn is_active(call: &Call<'_>, token: &PresentedToken) -> bool {
+fn is_active(call: &Call<'_>, token: &AccessToken) -> bool {
     !token.revoked && token.expires_at.as_deref().is_none_or(|day| day > call.today())
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     Answer::created(&issue_token(call, call.segment_user()?.id)?)
 }
 
 /// Creates the token in a call, and answers with its secret.
-pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
+pub(super) fn issue_token(call: &Call<'_>, user_id: i64) -> Result<Value> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let allowed_scopes: Vec<&str> = TOKEN_SCOPES.split(' ').collect();
@@ -63,13 +63,13 @@ pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
     refuse_if(scopes.is_empty(), || ErrorResponse::invalid_record("Scopes can't be blank"))?;
     let expires_at = call.params.date_text("expires_at")?;
     let secret = format!("sandbox-{}", call.random_hex());
-    let mut token = PresentedToken {
-        user_id: user,
+    let mut token = AccessToken {
+        user_id,
         name,
         scopes: scopes.join(","),
         expires_at,
         created_at: call.time_text().to_owned(),
-        ..PresentedToken::new(&secret)
+        ..AccessToken::new(&secret)
     };
     token.id = token.upsert(call.db)?;
     let mut body = json(call, &token);
@@ -80,10 +80,10 @@ pub(super) fn issue_token(call: &Call<'_>, user: i64) -> Result<Value> {
 /// The user whose tokens a list shows; `None` for all, which only administrators see.
 fn read_owner_filter(call: &Call<'_>) -> Result<Option<i64>> {
     if !call.segment("user_id").is_empty() {
-        call.administrator()?;
+        call.require_admin()?;
         return Ok(Some(call.segment_user()?.id));
     }
-    let caller = call.user()?;
+    let caller = call.require_user()?;
     match call.params.integer("user_id")? {
         Some(user) if user != caller.id && !caller.admin => Err(ErrorResponse::unauthorized()),
         None if !caller.admin => Ok(Some(caller.id)),
@@ -91,13 +91,13 @@ fn read_owner_filter(call: &Call<'_>) -> Result<Option<i64>> {
     }
 }
 
-/// A page of tokens, narrowed by `state`.
+/// A page of tokens, filtered by `state`.
 fn list(call: &Call<'_>) -> Result<Answer> {
     let user = read_owner_filter(call)?;
     let state_filter =
         call.params.allowed_text("state", &["all", "active", "inactive"])?.unwrap_or_default();
     let clauses = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
-    let mut tokens = PresentedToken::list(call.db, clauses, [user])?;
+    let mut tokens = AccessToken::list(call.db, clauses, [user])?;
     tokens.retain(|token| match state_filter.as_str() {
         "active" => is_active(call, token),
         "inactive" => !is_active(call, token),
@@ -106,16 +106,16 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::list(call, tokens.iter().map(|token| full_json(call, token)))
 }
 
-/// The token of `:id`, which may be `self`. Tokens of other users are 401, except for administrators.
-/// Only administrators may use the paths below a user.
-fn find_token(call: &Call<'_>) -> Result<PresentedToken> {
+/// The token with the id in `:id`, or the token of this call if it is `self`. Answers 401 for tokens of
+/// other users, except to administrators. Only administrators may use the paths below a user.
+fn find_token(call: &Call<'_>) -> Result<AccessToken> {
     let is_user_path = !call.segment("user_id").is_empty();
-    let caller = if is_user_path { call.administrator()? } else { call.user()? };
+    let caller = if is_user_path { call.require_admin()? } else { call.require_user()? };
     let id = match (call.segment("id"), &call.token) {
         ("self", Some(token)) => token.id,
         _ => call.segment_id("id")?,
     };
-    match PresentedToken::by_id(call.db, id)? {
+    match AccessToken::find_by_id(call.db, id)? {
         Some(token) if is_user_path && token.user_id != call.segment_id("user_id")? => {
             Err(ErrorResponse::no_record())
         }
@@ -125,7 +125,7 @@ fn find_token(call: &Call<'_>) -> Result<PresentedToken> {
     }
 }
 
-/// A revoked token stays in lists.
+/// Revokes a token. Lists still contain it.
 fn revoke(call: &Call<'_>) -> Result<Answer> {
     call.set_column("tokens", find_token(call)?.id, "revoked", true)?;
     Ok(Answer::no_content())

@@ -16,7 +16,7 @@ pub(super) struct RequestedUser {
     pub(super) auditor: Option<bool>,
 }
 
-/// The greatest number of a theme.
+/// The highest id of a theme.
 const MAX_THEME_ID: i64 = 11;
 
 /// Refuses invalid fields, and values that another user or a group has. Values of another user are

@@ -6,7 +6,7 @@ use super::user_rules::{self, RequestedUser};
 use super::{avatars, custom_attributes, group_moves, identities, instance};
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/user", |call| Answer::ok(&full_json(call, call.user()?)?)),
+    get("/user", |call| Answer::ok(&full_json(call, call.require_user()?)?)),
     get("/users", list),
     post("/users", create),
     get("/users/{user_id}", show),
@@ -32,7 +32,7 @@ fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
     let mut body = public_json(call, user, false)?;
     let is_private: bool =
         call.query_value("SELECT private_profile FROM users WHERE id = ?1", [user.id])?;
-    let extra_members = json!({
+    let extra_fields = json!({
         "email": user.email,
         "commit_email": user.email,
         "identities": identities::list_identities(call, user.id)?,
@@ -47,7 +47,7 @@ fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
         "last_activity_on": last_activity(call, user)?,
         "scim_identities": [],
     });
-    add_fields(&mut body, extra_members);
+    add_fields(&mut body, extra_fields);
     if call.is_administrator() {
         add_fields(&mut body, administrator_json(call, user)?);
     }
@@ -57,7 +57,7 @@ fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
 /// The additional fields for administrators.
 fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
     let created_by =
-        User::by_optional_id(call.db, read_stored_fact(call, user, CREATOR_ID)?.as_i64())?;
+        User::find_by_optional_id(call.db, read_stored_fact(call, user, CREATOR_ID)?.as_i64())?;
     let mut body = json!({
         "is_admin": user.admin,
         "namespace_id": Namespace::personal_of_user(call.db, user.id)?.map(|namespace| namespace.id),
@@ -78,13 +78,13 @@ fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
     Ok(body)
 }
 
-/// The highest level of a user anywhere.
+/// The highest level of a user in any group or project.
 fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
     call.query_value("SELECT max(access_level) FROM members WHERE user_id = ?1", [user.id])
 }
 
-/// The day of the user's last activity. It is not recorded: for users with a valid token it is the
-/// creation of the account.
+/// The day of the user's last activity. The sandbox does not record it: active users with a token get the
+/// day on which the account was created.
 pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<String>> {
     let sql = "SELECT 1 FROM tokens WHERE user_id = ?1";
     let is_active = user.state == ACTIVE && call.db.prepare_cached(sql)?.exists([user.id])?;
@@ -118,7 +118,7 @@ fn read_requested_user(call: &Call<'_>, stored_user: Option<&User>) -> Result<Re
     Ok(requested_user)
 }
 
-/// Settings that depend on each other and on those of the service.
+/// User settings that depend on each other and on settings of the service.
 const EXTERNAL: &str = "external";
 const PROJECTS_LIMIT: &str = "projects_limit";
 const CAN_CREATE_GROUP: &str = "can_create_group";
@@ -133,7 +133,7 @@ pub(super) fn may_create_project(call: &Call<'_>, user: &User) -> Result<bool> {
     Ok(limit.is_none_or(|limit| count < limit))
 }
 
-/// True if a user may create top-level groups: not while the service forbids it.
+/// True if a user may create top-level groups: settings of the service and of the user must allow it.
 pub(super) fn may_create_groups(call: &Call<'_>, user: &User) -> Result<bool> {
     let may_create = instance::read_setting(call, CAN_CREATE_GROUP)? != Value::Bool(false);
     Ok(may_create && USER_SETTINGS.is_on(call.db, user.id, CAN_CREATE_GROUP)?)
@@ -141,12 +141,12 @@ pub(super) fn may_create_groups(call: &Call<'_>, user: &User) -> Result<bool> {
 
 /// Applies a change of `external`, also for a new user. External users cannot create projects and
 /// groups; others get the service's defaults, unless the call has other values.
-fn apply_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Result<()> {
-    let is_external = USER_SETTINGS.is_on(call.db, user, EXTERNAL)?;
+fn apply_external(call: &Call<'_>, user_id: i64, was_external: Option<bool>) -> Result<()> {
+    let is_external = USER_SETTINGS.is_on(call.db, user_id, EXTERNAL)?;
     if was_external == Some(is_external) {
         return Ok(());
     }
-    let external_user_defaults = if is_external {
+    let defaults = if is_external {
         [(PROJECTS_LIMIT, 0.into()), (CAN_CREATE_GROUP, false.into())]
     } else {
         [
@@ -154,9 +154,9 @@ fn apply_external(call: &Call<'_>, user: i64, was_external: Option<bool>) -> Res
             (CAN_CREATE_GROUP, instance::read_setting(call, CAN_CREATE_GROUP)?),
         ]
     };
-    for (name, default_value) in external_user_defaults {
+    for (name, default_value) in defaults {
         if is_external || !call.params.has(name) {
-            USER_SETTINGS.put_value(call.db, user, name, default_value)?;
+            USER_SETTINGS.put_value(call.db, user_id, name, default_value)?;
         }
     }
     Ok(())
@@ -207,13 +207,13 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let sees_all = call.is_administrator();
     let mut users = User::list(call.db, &clauses, &*conditions.bound_params())?;
     users.retain(|user| user.matches_search(&search, sees_all));
-    let json = |user: &User| {
+    let user_json = |user: &User| {
         if sees_all { full_json(call, user) } else { Ok(user.brief(call)) }
     };
     if call.release() >= OBSERVED_RELEASE && page::is_keyset(call)? {
-        return page::list_keyset(call, &users, |user| user.id, json);
+        return page::list_keyset(call, &users, |user| user.id, user_json);
     }
-    page::list_objects(call, &users, json)
+    page::list_objects(call, &users, user_json)
 }
 
 /// The filters in a call for users. Some have an effect only for administrators.
@@ -232,13 +232,13 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
         conditions.add_with_value(identity_sql, Some(provider));
         conditions.bind(":name", name);
     }
-    let external = if params.is_true("external")? {
+    let external_filter = if params.is_true("external")? {
         Some(true)
     } else {
         params.is_true("exclude_external")?.then_some(false)
     };
     let external_sql = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
-    conditions.add_with_value(external_sql, external);
+    conditions.add_with_value(external_sql, external_filter);
     let excludes_active = params.is_true("exclude_active")? && call.release() >= OBSERVED_RELEASE;
     conditions.add_if(excludes_active, "u.state <> 'active'");
     conditions.add_if(params.is_true("admins")? && sees_all, "u.admin");
@@ -258,11 +258,10 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
 fn show(call: &Call<'_>) -> Result<Answer> {
     let id = call.segment_id("user_id")?;
     refuse_if(call.caller.is_none(), || ErrorResponse::forbidden_because("Not authorized!"))?;
-    let user = User::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
+    let user = User::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
-    let can_see_all_fields =
-        call.is_administrator() || is_caller && call.release() < OBSERVED_RELEASE;
-    if !can_see_all_fields {
+    let sees_all = call.is_administrator() || is_caller && call.release() < OBSERVED_RELEASE;
+    if !sees_all {
         return Answer::ok(&public_json(call, &user, true)?);
     }
     let mut body = full_json(call, &user)?;
@@ -279,7 +278,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     call.params.require_all(&[
         Need::Present("email"),
         Need::AnyOf(&["password", "reset_password", "force_random_password"]),
@@ -294,7 +293,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     if instance::read_setting(call, "user_default_external")? == true {
         USER_SETTINGS.put_value(call.db, id, EXTERNAL, true)?;
     }
-    USER_SETTINGS.put_value(call.db, id, CREATOR_ID, call.user()?.id)?;
+    USER_SETTINGS.put_value(call.db, id, CREATOR_ID, call.require_user()?.id)?;
     if !call.params.is_true("skip_confirmation")? {
         USER_SETTINGS.put_value(call.db, id, UNCONFIRMED, true)?;
     }
@@ -322,13 +321,16 @@ fn store_user_params(
         USER_SETTINGS.put_value(call.db, id, AUDITOR, auditor)?;
     }
     avatars::store_avatar(call, Holder::User(id), &call.params)?;
-    full_json(call, &User::by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?)
+    full_json(
+        call,
+        &User::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?,
+    )
 }
 
 /// Edits a user. A new username also renames the personal namespace and everything in it. A new e-mail
-/// address has no effect until it is confirmed, which never happens here, unless the call skips that.
+/// address only has an effect with `skip_reconfirmation`, because nobody can confirm it here.
 fn update(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     identities::read_identity(call)?;
     let user = call.segment_user()?;
     let requested_user = read_requested_user(call, Some(&user))?;
@@ -349,7 +351,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let caller = call.administrator()?;
+    let caller = call.require_admin()?;
     let user = call.segment_user()?;
     refuse_if(user.id == caller.id, || ErrorResponse::bad_request("the caller cannot be deleted"))?;
     let sql = "SELECT EXISTS (SELECT 1 FROM members m WHERE m.user_id = ?1 AND m.access_level = ?2
@@ -400,17 +402,19 @@ const STATE_ACTIONS: [(&str, [UserTransition; 4]); 6] = [
 ];
 
 fn change_state(call: &Call<'_>, action: &str) -> Result<Answer> {
-    let caller = call.administrator()?;
+    let caller = call.require_admin()?;
     let user = call.segment_user()?;
     refuse_if(action == "block" && user.id == caller.id, || {
         ErrorResponse::forbidden_because("The API initiating user cannot be blocked by the API")
     })?;
     let is_active =
         action == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
-    let recently_active_text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
-    refuse_if(is_active, || ErrorResponse::forbidden_message(recently_active_text))?;
-    let transitions =
-        STATE_ACTIONS.iter().find(|(name, _)| *name == action).map_or(&[][..], |(_, of)| of);
+    let message = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
+    refuse_if(is_active, || ErrorResponse::forbidden_message(message))?;
+    let transitions = STATE_ACTIONS
+        .iter()
+        .find(|(name, _)| *name == action)
+        .map_or(&[][..], |(_, results)| results);
     match STATES.iter().zip(transitions).find(|(state, _)| **state == user.state) {
         Some((_, Refused(text))) => Err(ErrorResponse::forbidden_message(*text)),
         Some((state, Impossible)) => {
@@ -426,7 +430,7 @@ fn change_state(call: &Call<'_>, action: &str) -> Result<Answer> {
 }
 
 fn list_memberships(call: &Call<'_>) -> Result<Answer> {
-    call.administrator()?;
+    call.require_admin()?;
     let user = call.segment_user()?;
     let source_type = call.params.allowed_text("type", &["Namespace", "Project"])?;
     let sql = "SELECT json_object('source_id', coalesce(m.group_id, m.project_id),

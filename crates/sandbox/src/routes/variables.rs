@@ -40,7 +40,7 @@ const VARIABLES: Collection = Collection {
     fields: &FIELDS,
     limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::field("base", text))),
     required_features: &[PIPELINE_FEATURES],
-    scope: |_, call| GroupOrProject::from_call_allowing_archived_reads(call, [MAINTAINER, OWNER]),
+    scope: |_, call| GroupOrProject::including_archived_reads(call, [MAINTAINER, OWNER]),
     find: |call| if call.method == Method::PUT { find_changeable(call) } else { find(call) },
     complete,
     // Project variables have no time of change.
@@ -61,7 +61,7 @@ const ENVIRONMENT_SCOPE: &str = "environment_scope";
 
 fn json(call: &Call<'_>, variable: &Record) -> Value {
     let mut body = json!({});
-    for field in FIELDS.iter().filter(|field| field.exists(call)) {
+    for field in FIELDS.iter().filter(|field| field.is_available(call)) {
         body[field.name] = variable.value(field.name);
     }
     set_if(&mut body, variable.is_true("hidden"), "value", Value::Null);
@@ -74,17 +74,17 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     for name in ["masked", "raw"] {
         errors.add_if(variable.value(name).is_null(), name, "is not included in the list");
     }
-    let letters_text = "can contain only letters, digits";
+    let letters_message = "can contain only letters, digits";
     let key = variable.text("key");
     errors.add_if(key.is_empty(), "key", "can't be blank");
     errors.check_length("key", key, MAX_NAME_LENGTH);
     let is_malformed = key.is_empty() || !key.chars().all(is_key_char);
-    errors.add_if(is_malformed, "key", format!("{letters_text} and '_'."));
+    errors.add_if(is_malformed, "key", format!("{letters_message} and '_'."));
     let scope = variable.text(ENVIRONMENT_SCOPE);
     errors.add_if(scope.is_empty(), "environment_scope", "can't be blank");
     let is_scope_char = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
     let is_malformed = scope.is_empty() || !scope.chars().all(is_scope_char);
-    let text = format!("{letters_text}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces");
+    let text = format!("{letters_message}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces");
     errors.add_if(is_malformed, "environment_scope", text);
     errors.check_length("description", variable.text("description"), MAX_NAME_LENGTH);
     let is_unmaskable = variable.is_true("masked") && !is_maskable_value(variable, profile);
@@ -105,7 +105,7 @@ fn is_maskable_value(variable: &Record, profile: &Profile) -> bool {
 
 /// Refuses a variable whose key and scope are taken.
 fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
-    // The only limit is that of the column in the database, and only for groups.
+    // The database column has the only limit, and only for groups.
     let is_long = variable.text(ENVIRONMENT_SCOPE).chars().count() > MAX_NAME_LENGTH;
     refuse_if(is_long && matches!(call.scope, GroupOrProject::Group(_)), || {
         ErrorResponse::internal(&"the scope is too long")
@@ -117,10 +117,10 @@ fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
 
 /// True if another variable has the key and the scope.
 fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
-    let same_key_variables =
+    let variables =
         VARIABLES.table.list_with_text(call, call.scope.holder(), "key", variable.text("key"))?;
     let scope = variable.text(ENVIRONMENT_SCOPE);
-    Ok(same_key_variables
+    Ok(variables
         .iter()
         .any(|other| other.id != variable.id && other.text(ENVIRONMENT_SCOPE) == scope))
 }
@@ -164,7 +164,7 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
 }
 
 /// The variable that PUT changes. In a group it is found by its key alone; if there are several, the least
-/// recently changed one is used. Later releases apply the filter first, unless it matches none.
+/// recently changed one is used. Later releases apply the filter first, unless no variable matches it.
 fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
     if matches!(call.scope, GroupOrProject::Project(_)) {
         if !call.service.profile.optional_variable_value {
@@ -173,13 +173,13 @@ fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
         return find(call);
     }
     let filter = read_scope_filter(call)?.filter(|_| call.service.profile.group_variable_filter);
-    let filtered_variables = find_by_key(call, filter)?;
+    let matching_variables = find_by_key(call, filter)?;
     let variables =
-        if filtered_variables.is_empty() { find_by_key(call, None)? } else { filtered_variables };
+        if matching_variables.is_empty() { find_by_key(call, None)? } else { matching_variables };
     variables.into_iter().next().ok_or_else(|| not_found(call.scope))
 }
 
-/// Completes a new or changed variable.
+/// Fills in and checks a new or changed variable.
 fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let is_new = variable.id == 0;
     if !is_new && call.service.profile.put_resets_omitted_flags {
@@ -198,10 +198,10 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     }
     check(variable, &call.service.profile)?;
     // A dialect resets fields that the call omits. Then the comparison uses the reset values.
-    let refused_masked_value = Some(call.service.profile.put_resets_omitted_flags);
+    let refused_flag = Some(call.service.profile.put_resets_omitted_flags);
     let is_hidden = !is_new && variable.is_true("hidden");
     let text = "The visibility setting cannot be changed for masked and hidden variables.";
-    refuse_if(is_hidden && call.params.flag("masked")? == refused_masked_value, || {
+    refuse_if(is_hidden && call.params.flag("masked")? == refused_flag, || {
         ErrorResponse::field("base", text)
     })?;
     check_key_free(call, variable)

@@ -86,7 +86,7 @@ impl Extras {
     }
 }
 
-/// The effective attributes, together with the groups above.
+/// The attributes of a project, with the values that it inherits from its groups.
 fn effective_attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
     let mut attributes = serde_json::from_str(&project.attributes_json).unwrap_or_default();
     group_settings::add_inherited_attributes(call, project, &mut attributes)?;
@@ -94,10 +94,10 @@ fn effective_attributes(call: &Call<'_>, project: &Project) -> Result<Map<String
 }
 
 impl Project {
-    /// The simple form.
+    /// Writes the simple form of a project.
     pub(crate) fn simple_form(&self, call: &Call<'_>, extras: Extras) -> Result<ObjectWriter> {
         let attributes = effective_attributes(call, self)?;
-        let level = call.level_in(self)?;
+        let level = call.caller_level_in(self)?;
         let view = ProjectView { call, project: self, attributes: &attributes, level, extras };
         let mut body = view.write_simple_fields()?;
         body.set_if(call.is_at_least(18, 2), "visibility", &self.visibility)?;
@@ -110,10 +110,10 @@ impl Project {
         Ok(body)
     }
 
-    /// The full form.
+    /// Writes the full form of a project.
     pub(crate) fn full_form(&self, call: &Call<'_>, extras: Extras) -> Result<ObjectWriter> {
         let attributes = effective_attributes(call, self)?;
-        let level = call.level_in(self)?;
+        let level = call.caller_level_in(self)?;
         let view = ProjectView { call, project: self, attributes: &attributes, level, extras };
         let mut body = view.write_simple_fields()?;
         view.add_repository_fields(&mut body)?;
@@ -267,9 +267,9 @@ impl ProjectView<'_> {
         let direct_level = call.direct_level(caller.id, project.id)?;
         let inherited_level = call.memberships()?.level_in_namespace(&project.namespace.traversal);
         // The notification level is the default: nobody can change it here.
-        let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
-        let inherited = (inherited_level > 0).then(|| role(inherited_level));
-        Ok(json!({ "project_access": direct_level.map(role), "group_access": inherited }))
+        let role_json = |level: i64| json!({ "access_level": level, "notification_level": 3 });
+        let inherited_role = (inherited_level > 0).then(|| role_json(inherited_level));
+        Ok(json!({ "project_access": direct_level.map(role_json), "group_access": inherited_role }))
     }
 }
 
@@ -279,9 +279,9 @@ fn import_url(attributes: &Map<String, Value>) -> Option<String> {
     let Some((scheme, after_scheme)) = url.split_once("://") else {
         return Some(url.to_owned());
     };
-    let authority_length = after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len());
-    let credentials_length = after_scheme[..authority_length].rfind('@').map_or(0, |at| at + 1);
-    Some(format!("{scheme}://{}", &after_scheme[credentials_length..]))
+    let authority_end = after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len());
+    let host_start = after_scheme[..authority_end].rfind('@').map_or(0, |index| index + 1);
+    Some(format!("{scheme}://{}", &after_scheme[host_start..]))
 }
 
 /// The description as a paragraph: Markdown is not rendered here.
@@ -294,7 +294,7 @@ fn description_html(attributes: &Map<String, Value>) -> String {
     format!(r#"<p data-sourcepos="1:1-{lines}:{last_line_length}" dir="auto">{text}</p>"#)
 }
 
-/// A text in HTML.
+/// Escapes a text for HTML.
 pub(super) fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -304,10 +304,10 @@ fn client_host<'a>(call: &'a Call<'_>) -> &'a str {
     call.base_url.split_once("://").map_or("", |(_, host)| host)
 }
 
-/// The owner of a personal namespace: the short form of a user, before 16.5 with further fields of
-/// the reference (1, 2.8).
+/// The owner of a personal namespace: the short form of a user. Before 16.5 it has further fields of the
+/// reference (1, 2.8).
 fn owner_json(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
-    let user = User::by_id(call.db, id)?.map(|user| user.brief(call));
+    let user = User::find_by_id(call.db, id)?.map(|user| user.brief(call));
     if call.is_at_least(16, 5) {
         return Ok(user.into());
     }
@@ -322,7 +322,7 @@ fn owner_json(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> 
 
 /// The upstream of a fork, if the caller may see it.
 fn upstream_json(call: &Call<'_>, id: i64, extras: Extras) -> Result<Option<ObjectWriter>> {
-    let upstream = match Project::by_id(call.db, id)? {
+    let upstream = match Project::find_by_id(call.db, id)? {
         Some(upstream) if call.may_see(&upstream)? => upstream,
         _ => return Ok(None),
     };

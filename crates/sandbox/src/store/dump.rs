@@ -13,9 +13,9 @@ const JSON_COLUMNS: [&str; 2] = ["attributes", "settings"];
 /// An object of all tables, each a list of rows, each an object of columns. Rows are ordered by
 /// their columns; a file becomes the digest of its content.
 pub(crate) fn dump(db: &Connection) -> Result<Value> {
-    let mut names_statement = db.prepare_cached("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name")?;
+    let mut statement = db.prepare_cached("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name")?;
     let names: Vec<String> =
-        names_statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let tables = names.into_iter().map(|name| Ok((name.clone(), dump_table(db, &name)?)));
     tables.collect::<Result<Map<_, _>, _>>().map(Value::Object)
 }

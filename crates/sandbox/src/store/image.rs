@@ -20,8 +20,8 @@ impl StoreImage {
     /// them much longer.
     pub(super) fn empty() -> rusqlite::Result<Self> {
         static EMPTY: OnceLock<StoreImage> = OnceLock::new();
-        if let Some(empty) = EMPTY.get() {
-            return Ok(empty.clone());
+        if let Some(empty_image) = EMPTY.get() {
+            return Ok(empty_image.clone());
         }
         let database = Connection::open_in_memory()?;
         create_tables(&database)?;
@@ -63,7 +63,7 @@ impl Store {
         if !writer.is_autocommit() {
             writer.execute_batch("ROLLBACK")?;
         }
-        if !last_image.is_some_and(|base| Arc::ptr_eq(&base.0, &image.0)) {
+        if !last_image.is_some_and(|stored_image| Arc::ptr_eq(&stored_image.0, &image.0)) {
             image.copy_to(&mut writer)?;
         }
         writer.execute_batch("BEGIN")?;

@@ -27,8 +27,8 @@ stored!(MergeRequestRow: merge_requests m,
 
 impl MergeRequestRow {
     /// The merge request with this number in a project.
-    pub(crate) fn find(db: &Connection, project: i64, iid: i64) -> Result<Option<Self>> {
-        Self::first(db, "WHERE m.project_id = ?1 AND m.iid = ?2", [project, iid])
+    pub(crate) fn find(db: &Connection, project_id: i64, iid: i64) -> Result<Option<Self>> {
+        Self::find_first(db, "WHERE m.project_id = ?1 AND m.iid = ?2", [project_id, iid])
     }
 
     /// The number of its notes: all, those of the service, or those of people.
@@ -38,7 +38,7 @@ impl MergeRequestRow {
     }
 
     pub(crate) fn find_note(&self, db: &Connection, id: i64) -> Result<Option<NoteRow>> {
-        NoteRow::first(db, "WHERE n.merge_request_id = ?1 AND n.id = ?2", [self.id, id])
+        NoteRow::find_first(db, "WHERE n.merge_request_id = ?1 AND n.id = ?2", [self.id, id])
     }
 }
 

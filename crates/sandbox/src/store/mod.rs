@@ -173,8 +173,8 @@ impl Store {
         work(&lock_mutex(&self.writer))
     }
 
-    /// Moves a long write-ahead log into the file, after waiting for the readers. SQLite's automatic way
-    /// does not wait: while there are readers it flushes after each commit and never shortens the log.
+    /// Moves a long write-ahead log into the file, after waiting for the readers. SQLite's automatic checkpoint
+    /// does not wait: while there are readers, it flushes after each commit and never shortens the log.
     fn checkpoint_long_log(&self, writer: &Connection) {
         let Some(readers) = &self.readers else { return };
         let is_long =
@@ -248,7 +248,7 @@ fn owner_only_options() -> OpenOptions {
     options
 }
 
-/// Takes `FILE.lock` for this process. The lock ends with the process; the file stays.
+/// Locks `FILE.lock` for this process. The lock ends with the process; the file is not removed.
 fn lock_file(path: &Path) -> Result<File, StartError> {
     let lock_path = path_with_suffix(path, ".lock");
     let lock_error = |source| StartError::Lock { path: lock_path.clone(), source };

@@ -38,22 +38,22 @@ stored!(Namespace: namespaces n,
     marked_for_deletion_on);
 
 impl Namespace {
-    /// Finds it by full path, ignoring case.
-    pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>> {
-        Self::first(db, "WHERE n.full_path = ?1", [path])
+    /// Finds a namespace by its full path, ignoring case.
+    pub(crate) fn find_by_path(db: &Connection, path: &str) -> Result<Option<Self>> {
+        Self::find_first(db, "WHERE n.full_path = ?1", [path])
     }
 
-    /// Finds it by id or full path, as in paths and parameters.
-    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>> {
-        match text.parse() {
-            Ok(id) => Self::by_id(db, id),
-            Err(_) => Self::by_path(db, text),
+    /// Finds a namespace by its id or full path, as in paths and parameters.
+    pub(crate) fn find_by_reference(db: &Connection, reference: &str) -> Result<Option<Self>> {
+        match reference.parse() {
+            Ok(id) => Self::find_by_id(db, id),
+            Err(_) => Self::find_by_path(db, reference),
         }
     }
 
     /// The personal namespace of a user.
-    pub(crate) fn personal_of_user(db: &Connection, user: i64) -> Result<Option<Self>> {
-        Self::first(db, "WHERE n.owner_id = ?1", [user])
+    pub(crate) fn personal_of_user(db: &Connection, user_id: i64) -> Result<Option<Self>> {
+        Self::find_first(db, "WHERE n.owner_id = ?1", [user_id])
     }
 
     /// Inserts a group below `new_group.parent`, or as a root.
@@ -76,13 +76,14 @@ impl Namespace {
         execute(db, sql, params![format!("{parent_traversal}{id}/"), id]).map(|()| id)
     }
 
-    /// The bounds of the traversals at and below this namespace: `'0'` follows `'/'`.
+    /// The bounds of the traversals at and below this namespace, such as `/1/5/` and `/1/50`: `0` is the
+    /// character after `/`.
     pub(crate) fn traversal_range(&self) -> (String, String) {
         let range_prefix = self.traversal.strip_suffix('/').unwrap_or(&self.traversal);
         (self.traversal.clone(), format!("{range_prefix}0"))
     }
 
-    /// The ids of this namespace and of all below it.
+    /// The ids of this namespace and of all namespaces below it.
     pub(crate) fn subtree_ids(&self, db: &Connection) -> Result<Vec<i64>> {
         let (range_start, range_end) = self.traversal_range();
         db.prepare_cached("SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2")?
@@ -100,11 +101,11 @@ impl Namespace {
         format!("{base}/{groups}{}", self.full_path)
     }
 
-    /// The form in a project (reference 1, 2.8) and in the list of namespaces.
-    pub(crate) fn brief(&self, base: &str) -> Value {
+    /// The form of a namespace in projects (reference 1, 2.8) and in the list of namespaces.
+    pub(crate) fn brief(&self, base_url: &str) -> Value {
         // Namespaces have no avatars here.
         let mut body = self.json_columns("id name path kind full_path parent_id avatar_url");
-        body["web_url"] = self.web_url(base).into();
+        body["web_url"] = self.web_url(base_url).into();
         body
     }
 }

@@ -56,11 +56,11 @@ pub(crate) struct NewProject<'a> {
     pub(crate) empty_repo: bool,
     /// True if its first commit has a `README.md`.
     pub(crate) has_readme: bool,
-    /// The project whose repository it copies.
-    pub(crate) source_project: Option<i64>,
+    /// The id of the project whose repository it copies.
+    pub(crate) source_project_id: Option<i64>,
     pub(crate) creator_id: i64,
     pub(crate) forked_from_id: Option<i64>,
-    /// The import of its contents, if they are imported in the background.
+    /// The background import of its contents, if there is one.
     pub(crate) import: Option<Import<'a>>,
     pub(crate) attributes: &'a Map<String, Value>,
 }
@@ -106,25 +106,25 @@ impl Project {
         Ok(Self { namespace, ..Self::from_row(row)? })
     }
 
-    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
+    pub(crate) fn find_by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
         Self::find(db, "p.id = ?1", &id)
     }
 
-    /// Finds it by full path, ignoring case.
-    pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>> {
+    /// Finds a project by its full path, ignoring case.
+    pub(crate) fn find_by_path(db: &Connection, path: &str) -> Result<Option<Self>> {
         Self::find(db, "p.full_path = ?1", &path)
     }
 
-    /// Finds it by id or full path. A path always has a slash, so a text of digits is an id.
-    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>> {
-        match text.parse() {
-            Ok(id) => Self::by_id(db, id),
-            Err(_) => Self::by_path(db, text),
+    /// Finds a project by its id or full path. A path always has a slash, so a text of digits is an id.
+    pub(crate) fn find_by_reference(db: &Connection, reference: &str) -> Result<Option<Self>> {
+        match reference.parse() {
+            Ok(id) => Self::find_by_id(db, id),
+            Err(_) => Self::find_by_path(db, reference),
         }
     }
 
     /// The project that had this full path before it was moved or renamed.
-    pub(crate) fn by_former_path(db: &Connection, path: &str) -> Result<Option<Self>> {
+    pub(crate) fn find_by_former_path(db: &Connection, path: &str) -> Result<Option<Self>> {
         Self::find(db, "p.id = (SELECT project_id FROM former_paths WHERE full_path = ?1)", &path)
     }
 
@@ -137,7 +137,7 @@ impl Project {
 
     /// Inserts a project. Its name and path must be free.
     pub(crate) fn insert(call: &Call<'_>, new_project: NewProject<'_>) -> Result<i64> {
-        let status = if new_project.import.is_some() { "scheduled" } else { "none" };
+        let import_status = if new_project.import.is_some() { "scheduled" } else { "none" };
         let NewProject { namespace, name, path, visibility, empty_repo, creator_id, .. } =
             new_project;
         let full_path = format!("{}/{path}", namespace.full_path);
@@ -147,7 +147,7 @@ impl Project {
                   last_activity_at, runners_token, forked_from_id, import_status, attributes,
                   import_source, import_done_at, import_error)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
-        let project = params![
+        let row_values = params![
             namespace.id,
             name,
             path,
@@ -158,16 +158,16 @@ impl Project {
             call.time_text(),
             call.random_hex(),
             new_project.forked_from_id,
-            status,
+            import_status,
             attributes,
             new_project.import.and_then(|import| import.source),
             new_project.import.map(|_| call.import_finish_time()),
             new_project.import.and_then(|import| import.error),
         ];
-        call.db.prepare_cached(sql)?.insert(project)
+        call.db.prepare_cached(sql)?.insert(row_values)
     }
 
-    /// The names of its groups and its own.
+    /// The full name: the names of the groups above, then the name of the project.
     pub(crate) fn full_name(&self) -> String {
         format!("{} / {}", self.namespace.full_name, self.name)
     }

@@ -24,7 +24,7 @@ impl ProtectedAction {
     /// The actions on a branch.
     pub(crate) const BRANCH_ACTIONS: [Self; 3] = [Self::Push, Self::Merge, Self::Unprotect];
 
-    /// The word in names of parameters and in the table.
+    /// Its name in the database and in the names of parameters.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Push => "push",
@@ -43,8 +43,8 @@ impl ToSql for ProtectedAction {
 
 impl FromSql for ProtectedAction {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let word = value.as_str()?;
-        let action = Self::BRANCH_ACTIONS.into_iter().find(|action| action.name() == word);
+        let action_name = value.as_str()?;
+        let action = Self::BRANCH_ACTIONS.into_iter().find(|action| action.name() == action_name);
         action.ok_or(FromSqlError::InvalidType)
     }
 }
@@ -62,7 +62,7 @@ pub(crate) enum Grantee {
     Key(i64),
 }
 
-/// One grant. Each has a level, which has an effect only if the grant has no other grantee.
+/// One grant. Its level counts only if it names no user, group or deploy key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Grant {
     /// 0 before it is stored.
@@ -101,7 +101,7 @@ pub(crate) struct Protection {
     pub(crate) id: i64,
     /// The project, if the protection belongs to one.
     pub(crate) project_id: Option<i64>,
-    /// The top-level group, if the protection holds in all projects of one.
+    /// The top-level group, if the protection applies to all its projects.
     pub(crate) namespace_id: Option<i64>,
     pub(crate) name: String,
     pub(crate) allow_force_push: bool,
@@ -174,13 +174,13 @@ pub(crate) fn root_group_id(namespace: &Namespace) -> i64 {
 /// Removes pending automatic protections that `pattern` covers.
 pub(crate) fn remove_pending(
     db: &Connection,
-    project: i64,
+    project_id: i64,
     pattern: &str,
     now: &str,
 ) -> Result<()> {
     let clauses = "WHERE b.project_id = ?1 AND b.due_at > ?2";
-    let pending_protections = Protection::list(db, clauses, params![project, now])?;
-    pending_protections
+    let pending_rows = Protection::list(db, clauses, params![project_id, now])?;
+    pending_rows
         .iter()
         .filter(|protection| matches_pattern(pattern, &protection.name))
         .try_for_each(|protection| protection.remove(db))

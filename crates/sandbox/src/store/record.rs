@@ -33,7 +33,7 @@ impl Record {
         self.settings.insert(name.to_owned(), value.into());
     }
 
-    /// Some columns and settings; null for one that is not set.
+    /// A JSON object of the columns and settings in `names`; null for a setting that is not set.
     pub(crate) fn members(&self, names: &str) -> Value {
         let values = names.split(' ').map(|name| match name {
             "id" => (name.to_owned(), self.id.into()),
@@ -65,7 +65,7 @@ impl Record {
     }
 }
 
-/// A table of such rows.
+/// A table of [`Record`]s.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordTable(pub(crate) &'static str);
 
@@ -119,7 +119,7 @@ impl RecordTable {
             .pop())
     }
 
-    /// Stores a row now, and gives a new one its id.
+    /// Stores a row, with the time of the call as `updated_at`, and gives a new row its id.
     pub(crate) fn save(self, call: &Call<'_>, holder: Holder, record: &mut Record) -> Result<()> {
         let (column, holder_id) = holder.column_and_id();
         call.time_text().clone_into(&mut record.updated_at);

@@ -45,7 +45,7 @@ pub(crate) struct RefKind {
     pub(crate) table: &'static str,
     /// The columns for the message and the time.
     columns: &'static str,
-    /// The parameter and the segment with a name.
+    /// The parameter, and the path segment, with the name of a branch or tag.
     pub(crate) key: &'static str,
     pub(crate) noun: &'static str,
 }
@@ -98,7 +98,7 @@ impl Repository<'_> {
 
     fn find_refs(self, kind: RefKind, name: Option<&str>) -> Result<Vec<GitRef>> {
         let RefKind { table, columns, .. } = kind;
-        // An empty name names no reference, so the index is not searched.
+        // Two conditions: a single one with OR could not use the index.
         let condition = if name.is_some() { "r.name = ?2" } else { "?2 IS NULL" };
         let clauses = format!(
             "JOIN {table} r ON r.project_id = c.project_id AND r.commit_id = c.id
@@ -176,21 +176,28 @@ impl Repository<'_> {
             digest_parts.push(edit.path.as_bytes());
             digest_parts.extend(edit.content.map(|(content, _)| content));
         }
-        let id = digest_id(&digest_parts);
+        let commit_id = digest_id(&digest_parts);
         let sql = "INSERT OR IGNORE INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let row =
-            params![self.project.id, id, parent, message, author_name, author_email, created_at];
+        let row = params![
+            self.project.id,
+            commit_id,
+            parent,
+            message,
+            author_name,
+            author_email,
+            created_at
+        ];
         execute(self.call.db, sql, row)?;
         if let Some(parent) = &parent {
             let sql = "INSERT OR IGNORE INTO trees
                        SELECT project_id, ?3, path, blob_id, executable, last_commit_id FROM trees
                        WHERE project_id = ?1 AND commit_id = ?2";
-            execute(self.call.db, sql, params![self.project.id, parent, id])?;
+            execute(self.call.db, sql, params![self.project.id, parent, commit_id])?;
         }
         for edit in edits {
-            self.apply_edit(&id, edit)?;
+            self.apply_edit(&commit_id, edit)?;
         }
-        self.set_branch(branch, &id)
+        self.set_branch(branch, &commit_id)
     }
 
     fn apply_edit(self, commit: &str, edit: &CommitEdit<'_>) -> Result<()> {
@@ -217,7 +224,7 @@ impl Repository<'_> {
         execute(self.call.db, sql, params![self.project.id, name, message, commit, now])
     }
 
-    /// Copies everything from another project.
+    /// Copies the commits, files, branches and tags of another project.
     pub(crate) fn copy_from(self, upstream: i64) -> Result<()> {
         for (table, columns) in [
             ("commits", "id, parent, message, author_name, author_email, created_at"),
@@ -238,10 +245,10 @@ impl Repository<'_> {
 /// True if Git accepts a name for a branch or a tag (`git check-ref-format`).
 pub(crate) fn is_ref_name(name: &str) -> bool {
     name.len() <= 255
-        && name.split('/').all(|part| {
-            !part.is_empty()
-                && !part.starts_with('.')
-                && !part.to_ascii_lowercase().ends_with(".lock")
+        && name.split('/').all(|segment| {
+            !segment.is_empty()
+                && !segment.starts_with('.')
+                && !segment.to_ascii_lowercase().ends_with(".lock")
         })
         && !name.starts_with('-')
         && !name.ends_with('.')

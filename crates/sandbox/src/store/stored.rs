@@ -15,10 +15,10 @@ pub(crate) trait Stored: Sized {
     const TABLE: &str;
     /// Its columns, which come first in a row.
     const COLUMNS: &str;
-    /// The number of those columns.
+    /// The number of [`Self::COLUMNS`].
     const WIDTH: usize;
 
-    /// Reads a row in which the columns begin at the one with this number.
+    /// Reads a row in which [`Self::COLUMNS`] begin at the index `first_column`.
     fn read(row: &Row<'_>, first_column: usize) -> Result<Self>;
 
     /// The values of its columns.
@@ -33,7 +33,7 @@ pub(crate) trait Stored: Sized {
         names.split(' ').map(|name| (name.to_owned(), self.column(name))).collect()
     }
 
-    /// Reads a row that begins with those columns.
+    /// Reads a row that begins with [`Self::COLUMNS`].
     fn from_row(row: &Row<'_>) -> Result<Self> {
         Self::read(row, 0)
     }
@@ -63,7 +63,7 @@ pub(crate) trait Stored: Sized {
         db.prepare_cached(&sql)?.query_row(params_from_iter(self.values()), |row| row.get(0))
     }
 
-    /// Removes it.
+    /// Removes the row.
     fn remove(&self, db: &Connection) -> Result<()> {
         let sql = format!("DELETE FROM {} WHERE id = ?1", Self::TABLE.replace(' ', " AS "));
         execute(db, &sql, params_from_iter(self.values().first()))
@@ -83,18 +83,18 @@ pub(crate) trait Stored: Sized {
     }
 
     /// The row with this id.
-    fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
+    fn find_by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
         let (_, alias) = Self::TABLE.split_once(' ').unwrap_or_default();
-        Self::first(db, &format!("WHERE {alias}.id = ?1"), [id])
+        Self::find_first(db, &format!("WHERE {alias}.id = ?1"), [id])
     }
 
-    /// As [`Self::by_id`], for an optional id.
-    fn by_optional_id(db: &Connection, id: Option<i64>) -> Result<Option<Self>> {
-        id.map_or(Ok(None), |id| Self::by_id(db, id))
+    /// Like [`Self::find_by_id`], for an optional id.
+    fn find_by_optional_id(db: &Connection, id: Option<i64>) -> Result<Option<Self>> {
+        id.map_or(Ok(None), |id| Self::find_by_id(db, id))
     }
 
     /// The first row of [`Self::query`].
-    fn first(db: &Connection, clauses: &str, params: impl Params) -> Result<Option<Self>> {
+    fn find_first(db: &Connection, clauses: &str, params: impl Params) -> Result<Option<Self>> {
         db.prepare_cached(&Self::query(clauses))?.query_row(params, Self::from_row).optional()
     }
 }

@@ -38,13 +38,13 @@ impl User {
     }
 
     /// Finds a user by username, ignoring case.
-    pub(crate) fn by_username(db: &Connection, name: &str) -> Result<Option<Self>> {
-        Self::first(db, "WHERE u.username = ?1", [name])
+    pub(crate) fn find_by_username(db: &Connection, name: &str) -> Result<Option<Self>> {
+        Self::find_first(db, "WHERE u.username = ?1", [name])
     }
 
     /// Finds a user by e-mail address, ignoring case.
-    pub(crate) fn by_email(db: &Connection, email: &str) -> Result<Option<Self>> {
-        Self::first(db, "WHERE u.email = ?1 COLLATE NOCASE", [email])
+    pub(crate) fn find_by_email(db: &Connection, email: &str) -> Result<Option<Self>> {
+        Self::find_first(db, "WHERE u.email = ?1 COLLATE NOCASE", [email])
     }
 
     /// True if a text may be an e-mail address.
@@ -56,10 +56,10 @@ impl User {
     }
 
     /// Finds a user by id or username, as in paths and parameters.
-    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>> {
-        match text.parse() {
-            Ok(id) => Self::by_id(db, id),
-            Err(_) => Self::by_username(db, text),
+    pub(crate) fn find_by_reference(db: &Connection, reference: &str) -> Result<Option<Self>> {
+        match reference.parse() {
+            Ok(id) => Self::find_by_id(db, id),
+            Err(_) => Self::find_by_username(db, reference),
         }
     }
 
@@ -107,8 +107,8 @@ impl User {
         body
     }
 
-    /// The URL of the picture, which is a text for all users in the reference (1, 2.3). Without an upload
-    /// it is a URL of another service, made from the e-mail address.
+    /// The URL of the picture, which is never null in the reference (1, 2.3). Without an upload it is a URL of
+    /// another service, made from the e-mail address.
     pub(crate) fn avatar_url(&self, base: &str) -> String {
         match &self.picture {
             Some(name) => format!("{base}/uploads/-/system/user/avatar/{}/{name}", self.id),

@@ -15,7 +15,7 @@ use crate::{
     origin::Origin,
     plan::Plan,
     report::{
-        Canvas, Line, Paint, Run,
+        Canvas, Line, Paint, ReportedRun,
         terminal::{change, notes},
     },
     text::list_names,
@@ -50,7 +50,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Its full address, including the field, as on the command line.
+    /// The full address of the subject, including the field, as on the command line.
     fn title(&self) -> String {
         let address = self.address();
         let section = self.section.filter(|_| address.section.is_none());
@@ -105,7 +105,8 @@ pub fn explain_declaration(
             }
             let entry_chain = trace.value_chain(section, key, &[]);
             let title = (section.shape == Shape::List).then_some(section.noun);
-            // The fields of a mapping show that it is declared; without fields, a line states it.
+            // The fields of a mapping already show that it is declared. It only gets its own lines if it
+            // has no fields, or if a layer does more than declare it.
             let shows_declaration = fields.keys().next().is_none()
                 || entry_chain.iter().any(|link| link.traced_value.value != LayerValue::Declared);
             if title.is_some() || shows_declaration {
@@ -120,7 +121,7 @@ pub fn explain_declaration(
     canvas.finish()
 }
 
-/// The layers of a container, and their result.
+/// Draws the layers of a container, and the sections that it declares.
 fn draw_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
     canvas.add_line(&Line::indented(2).text("layers, the highest first:"));
     for layer in trace.layers.iter().rev() {
@@ -138,7 +139,7 @@ fn draw_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace)
     canvas.add_line(&Line::indented(2).put(Paint::Dim, hint));
 }
 
-/// The entries of a list, and the policy for others.
+/// Draws the entries of a list, and the policy for unlisted entries.
 fn draw_entries(canvas: &mut Canvas<'_>, container: &Container, section: Section, trace: &Trace) {
     let Some(declared) = container.section(section.section) else { return };
     for entry in &declared.entries {
@@ -185,7 +186,7 @@ fn draw_chain(
         };
         let line = match shown_or_words {
             Ok(shown) => line.append(change::value_line(&shown)),
-            Err(words) => line.put(Paint::Dim, words),
+            Err(description) => line.put(Paint::Dim, description),
         };
         match link.traced_value.written_names.get(1..).unwrap_or_default() {
             [] => line,
@@ -205,7 +206,7 @@ fn draw_chain(
 /// The maximum width to which values and names are aligned.
 const MAX_COLUMN: usize = 40;
 
-/// A line with its origin and layer.
+/// Draws a line with its layer and origin.
 fn draw_with_origin(
     canvas: &mut Canvas<'_>,
     line: Line,
@@ -225,7 +226,7 @@ pub fn explain_live_state(
     subject: &Subject<'_>,
     plan: &Plan,
     live: &LiveContainer,
-    run: &Run,
+    run: &ReportedRun,
 ) -> String {
     let findings = restrict_findings(subject, plan);
     canvas.add_gap();

@@ -15,8 +15,8 @@ use crate::{
 /// The explanation of the code `name`, with an example if there is one.
 pub fn explain_code(name: &str, style: TextStyle) -> Option<String> {
     let code = codes::find_code(name)?;
-    let none = Secrets::default();
-    let mut canvas = Canvas::new(style, &none);
+    let no_secrets = Secrets::default();
+    let mut canvas = Canvas::new(style, &no_secrets);
     canvas.add_line(&Line::with_text(Paint::Bold, name).text(", the code of a message"));
     canvas.add_line(&Line::indented(2).text(code.explanation()));
     if let Some(example) = code.example() {
@@ -51,7 +51,7 @@ pub fn explain_fields(descriptions: &[NameDescription], style: TextStyle) -> Str
     canvas.finish()
 }
 
-/// The meaning of a field, its values, and its special rules.
+/// Draws the meaning of a field, its values, and its special rules.
 fn draw_description(canvas: &mut Canvas, description: &FieldReference) {
     let FieldReference { value, meaning, remarks } = description;
     if !meaning.is_empty() {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::script::*;
 use crate::{
     api::{
-        ApiError, ClientSettings, EncodedBody, Freshness, InFlight, RequestPhase, TransportError,
+        ApiError, ClientSettings, EncodedBody, Freshness, InFlight, RequestPhase, SendErrorKind,
         quote::QuoteRedactor, retry::SendOutcome,
     },
     field::Scope,
@@ -48,7 +48,7 @@ async fn a_secret_enters_the_body_and_nothing_else() {
         json(400, &echo),
         json(500, &echo),
         html_answer(200),
-        send_failure(RequestPhase::MaybeSent, TransportError::Network),
+        send_failure(RequestPhase::MaybeSent, SendErrorKind::Network),
     ] {
         let script = Script::new([reply]);
         let client = write_client(&script);
@@ -63,7 +63,7 @@ async fn a_secret_enters_the_body_and_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn a_create_whose_answer_was_lost_is_not_sent_again() {
     let ambiguous = [
-        send_failure(RequestPhase::MaybeSent, TransportError::Timeout),
+        send_failure(RequestPhase::MaybeSent, SendErrorKind::Timeout),
         json(500, "{}"),
         json(502, ""),
         html_answer(200),
@@ -78,7 +78,7 @@ async fn a_create_whose_answer_was_lost_is_not_sent_again() {
         assert_eq!(script.sent_times().len(), 1, "{reply:?}");
     }
     for reply in [
-        send_failure(RequestPhase::NotSent, TransportError::Network),
+        send_failure(RequestPhase::NotSent, SendErrorKind::Network),
         json(429, "{}"),
         json(409, r#"{"message":"409 Resource lock"}"#),
         // Another request has just created the same topic.
@@ -105,20 +105,20 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
             .arg("id", 1)
             .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
-    let lost = send_failure(RequestPhase::MaybeSent, TransportError::Network);
+    let lost = send_failure(RequestPhase::MaybeSent, SendErrorKind::Network);
     let table = [
         (vec![lost.clone(), json(200, "{}")], 2, Ok(())),
         (vec![lost.clone()], 6, Err(true)),
         (vec![json(503, "{}")], 6, Err(true)),
         (vec![html_answer(200)], 6, Err(true)),
         (vec![lost, json(400, "{}")], 2, Err(true)),
-        (vec![send_failure(RequestPhase::NotSent, TransportError::Network)], 6, Err(false)),
+        (vec![send_failure(RequestPhase::NotSent, SendErrorKind::Network)], 6, Err(false)),
         (
-            vec![send_failure(RequestPhase::NotSent, TransportError::Network), json(400, "{}")],
+            vec![send_failure(RequestPhase::NotSent, SendErrorKind::Network), json(400, "{}")],
             2,
             Err(false),
         ),
-        (vec![send_failure(RequestPhase::NotSent, TransportError::Tls)], 1, Err(false)),
+        (vec![send_failure(RequestPhase::NotSent, SendErrorKind::Tls)], 1, Err(false)),
         (vec![json(400, "{}")], 1, Err(false)),
         (vec![json(304, "")], 1, Err(false)),
         (vec![json(429, "{}")], 6, Err(false)),
@@ -244,8 +244,10 @@ async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
     let script = Script::new([page]);
     let hooks = || keeping(op::HOOK_LIST.request().arg("id", 1));
     let client = read_client(&script, settings());
-    let list =
-        client.list_rows(hooks(), EntryKeys { keys: &["id"], other_keys: &["x"] }).await.unwrap();
+    let list = client
+        .list_with_keys(hooks(), EntryKeys { keys: &["id"], other_keys: &["x"] })
+        .await
+        .unwrap();
     assert_eq!(Json::from(list[0].clone()), serde_json::json!({"id": 1, "a": {"b": 1}, "x": 2}));
     // A list without known keys is kept whole.
     assert_eq!(Json::from(client.list(hooks()).await.unwrap()[0].clone()).to_string(), body);
@@ -256,7 +258,7 @@ async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
         ("[{\"id\":1,\"x\":nul}]", "broken JSON"),
     ] {
         let client = read_client(&Script::new([json(200, body)]), settings());
-        let error = client.list_rows(hooks(), EntryKeys::with_id(&[])).await.unwrap_err();
+        let error = client.list_with_keys(hooks(), EntryKeys::with_id(&[])).await.unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
     let script = Script::new([json(404, r#"{"message":"404 Project Not Found"}"#)]);
@@ -334,7 +336,7 @@ async fn entries_of_a_known_list_have_the_required_keys() {
     ] {
         let script = list(body);
         let known_list = read_client(&script, settings())
-            .list_rows(hook_list_request(), crate::page::EntryKeys::with_id(&[]))
+            .list_with_keys(hook_list_request(), crate::page::EntryKeys::with_id(&[]))
             .await;
         assert_eq!(known_list.is_ok(), known, "{body}");
         assert_eq!(script.sent_times().len(), 1, "reading again brings nothing: {body}");
@@ -487,7 +489,7 @@ async fn after_a_401_nothing_more_is_sent() {
 
 /// The list of the links of a group.
 fn link_list_operation() -> op::Op<op::Read> {
-    let row = Operation::usual(Method::Get);
+    let row = Operation::with_defaults(Method::Get);
     let (id, path, answer) = ("link-list", "/groups/:id/links", ResponseBody::List);
     let empty_as = Some("No links found");
     collection::read_operation(Operation {
@@ -571,7 +573,7 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
         "project-get: `GET /projects/acme%2Fshop` answered 404: Project Not Found (request 01HX-y)"
     );
     assert!(error.is_container_missing());
-    let error = get_error(send_failure(RequestPhase::NotSent, TransportError::Network)).await;
+    let error = get_error(send_failure(RequestPhase::NotSent, SendErrorKind::Network)).await;
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error)),
         "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset"
@@ -681,7 +683,7 @@ async fn an_error_says_what_to_do() {
             "does not follow redirects",
         ),
         (html_answer(200), "answered instead"),
-        (send_failure(RequestPhase::NotSent, TransportError::Network), "check the address"),
+        (send_failure(RequestPhase::NotSent, SendErrorKind::Network), "check the address"),
         (json_with_headers(429, &[("retry-after", "86400")], ""), "try again later"),
     ];
     for (reply, hint) in table {
@@ -756,7 +758,7 @@ async fn repeated_values_are_not_sent_after_a_wait() {
 #[tokio::test(start_paused = true)]
 async fn the_client_does_not_resend_an_edit_with_repeated_values() {
     for reply in [
-        send_failure(RequestPhase::MaybeSent, TransportError::Network),
+        send_failure(RequestPhase::MaybeSent, SendErrorKind::Network),
         json(502, ""),
         html_answer(200),
     ] {
@@ -933,7 +935,7 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
         !cause.transient && cause.help.is_some() && !cause.message.contains("01HX-y"),
         "{cause:?}"
     );
-    let error = get_error(send_failure(RequestPhase::NotSent, TransportError::Network)).await;
+    let error = get_error(send_failure(RequestPhase::NotSent, SendErrorKind::Network)).await;
     let cause = crate::cause::Cause::from(&error);
     assert!(
         cause.transient && cause.message.ends_with("got no answer: connection reset"),

@@ -245,7 +245,7 @@ async fn serve_known_clients() -> String {
 async fn a_client_certificate_is_shown_to_the_service_that_asks_for_one() {
     let url = serve_known_clients().await;
     let identity = Some((CLIENT.into(), CLIENT.into()));
-    let options = HttpOptions { identity, ..trusting(AUTHORITY) };
+    let options = HttpOptions { client_cert: identity, ..trusting(AUTHORITY) };
     let answer = client_with(&url, &options).get(op::CURRENT_USER.request()).await.unwrap();
     assert_eq!(answer.object().unwrap()["id"], 1);
 
@@ -265,9 +265,9 @@ fn a_client_certificate_needs_its_key() {
         [(CLIENT, AUTHORITY), ("", CLIENT), ("nothing", "nothing"), (CLIENT, SERVER)]
     {
         let identity = Some((certificate.into(), key.into()));
-        let options = HttpOptions { identity, ..trusting(AUTHORITY) };
+        let options = HttpOptions { client_cert: identity, ..trusting(AUTHORITY) };
         let error = HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err();
-        assert_eq!(error, TransportSetupError::Identity);
+        assert_eq!(error, TransportSetupError::ClientCert);
     }
 }
 
@@ -308,7 +308,7 @@ fn a_file_without_certificates_is_refused() {
         let options = HttpOptions { ca_pem: Some(pem.into()), ..HttpOptions::default() };
         assert_eq!(
             HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err(),
-            TransportSetupError::Authorities,
+            TransportSetupError::CaFile,
             "{pem}"
         );
     }

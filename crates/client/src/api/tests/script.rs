@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::{
     api::{
         BodyError, ClientSettings, EncodedBody, Random, ReadClient, RequestPhase, SendError,
-        ServiceAddress, Transport, TransportError, WireRequest, WireResponse, WriteClient,
+        SendErrorKind, ServiceAddress, Transport, WireRequest, WireResponse, WriteClient,
     },
     secret::{Reference, Secret, Secrets},
 };
@@ -181,7 +181,7 @@ pub(super) fn empty_answer(status: u16) -> Reply {
     Ok(WireResponse { status, headers: HeaderMap::new(), body: Ok(Bytes::new()) })
 }
 
-pub(super) fn send_failure(phase: RequestPhase, failure: TransportError) -> Reply {
+pub(super) fn send_failure(phase: RequestPhase, failure: SendErrorKind) -> Reply {
     Err(SendError::new(phase, failure, "connection reset"))
 }
 

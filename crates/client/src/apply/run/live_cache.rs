@@ -28,8 +28,8 @@ pub(super) struct LiveCache {
     pub(super) live: LiveContainer,
     /// The sections that must be read again.
     pub(super) stale_sections: BTreeSet<&'static str>,
-    /// The entries that are up to date even if their section is stale: the answer to their own step
-    /// contained them.
+    /// The entries that are up to date even if their section is stale, because the answer to their own
+    /// step contained them.
     confirmed_entries: BTreeSet<Address>,
     /// The ids of entries that this run created, from the responses.
     created_ids: BTreeMap<Address, u64>,
@@ -68,10 +68,9 @@ impl LiveCache {
         self.live.clone()
     }
 
-    /// Merges a reading of `read_sections` and of everything else that it contains, such as the
-    /// container's own object. For a section that was written during the reading, the cached state stays: it has
-    /// the answers to these writes, and the reading may be older. If the reading contains such a
-    /// section, the section is marked as stale.
+    /// Merges a reading of `read_sections`, and whatever else it contains, such as the container's own
+    /// object. A section that was written during the reading keeps its cached state, because the reading
+    /// may be older than the write; if the reading contains the section, it is marked as stale.
     pub(super) fn merge_reading(
         &mut self,
         mut live: LiveContainer,
@@ -134,12 +133,12 @@ impl LiveCache {
     /// The id of the entry at `address`: as read, or from the response to its creation.
     pub(super) fn find_entry_id(&self, container: &Container, address: &str) -> Option<u64> {
         let prefix = container.address();
-        let live_id = self.live.sections.iter().find_map(|(name, collection)| {
+        let live_id = self.live.sections.iter().find_map(|(name, live_entries)| {
             let section = catalogue::section(container.scope, name)?;
-            let mut entries = collection.entries().ok()?.iter();
-            section.id_of(entries.find(|entry| {
-                let name = section.entry_name(entry.fields.raw());
-                prefix.section(section.section).entry(name).to_string() == address
+            let mut entries = live_entries.entries().ok()?.iter();
+            section.live_id(entries.find(|entry| {
+                let entry_name = section.entry_name(entry.fields.raw());
+                prefix.section(section.section).entry(entry_name).to_string() == address
             })?)
         });
         live_id.or_else(|| {
@@ -160,21 +159,21 @@ impl LiveCache {
         id: Option<u64>,
         now: Duration,
     ) {
-        let body = answer.as_object().filter(|_| request.operation.shows);
+        let body = answer.as_object().filter(|_| request.operation.shows_object);
         self.confirmed_entries.remove(&step.address);
         self.written_sections.extend(step.address.section);
         self.is_path_stale = container.scope == Scope::Group;
         let Some(section) = step.address.section.and_then(|name| container.section(name)) else {
             return self.record_container_object(container, body, id, Some(now));
         };
-        let name = section.kind.section;
+        let section_name = section.kind.section;
         if let (Action::Create, Some(id)) = (step.action, answer.get("id").and_then(Json::as_u64)) {
             self.created_ids.insert(step.address.clone(), id);
         }
         if step.action == Action::Delete {
-            // The entries below it are gone, too.
+            // The service also removed its child entries.
             let child_sections = container.sections.iter().filter(|other| {
-                other.kind.scoped_kind.parent.is_some_and(|parent| parent.section == name)
+                other.kind.scoped_kind.parent.is_some_and(|parent| parent.section == section_name)
             });
             self.stale_sections.extend(child_sections.map(|other| other.kind.section));
         }
@@ -187,24 +186,24 @@ impl LiveCache {
             (ReadSource::Object, _) => self.record_container_object(container, body, id, None),
             (ReadSource::List(_), Some(body)) => {
                 let entry = section.kind.read(body, FieldSelection::Only(&declared_names));
-                match self.live.sections.get_mut(name).and_then(LiveEntries::entries_mut) {
+                match self.live.sections.get_mut(section_name).and_then(LiveEntries::entries_mut) {
                     Some(entries) => {
                         entries.retain(|other| {
                             other.address_values != entry.address_values
-                                && !Bug::TakeAnswerForList.is_planted()
+                                && !Bug::TreatResponseAsWholeList.is_planted()
                         });
                         entries.push(entry);
                         self.confirmed_entries.insert(step.address.clone());
                     }
-                    None => drop(self.stale_sections.insert(name)),
+                    None => drop(self.stale_sections.insert(section_name)),
                 }
             }
             (ReadSource::Optional(_), Some(body)) => {
                 let entry = section.kind.read(body, FieldSelection::Only(&declared_names));
-                self.live.sections.insert(name, LiveEntries::Single(Some(Box::new(entry))));
+                self.live.sections.insert(section_name, LiveEntries::Single(Some(Box::new(entry))));
             }
-            _ if Bug::TrustBareAnswers.is_planted() => {}
-            _ => drop(self.stale_sections.insert(name)),
+            _ if Bug::TrustIncompleteResponses.is_planted() => {}
+            _ => drop(self.stale_sections.insert(section_name)),
         }
     }
 
@@ -217,10 +216,10 @@ impl LiveCache {
         id: Option<u64>,
         created_at: Option<Duration>,
     ) {
-        let lookup = catalogue::container_lookup(container.scope);
+        let container_lookup = catalogue::container_lookup(container.scope);
         let body = body.filter(|body| {
             let shown_id = body.get("id").and_then(Json::as_u64);
-            paths_are_equal(lookup.path_in(body), &container.path)
+            paths_are_equal(container_lookup.path_in(body), &container.path)
                 && shown_id.is_some_and(|shown| id.is_none_or(|id| id == shown))
         });
         let Some(body) = body else {
@@ -234,10 +233,11 @@ impl LiveCache {
             _ => None,
         };
         let is_new = old_level.is_none();
-        // An answer to a write may lack the caller's access level. A creator has a known level.
+        // An answer to a write may lack the caller's access level: keep the old one. For a new container, use
+        // at least the level that its creator gets.
         facts.caller_level = match old_level {
             Some(level) => facts.caller_level.or(level),
-            None => facts.caller_level.max(Some(lookup.creator_level)),
+            None => facts.caller_level.max(Some(container_lookup.creator_level)),
         };
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
@@ -245,12 +245,12 @@ impl LiveCache {
         self.created_at = self.created_at.or(created_at.filter(|_| is_new));
         self.is_path_stale = false;
         for section in &container.sections {
-            let name = section.kind.section;
+            let section_name = section.kind.section;
             let entries = match section.kind.scoped_kind.read_source {
                 ReadSource::Object => entries_in_object(section, body).filter(|_| {
                     shows_declared_fields(section, body, &section.field_names().collect())
                 }),
-                // Skipped: another step may have changed this field after the service built this answer.
+                // Skip it: another step may have changed this field after the service built this answer.
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } if !is_new => continue,
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {
                     entries_in_object(section, body)
@@ -262,11 +262,11 @@ impl LiveCache {
                 ReadSource::List(_) | ReadSource::Optional(_) | ReadSource::Container => continue,
             };
             match entries {
-                Some(part) => {
-                    self.live.sections.insert(name, part);
-                    self.stale_sections.remove(name);
+                Some(shown_entries) => {
+                    self.live.sections.insert(section_name, shown_entries);
+                    self.stale_sections.remove(section_name);
                 }
-                None => drop(self.stale_sections.insert(name)),
+                None => drop(self.stale_sections.insert(section_name)),
             }
         }
     }
@@ -347,17 +347,31 @@ mod tests {
         };
         let mut cache = LiveCache::new(live_without_entries());
         cache.begin_reading(Duration::ZERO);
-        let create = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
+        let create_request = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
         let answer =
             json!({"id": 5, "name": "v*", "push_access_levels": [], "merge_access_levels": []});
         let branches = step(&container, "protected_branches");
-        cache.record_response(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
+        cache.record_response(
+            &container,
+            &branches,
+            &create_request,
+            &answer,
+            Some(1),
+            Duration::ZERO,
+        );
         // A reading of only the labels does not change the branches.
         cache.merge_reading(live_without_entries(), &BTreeSet::from(["labels"]));
         assert_eq!(cache.live.sections["protected_branches"].entries().unwrap().len(), 1);
         assert!(cache.stale_sections.is_empty());
         cache.begin_reading(Duration::ZERO);
-        cache.record_response(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
+        cache.record_response(
+            &container,
+            &branches,
+            &create_request,
+            &answer,
+            Some(1),
+            Duration::ZERO,
+        );
         cache.merge_reading(
             live_without_entries(),
             &BTreeSet::from(["protected_branches", "labels"]),
@@ -410,11 +424,18 @@ mod tests {
             Presence::Existing(target, facts),
             Duration::ZERO,
         ));
-        let edit = PROJECT_UPDATE.request().arg("id", 1);
+        let edit_request = PROJECT_UPDATE.request().arg("id", 1);
         let answer =
             json!({"id": 1, "path_with_namespace": &*container.path, "description": "new"});
         let settings = step(&container, "settings");
-        cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
+        cache.record_response(
+            &container,
+            &settings,
+            &edit_request,
+            &answer,
+            Some(1),
+            Duration::ZERO,
+        );
         let Presence::Existing(_, facts) = &cache.live.presence else { panic!("it is there") };
         assert_eq!(facts.caller_level, Some(40));
     }
@@ -441,9 +462,10 @@ mod tests {
     /// By the time a write by id is answered, another group may have the path.
     #[test]
     fn a_group_is_read_again_after_writes_that_do_not_show_it() {
-        let new = || json!({"key": "A", "value": "x", "environment_scope": "*"});
+        let new_variable = || json!({"key": "A", "value": "x", "environment_scope": "*"});
         for scope in Scope::ALL {
-            let sections = json!({"variables": [new()], "settings": {"description": "new"}});
+            let sections =
+                json!({"variables": [new_variable()], "settings": {"description": "new"}});
             let container = testing::container(scope, "acme", &sections, Unlisted::Report);
             let target = Target { id: Some(1), ..Target::new(scope, container.path.clone()) };
             let read = || {
@@ -465,7 +487,7 @@ mod tests {
                 let (step, request) = (step(&container, section), op.request().arg("id", 1));
                 cache.record_response(&container, &step, &request, answer, Some(1), Duration::ZERO);
             };
-            record_response(&mut cache, "variables", variable, &new());
+            record_response(&mut cache, "variables", variable, &new_variable());
             assert!(cache.stale_sections.is_empty(), "the answer shows it");
             assert_eq!(cache.is_fully_up_to_date(), scope == Scope::Project);
             // A reading that began before that answer proves nothing.
@@ -475,7 +497,7 @@ mod tests {
             cache.merge_reading(read(), &BTreeSet::from(["variables"]));
             assert!(cache.is_fully_up_to_date());
             // The answer to an edit of the group itself shows its path.
-            record_response(&mut cache, "variables", variable, &new());
+            record_response(&mut cache, "variables", variable, &new_variable());
             let answer = json!({"id": 1, lookup.path_field: "acme", "description": "new"});
             record_response(&mut cache, "settings", edit, &answer);
             assert!(cache.is_fully_up_to_date(), "{scope:?} {:?}", cache.stale_sections);
@@ -522,8 +544,8 @@ mod tests {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let here = Presence::Existing(target, ContainerFacts::default());
-        let empty = LiveEntries::Updated(Vec::new());
-        let sections = BTreeMap::from([("variables", empty)]);
+        let no_entries = LiveEntries::Updated(Vec::new());
+        let sections = BTreeMap::from([("variables", no_entries)]);
         let mut cache = LiveCache::new(LiveContainer {
             sections,
             ..LiveContainer::with_presence(here, Duration::ZERO)
@@ -536,12 +558,13 @@ mod tests {
             let answer = json!({"key": key, "value": value, "environment_scope": "*"});
             let (step, request) = (step(&container, "variables"), VARIABLE_CREATE.request());
             cache.record_response(&container, &step, &request, &answer, Some(1), Duration::ZERO);
-            let text = |entry: &LiveEntry, name: &str| {
+            let find_text = |entry: &LiveEntry, name: &str| {
                 entry.fields.raw()[name].as_str().unwrap().to_owned()
             };
             let entries = cache.live.sections["variables"].entries().unwrap().iter();
-            let found: Vec<_> =
-                entries.map(|entry| [text(entry, "key"), text(entry, "value")].join(" ")).collect();
+            let found: Vec<_> = entries
+                .map(|entry| [find_text(entry, "key"), find_text(entry, "value")].join(" "))
+                .collect();
             assert_eq!(found, expected);
         }
     }

@@ -8,10 +8,10 @@
 //!  stale values
 //! ```
 //!
-//! The live state of the plan is read again before the first write only if it is old. While it counts
-//! as current and the plan kept its requests, the steps are sent as planned: the same state would
-//! give the same plan. Verification plans once more, from the answers to writes, and from new reads
-//! of everything that the answers did not show ([`live_cache`]).
+//! If the live state of the plan is recent and the plan kept its requests, the steps are sent as
+//! planned, because the same state would give the same plan. An older state is read again before the
+//! first write. Verification plans once more, from the answers to writes, and from new reads of
+//! everything that the answers did not show ([`live_cache`]).
 //!
 //! Waiting steps of a container share one reading. While all of them wait, another container gets
 //! the slot.
@@ -117,7 +117,7 @@ impl<'a> ContainerRun<'a> {
                 || section.kind.is_created_with_container()
                 || matches!(section.kind.scoped_kind.read_source, ReadSource::Object)
         });
-        // The plan reported undeclared projects, and no step changes them.
+        // Do not list undeclared projects again: the plan reported them, and no step changes them.
         container.lifecycle.unlisted_projects = None;
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let cache =
@@ -133,7 +133,7 @@ impl<'a> ContainerRun<'a> {
             self.end_remaining(&mut state, |_| StepOutcome::NotStarted);
             return state;
         }
-        let trusted_live = self.apply.current_live(self.plan, &self.container.path);
+        let trusted_live = self.apply.recent_live(self.plan, &self.container.path);
         if let Some(live) =
             trusted_live.filter(|_| self.steps.iter().all(|step| step.is_reusable()))
         {
@@ -143,10 +143,10 @@ impl<'a> ContainerRun<'a> {
             self.run_planned(steps, &live.read_times, &mut state).await;
             return state;
         }
-        let reading = match self.read_first(trusted_live).await {
+        let reading = match self.initial_reading(trusted_live).await {
             Ok(reading) => reading,
             Err(error) => {
-                // Without further requests nothing can be concluded about the container.
+                // Nothing is known about the container, and no further request is possible.
                 let outcome = if error.is_run_over() {
                     StepOutcome::NotStarted
                 } else {
@@ -162,10 +162,11 @@ impl<'a> ContainerRun<'a> {
                 StepOutcome::ChangedMeanwhile(_) => "changed since it was planned",
                 _ => "could not be read again",
             };
-            let why = format!("`{address}` {why}; the {} is skipped", self.container.scope.noun());
-            let skipped_outcome = StepOutcome::Skipped(why.into());
+            let skip_reason =
+                format!("`{address}` {why}; the {} is skipped", self.container.scope.noun());
+            let skipped = StepOutcome::Skipped(skip_reason.into());
             self.end_remaining(&mut state, |step| {
-                if step.address == address { outcome.clone() } else { skipped_outcome.clone() }
+                if step.address == address { outcome.clone() } else { skipped.clone() }
             });
             return state;
         }
@@ -180,17 +181,17 @@ impl<'a> ContainerRun<'a> {
 
     /// Carries out `steps`, which were planned from a reading at these `times`, and verifies them.
     async fn run_planned(&self, steps: Vec<Step>, times: &ReadTimes, state: &mut RunState<'a>) {
-        let replanned_steps =
+        let replanned =
             steps.into_iter().filter_map(|step| self.merge_planned_edges(step, &state.progress));
         let (possible_steps, certain_steps): (Vec<_>, Vec<_>) =
-            replanned_steps.partition(|step| step.possible.is_some());
+            replanned.partition(|step| step.possible.is_some());
         let (closing_steps, other_steps): (Vec<_>, Vec<_>) =
             certain_steps.into_iter().partition(Step::archives_container);
         self.run_steps(other_steps, times, state).await;
         self.run_possible_steps(possible_steps, state).await;
         if state.progress.has_sent {
-            // Closing the container, and the decision that everything before it is done, need a
-            // fresh read of its object.
+            // Verification reads the container's object again, and the container is closed only if
+            // everything else matches.
             let mut cache = self.cache.borrow_mut();
             closing_steps.iter().for_each(|step| cache.mark_stale(step, &self.container));
         }
@@ -203,8 +204,8 @@ impl<'a> ContainerRun<'a> {
         let mut open_steps = Vec::new();
         for step in possible_steps {
             match self.readiness(&step, state) {
-                Readiness::Blocked(why) => {
-                    self.end_step(state, &step, StepOutcome::Skipped(why.into()));
+                Readiness::Blocked(reason) => {
+                    self.end_step(state, &step, StepOutcome::Skipped(reason.into()));
                 }
                 Readiness::Ready | Readiness::Waits => open_steps.push(step),
             }
@@ -232,7 +233,7 @@ impl<'a> ContainerRun<'a> {
                 Err(outcome) => self.end_step(state, &step, outcome),
             }
         }
-        if Bug::RemovePossible.is_planted() {
+        if Bug::RemoveUnplannedEntries.is_planted() {
             let removals = reading.plan.steps.iter().filter(|step| step.action == Action::Delete);
             steps.extend(removals.cloned());
         }
@@ -271,10 +272,13 @@ impl<'a> ContainerRun<'a> {
         let open_address = failed_result.map(|result| &result.address);
         let open_address =
             open_address.or_else(|| state.mismatches.first().map(|mismatch| &mismatch.address));
-        if let Some(address) = open_address.filter(|_| !Bug::ArchiveUnverified.is_planted()) {
-            let why =
+        if let Some(address) = open_address.filter(|_| !Bug::ArchiveUnfinishedProject.is_planted())
+        {
+            let skipped_outcome =
                 StepOutcome::Skipped(format!("`{address}` must match its manifest first").into());
-            closing_steps.iter().for_each(|step| self.end_step(state, step, why.clone()));
+            closing_steps
+                .iter()
+                .for_each(|step| self.end_step(state, step, skipped_outcome.clone()));
             return;
         }
         self.run_steps(closing_steps, times, state).await;
@@ -289,7 +293,7 @@ impl<'a> ContainerRun<'a> {
     ) -> T {
         state.slot = None;
         let result = wait.await;
-        // The semaphore is never closed. Without a permit, only the limit is lost.
+        // The semaphore is never closed. If it were, the run would only lose the limit.
         state.slot = self.slots.acquire().await.ok();
         result
     }
@@ -344,7 +348,7 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Plans the remaining steps, from `trusted_live` or else from a new reading.
-    async fn read_first(&self, trusted_live: Option<&LiveContainer>) -> Result<Reading> {
+    async fn initial_reading(&self, trusted_live: Option<&LiveContainer>) -> Result<Reading> {
         let planned_live = self.plan.live(&self.container.path);
         planned_live.into_iter().for_each(|live| self.record_id(&live.presence));
         let live = match trusted_live {
@@ -407,6 +411,6 @@ impl<'a> ContainerRun<'a> {
 const REREAD_FAILURE_PREFIX: &str = "it could not be read again";
 
 /// The outcome of a step whose object could not be read before its writes.
-fn unreadable_outcome(why: impl Into<Cause>) -> StepOutcome {
-    StepOutcome::Failed(why.into().context(REREAD_FAILURE_PREFIX))
+fn unreadable_outcome(cause: impl Into<Cause>) -> StepOutcome {
+    StepOutcome::Failed(cause.into().context(REREAD_FAILURE_PREFIX))
 }

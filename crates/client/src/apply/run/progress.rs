@@ -1,5 +1,5 @@
-//! Tracks the steps of a container: which have ended, and which can start. Edges are looked up, not
-//! searched.
+//! Tracks the steps of a container: which have ended, and which can start. Looks up edges in maps
+//! instead of searching.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -78,7 +78,7 @@ impl StepProgress {
                 let earlier_positions = match self.positions.get(&edge.address) {
                     Some(position) => *position..position + 1,
                     None if edge.address.entry.is_none() => 0..position,
-                    // An edge to an unplanned step does not count.
+                    // Ignore an edge to a step that is not planned.
                     None => continue,
                 };
                 let sections = self.unsuccessful.get(&edge.address.section).into_iter();
@@ -90,8 +90,8 @@ impl StepProgress {
                 (state == Some(Some(false)), state == Some(None))
             };
             if has_failed {
-                let why = format!("`{}` must succeed first: {}", edge.address, edge.reason);
-                return Readiness::Blocked(why);
+                let reason = format!("`{}` must succeed first: {}", edge.address, edge.reason);
+                return Readiness::Blocked(reason);
             }
             has_open_steps |= is_open;
         }
@@ -117,10 +117,10 @@ mod tests {
     fn step(section: &'static str, entry: &str, after: &[Address]) -> Step {
         let address = address(section, Some(entry));
         let no_values = Vec::new;
-        let edge = |address: &Address| Edge { address: address.clone(), reason: "of a rule" };
+        let make_edge = |address: &Address| Edge { address: address.clone(), reason: "of a rule" };
         let action = Action::Update;
         let step = Step::new(Scope::Project, address, action, origin(1), no_values(), Vec::new());
-        Step { after: after.iter().map(edge).collect(), ..step }
+        Step { after: after.iter().map(make_edge).collect(), ..step }
     }
 
     fn result(step: &Step, outcome: StepOutcome) -> StepResult {
@@ -158,10 +158,10 @@ mod tests {
         ] {
             let mut progress = StepProgress::new(&steps);
             for (step, succeeds) in ended_steps {
-                let failed = || StepOutcome::Failed("answered 400".into());
+                let failed_outcome = || StepOutcome::Failed("answered 400".into());
                 progress.record_result(&result(
                     step,
-                    if *succeeds { StepOutcome::Done } else { failed() },
+                    if *succeeds { StepOutcome::Done } else { failed_outcome() },
                 ));
             }
             assert_eq!(readiness_names(&progress), expected, "{ended_steps:?}");

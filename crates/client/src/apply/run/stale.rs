@@ -48,8 +48,8 @@ impl ContainerRun<'_> {
         if let Some(container_step) = container_step
             && self.steps.iter().all(|step| step.address != container_step.address)
         {
-            let why = "it was renamed, moved or marked for deletion";
-            return Some((&container_step.address, changed_outcome(why)));
+            let message = "it was renamed, moved or marked for deletion";
+            return Some((&container_step.address, changed_outcome(message)));
         }
         // A change in a group above may already have set a field that this step sets.
         let replaces_values_below =
@@ -95,12 +95,12 @@ impl ContainerRun<'_> {
         {
             return Some(changed_outcome("someone created it, but not as planned"));
         }
-        let unverifiable_fields = replanned.unverifiable_fields(step);
-        if unverifiable_fields.is_empty() {
+        let unverifiable = replanned.unverifiable_fields(step);
+        if unverifiable.is_empty() {
             return None;
         }
         let why = "someone changed it, and the service does not return";
-        Some(changed_outcome(format!("{why} {}", text::list_names(&unverifiable_fields))))
+        Some(changed_outcome(format!("{why} {}", text::list_names(&unverifiable))))
     }
     /// Returns the step of the new `plan` for the possible `step`, if it does no more than planned.
     ///
@@ -113,8 +113,8 @@ impl ContainerRun<'_> {
     ) -> Result<Step, StepOutcome> {
         let replanned = step_at(plan, &step.address).and_then(|new_step| {
             // The section was compared, so only the certain part of the step remains.
-            let is_condition_resolved = new_step.possible.is_some() && plan.has_compared(new_step);
-            if is_condition_resolved { new_step.certain.as_deref() } else { Some(new_step) }
+            let is_resolved = new_step.possible.is_some() && plan.has_compared(new_step);
+            if is_resolved { new_step.certain.as_deref() } else { Some(new_step) }
         });
         let Some(replanned) = replanned else {
             return Err(plan
@@ -144,6 +144,6 @@ fn refusal_outcome(refusal: &GuardRefusal) -> StepOutcome {
     changed_outcome(format!("a guard now refuses it: {}", refusal.reason))
 }
 
-fn changed_outcome(why: impl Into<Cause>) -> StepOutcome {
-    StepOutcome::ChangedMeanwhile(why.into())
+fn changed_outcome(cause: impl Into<Cause>) -> StepOutcome {
+    StepOutcome::ChangedMeanwhile(cause.into())
 }

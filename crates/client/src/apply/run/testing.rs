@@ -35,12 +35,12 @@ pub(super) fn declared_shop() -> Container {
     shop(&sections, Unlisted::Report)
 }
 
-/// The live state in which [`declared`] differs.
+/// The live state that differs from [`declared_shop`].
 pub(super) fn live_before() -> Json {
     json!({"settings": {"merge_method": "merge"}, "variables": []})
 }
 
-/// The live state that matches [`declared`].
+/// The live state that matches [`declared_shop`].
 pub(super) fn live_after() -> Json {
     let variable = json!({"key": "A", "environment_scope": "*", "value": "new"});
     json!({"settings": {"merge_method": "ff"}, "variables": [variable]})
@@ -89,7 +89,7 @@ pub(super) fn with_run<T>(
     with_plan(container, &Plan::for_test(Findings { steps, ..Findings::default() }, 1), live, check)
 }
 
-/// As [`with_run`], for all steps of `plan`.
+/// Like [`with_run`], for all steps of `plan`.
 pub(super) fn with_plan<T>(
     container: &Container,
     plan: &Plan,

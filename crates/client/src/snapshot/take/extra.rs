@@ -9,7 +9,7 @@ use super::super::{
 };
 use super::{SnapshotRecorder, parse_user, reduce_failure};
 use crate::{
-    address::group_of,
+    address::parent_group_path,
     api::Result,
     catalogue,
     desired::Desired,
@@ -29,7 +29,7 @@ impl SnapshotRecorder {
     /// members, and the users. Call it before planning, so that the plan needs fewer single reads.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError) if all further requests would fail too.
+    /// A fatal [`ApiError`](crate::api::ApiError), after which all further requests would fail too.
     pub async fn fetch_extra(&self, desired: &Desired) -> Result<()> {
         self.fetch_request(operation::CURRENT_USER.request()).await?;
         self.fetch_request(operation::VERSION_GET.request()).await?;
@@ -80,9 +80,9 @@ impl SnapshotRecorder {
             let get = catalogue::container_lookup(scope).get;
             let rows: Vec<_> = {
                 let contents = self.contents();
-                let rows = contents.objects.range((scope, 0)..=(scope, u64::MAX));
-                let rows = rows.filter(|(_, thing)| !thing.by_itself);
-                rows.map(|((_, id), thing)| (*id, thing.clone())).collect()
+                let scope_objects = contents.objects.range((scope, 0)..=(scope, u64::MAX));
+                let listed_objects = scope_objects.filter(|(_, object)| !object.by_itself);
+                listed_objects.map(|((_, id), object)| (*id, object.clone())).collect()
             };
             let Some((id, row)) = rows.first() else { continue };
             if let Some(query) = Query::parse(&get(&id.to_string()).target()) {
@@ -90,10 +90,13 @@ impl SnapshotRecorder {
             }
             let has_whole_rows = {
                 let mut contents = self.contents();
-                let full_object =
-                    contents.objects.get(&(scope, *id)).filter(|whole| whole.by_itself);
-                let is_whole = full_object
-                    .is_some_and(|whole| field_names(whole).is_subset(&field_names(row)));
+                let full_object = contents
+                    .objects
+                    .get(&(scope, *id))
+                    .filter(|stored_object| stored_object.by_itself);
+                let is_whole = full_object.is_some_and(|stored_object| {
+                    field_names(stored_object).is_subset(&field_names(row))
+                });
                 let has_whole_rows = contents.rows_are_whole.entry(scope).or_insert(true);
                 *has_whole_rows &= is_whole;
                 *has_whole_rows
@@ -117,10 +120,10 @@ impl SnapshotRecorder {
         for raw in namespaces.iter() {
             let path = raw.get("full_path").and_then(Json::as_str).unwrap_or_default();
             let query = Query::parse(&operation::NAMESPACE_GET.request().arg("id", path).target());
-            // The service would read a path of digits as an id.
+            // Skip a path of digits: the service would read it as an id.
             let query = query.filter(|_| contents::parse_id(path).is_none());
-            let reduced = self.reducer().reduce_one(operation::NAMESPACE_GET, "", raw);
-            if let (Some(query), Ok(reduced)) = (query, reduced) {
+            let reduced_object = self.reducer().reduce_one(operation::NAMESPACE_GET, "", raw);
+            if let (Some(query), Ok(reduced)) = (query, reduced_object) {
                 self.contents()
                     .answers
                     .insert(query.key, RecordedAnswer::from_object(Some(reduced)));
@@ -183,17 +186,21 @@ impl SnapshotRecorder {
                     (None, _) if !only_nested => requests.push(request),
                     (None, Some(get)) => {
                         let get_request = get.request().arg("id", id);
-                        let rows = entries_in_snapshot(&contents, section, id).into_iter();
-                        let row_requests = rows.filter_map(|row| {
+                        let snapshot_entries =
+                            entries_in_snapshot(&contents, section, id).into_iter();
+                        let row_requests = snapshot_entries.filter_map(|row| {
                             scoped_kind.entry_request(get_request.clone(), row.as_object()?)
                         });
                         requests.extend(row_requests);
                     }
                     (Some(parent), _) if only_nested => {
                         let parent_section = catalogue::section(container.scope, parent.section);
-                        let rows = parent_section
+                        let parent_entries = parent_section
                             .map(|parent_kind| entries_in_snapshot(&contents, parent_kind, id));
-                        let ids = rows.into_iter().flatten().filter_map(|row| row["id"].as_u64());
+                        let ids = parent_entries
+                            .into_iter()
+                            .flatten()
+                            .filter_map(|row| row["id"].as_u64());
                         requests.extend(ids.map(|id| request.clone().arg(parent.argument, id)));
                     }
                     _ => {}
@@ -231,7 +238,7 @@ fn entries_in_snapshot(contents: &SnapshotContents, section: Section, id: u64) -
 /// The paths of declared groups, and of groups of declared projects, in lower case.
 fn managed_groups(desired: &Desired) -> BTreeSet<String> {
     let groups = desired.containers.iter().filter_map(|container| {
-        container.scope.choose(Some(&*container.path), group_of(&container.path))
+        container.scope.choose(Some(&*container.path), parent_group_path(&container.path))
     });
     groups.map(str::to_lowercase).collect()
 }

@@ -1,9 +1,9 @@
-//! Takes a snapshot: a transport that requests whatever the snapshot lacks from the service, stores
-//! the reduced answer, and answers from the snapshot.
+//! Takes a snapshot: a transport that answers from the snapshot. It first requests each missing
+//! answer from the service, reduces it, and stores it.
 //!
-//! So a plan made through it equals a plan made from the snapshot, and the snapshot contains every
-//! answer that this plan needs. [`SnapshotRecorder::fetch_extra`] adds answers that only plans of
-//! other manifests need.
+//! Therefore, a plan that uses this transport equals a plan from the snapshot, and the snapshot
+//! contains every answer that the plan needs. [`SnapshotRecorder::fetch_extra`] adds answers that
+//! only plans of other manifests need.
 
 mod extra;
 
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     api::{
-        ApiError, ReadClient, RequestPhase, Result, SendError, Transport, TransportError,
+        ApiError, ReadClient, RequestPhase, Result, SendError, SendErrorKind, Transport,
         WireRequest, WireResponse,
     },
     catalogue,
@@ -62,11 +62,11 @@ impl SnapshotRecorder {
         secrets: Arc<Secrets>,
         key: Option<DigestKey>,
     ) -> Self {
-        let head = SnapshotHeader { key_id: key.as_ref().map(DigestKey::id), ..header };
+        let keyed_header = SnapshotHeader { key_id: key.as_ref().map(DigestKey::id), ..header };
         let reducer = Reducer { literals: DeclaredLiterals::default(), secrets, key };
         Self {
             client,
-            header: head,
+            header: keyed_header,
             reducer: Mutex::new(Arc::new(reducer)),
             contents: Mutex::default(),
         }
@@ -99,12 +99,14 @@ impl SnapshotRecorder {
 
     async fn answer_request(&self, request: WireRequest) -> Result<WireResponse, SendError> {
         let query = Query::parse(&request.target).filter(|_| request.method == Method::Get);
-        let Some(query) = query else { return Err(offline_error("a snapshot has no such thing")) };
+        let Some(query) = query else {
+            return Err(offline_error("a snapshot cannot answer this request"));
+        };
         if let Err(error) = self.fetch(&query).await {
             if !error.is_unauthorized() {
                 return Err(SendError::new(
                     RequestPhase::NotSent,
-                    TransportError::Offline,
+                    SendErrorKind::Offline,
                     &Cause::from(&error).to_string(),
                 ));
             }
@@ -113,15 +115,15 @@ impl SnapshotRecorder {
             return Ok(failure_response(401, &failure, &self.header));
         }
         let answer = self.contents().answer(&query);
-        build_response(&query, answer, &self.header, |why| {
-            why.unwrap_or("the service did not tell").to_owned()
+        build_response(&query, answer, &self.header, |reason| {
+            reason.unwrap_or("the service gave no reason").to_owned()
         })
     }
 
     /// Reads the answer from the service, unless the snapshot has it.
     ///
     /// # Errors
-    /// [`ApiError`] if all further requests would fail too. Any other failure is stored.
+    /// A fatal [`ApiError`], after which all further requests would fail too. Other failures are stored.
     async fn fetch(&self, query: &Query) -> Result<()> {
         let subject = query.subject();
         let is_recorded = {
@@ -178,11 +180,11 @@ impl SnapshotRecorder {
                 let row = ObjectRow::new(scope, &object, path_or_id.is_some());
                 row.into_iter().for_each(|row| contents.add(row, path_or_id));
             }
-            Err(why) => {
+            Err(reason) => {
                 let key = path_or_id
                     .unwrap_or_else(|| catalogue::container_lookup(scope).path_in(raw))
                     .to_lowercase();
-                contents.failed_objects.insert((scope, key), ReadFailure::from_message(why));
+                contents.failed_objects.insert((scope, key), ReadFailure::from_message(reason));
             }
         }
     }
@@ -195,13 +197,14 @@ impl SnapshotRecorder {
             Scope::Project => request.query("include_subgroups", true),
         };
         let request = request.with_key_filter(self.reducer().wanted_keys(scope));
-        let roster = match self.client.list_rows(request, container_kind.scoped_kind.rows).await {
-            Ok(rows) => {
-                rows.iter().for_each(|row| self.add_object(scope, row, None));
-                Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
-            }
-            Err(error) => Err(reduce_failure(error)?),
-        };
+        let roster =
+            match self.client.list_with_keys(request, container_kind.scoped_kind.rows).await {
+                Ok(rows) => {
+                    rows.iter().for_each(|row| self.add_object(scope, row, None));
+                    Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
+                }
+                Err(error) => Err(reduce_failure(error)?),
+            };
         let mut contents = self.contents();
         let root = contents.roster_key(root);
         contents.rosters.insert((scope, root), roster);
@@ -225,8 +228,8 @@ impl SnapshotRecorder {
     }
 
     async fn fetch_other(&self, query: &Query) -> Result<()> {
-        let (path, reducer) = (self.contents().path_of(query), self.reducer());
-        let reduced = match query.op.row().answer {
+        let (path, reducer) = (self.contents().container_path(query), self.reducer());
+        let reduced_result = match query.op.row().answer {
             ResponseBody::List => match self.client.list(query.request()).await {
                 Ok(rows) => reducer
                     .reduce_list(query.op, &path, &rows.map(|row| with_parent_id(query, row)))
@@ -247,17 +250,17 @@ impl SnapshotRecorder {
                 Err(error) => Ok(RecordedAnswer::Failed(reduce_failure(error)?)),
             },
         };
-        let reduced =
-            reduced.unwrap_or_else(|why| RecordedAnswer::Failed(ReadFailure::from_message(why)));
+        let recorded_answer = reduced_result
+            .unwrap_or_else(|reason| RecordedAnswer::Failed(ReadFailure::from_message(reason)));
         let mut contents = self.contents();
-        if let RecordedAnswer::Entries(entries) = &reduced {
+        if let RecordedAnswer::Entries(entries) = &recorded_answer {
             // Every member is a user.
             for (username, user) in entries.iter().filter_map(|entry| parse_user(&entry.json())) {
                 contents.users.entry(username).or_insert(user);
             }
         }
         let key = contents.storage_key(query);
-        contents.answers.insert(key, reduced);
+        contents.answers.insert(key, recorded_answer);
         Ok(())
     }
 
@@ -281,7 +284,10 @@ impl SnapshotRecorder {
 
     /// The failed reads, each with its reason.
     pub fn incomplete(&self) -> Vec<(String, String)> {
-        self.contents().failed_reads().map(|(request, why)| (request, why.to_string())).collect()
+        self.contents()
+            .failed_reads()
+            .map(|(request, failure)| (request, failure.to_string()))
+            .collect()
     }
 }
 
@@ -294,7 +300,7 @@ fn parse_user(raw: &Json) -> Option<(String, Option<(u64, String)>)> {
 /// Returns the stored form of a failure.
 ///
 /// # Errors
-/// The failure itself, if all further requests would fail too.
+/// The failure itself, if it is fatal: all further requests would fail too.
 fn reduce_failure(error: ApiError) -> Result<ReadFailure> {
     if is_fatal(&error) {
         return Err(error);

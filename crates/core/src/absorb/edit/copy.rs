@@ -21,9 +21,9 @@ pub(in crate::absorb) fn copy_document(
 ) -> Result<String, EditFailure> {
     let yaml = YamlText(text);
     let range = yaml.line_start(document.span.start)..yaml.node_end(document);
-    let misplaced = yaml.misplaced_error(range.start);
+    let misplaced = yaml.misplaced_failure(range.start);
     if yaml.is_flow(document) || range.start != document.span.start {
-        let reason = "it is written in one line with others";
+        let reason = "it is in flow style, or shares a line with other text";
         return Err(YamlText::new_failure(reason, document.span.start));
     }
     let (paths_key, paths) = written_entry(document, "paths").ok_or(misplaced)?;

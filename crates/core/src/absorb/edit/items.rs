@@ -10,28 +10,31 @@ use crate::{
 };
 
 impl YamlText<'_> {
-    /// The changes that edit a block list line by line, so that comments stay with their items. `None`
-    /// if no item remains, or if the remaining ones change their order.
+    /// The changes that turn a block list into `new_items` and keep the comments of unchanged items. `None`
+    /// if no item remains, or if the order of the remaining items changes.
     pub(super) fn edit_items(
         self,
         list: &Node,
-        new: &[Json],
+        new_items: &[Json],
     ) -> Result<Option<Changes>, EditFailure> {
-        let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
-        let remaining: Vec<&Json> = old.iter().filter(|item| new.contains(item)).collect();
-        let keeps_order =
-            remaining.len() <= new.len() && remaining.iter().copied().eq(&new[..remaining.len()]);
+        let old_items: Vec<Json> = list.items().iter().map(Node::to_json).collect();
+        let remaining: Vec<&Json> =
+            old_items.iter().filter(|item| new_items.contains(item)).collect();
+        let keeps_order = remaining.len() <= new_items.len()
+            && remaining.iter().copied().eq(&new_items[..remaining.len()]);
         let last = list.items().last().filter(|_| keeps_order && !remaining.is_empty());
         let Some(last) = last else { return Ok(None) };
-        let margin = " ".repeat(self.column(self.dash_before(last.span.start)?));
-        let added_items = new[remaining.len()..].iter();
-        let added: Vec<_> = added_items
-            .map(|item| format!("\n{margin}- {}", writer::inline(item, false)))
+        let indentation = " ".repeat(self.column(self.dash_before(last.span.start)?));
+        let added_items = new_items[remaining.len()..].iter();
+        let added_texts: Vec<_> = added_items
+            .map(|item| format!("\n{indentation}- {}", writer::inline(item, false)))
             .collect();
-        let at = self.line_end(self.node_end(last));
-        let mut ranges = vec![(at..at, added.concat())];
-        for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !new.contains(old)) {
-            // Remove the preceding line feed, so that text appended to the last line stays separate.
+        let list_end = self.line_end(self.node_end(last));
+        let mut ranges = vec![(list_end..list_end, added_texts.concat())];
+        for (item, _) in
+            list.items().iter().zip(&old_items).filter(|(_, old)| !new_items.contains(old))
+        {
+            // Remove the line feed before the item, not after it: new items are inserted after the last line.
             let lines = self.item_lines(list, item.span.start..self.node_end(item))?;
             ranges.push((lines, String::new()));
         }
@@ -51,10 +54,10 @@ impl YamlText<'_> {
         let existing = written_entry(map, key);
         let last = existing.and_then(|(_, list)| Some((list, list.items().last()?)));
         let Some((list, last)) = last else {
-            let new = New::List(vec![(entry.to_vec(), comment.map(str::to_owned))]);
+            let new_list = New::List(vec![(entry.to_vec(), comment.map(str::to_owned))]);
             return match existing {
-                None => self.insert_key(map, key, &new, order),
-                Some((key, value)) => self.replace_value(map, key, value, &new),
+                None => self.insert_key(map, key, &new_list, order),
+                Some((key, value)) => self.replace_value(map, key, value, &new_list),
             };
         };
         self.check_written(list)?;
@@ -73,17 +76,18 @@ impl YamlText<'_> {
         map: &Node,
         key: &MappingKey,
         list: &Node,
-        at: usize,
+        index: usize,
     ) -> EditResult {
         self.check_written(list)?;
         let item =
-            self.item_range(list, at).ok_or_else(|| self.misplaced_error(list.span.start))?;
-        let next = self.item_range(list, at + 1);
-        let before = at.checked_sub(1).and_then(|at| self.item_range(list, at));
-        if !self.is_flow(list) && (next.is_some() || before.is_some()) {
+            self.item_range(list, index).ok_or_else(|| self.misplaced_failure(list.span.start))?;
+        let next_range = self.item_range(list, index + 1);
+        let previous_range =
+            index.checked_sub(1).and_then(|previous_index| self.item_range(list, previous_index));
+        if !self.is_flow(list) && (next_range.is_some() || previous_range.is_some()) {
             return Ok(vec![(self.item_lines(list, item)?, String::new())]);
         }
-        let range = match (next, before) {
+        let range = match (next_range, previous_range) {
             (Some(next), _) => item.start..next.start,
             (None, Some(before)) => before.end..item.end,
             (None, None) => return self.replace_value(map, key, list, &New::List(Vec::new())),
@@ -92,22 +96,22 @@ impl YamlText<'_> {
     }
 
     /// The range of an item of a list, or of an entry of a mapping.
-    fn item_range(self, list: &Node, at: usize) -> Option<Range<usize>> {
-        let item = list.items().get(at).map(|item| item.span.start..self.node_end(item));
+    fn item_range(self, list: &Node, index: usize) -> Option<Range<usize>> {
+        let item = list.items().get(index).map(|item| item.span.start..self.node_end(item));
         item.or_else(|| {
-            let (key, value) = list.entries().get(at)?;
+            let (key, value) = list.entries().get(index)?;
             Some(key.span.start..self.entry_end(key, value))
         })
     }
 
-    /// The lines of an `item` of a list or mapping, from the line feed before them.
+    /// The range of the lines of an `item` of a list or mapping, with the line feed before them.
     fn item_lines(self, list: &Node, item: Range<usize>) -> Result<Range<usize>, EditFailure> {
         let is_mapping = matches!(list.data, NodeValue::Map(_));
         let start = if is_mapping { item.start } else { self.dash_before(item.start)? };
-        let before = self.0[..self.line_start(start)].strip_suffix('\n');
-        let before = before.ok_or_else(|| Self::shared_line_failure(item.start))?;
-        let before = before.strip_suffix('\r').unwrap_or(before);
-        Ok(before.len()..self.line_end(item.end))
+        let text_before = self.0[..self.line_start(start)].strip_suffix('\n');
+        let text_before = text_before.ok_or_else(|| Self::shared_line_failure(item.start))?;
+        let text_before = text_before.strip_suffix('\r').unwrap_or(text_before);
+        Ok(text_before.len()..self.line_end(item.end))
     }
 
     /// The position of the dash before the item at the byte `start`. The dash must be the first character
@@ -118,8 +122,8 @@ impl YamlText<'_> {
             .ok_or_else(|| Self::shared_line_failure(start))
     }
 
-    /// The failure for an item at the byte `at` that shares its first line with other text.
-    fn shared_line_failure(at: usize) -> EditFailure {
-        Self::new_failure("it is not written line by line", at)
+    /// The failure for an item at the byte `offset` that shares its first line with other text.
+    fn shared_line_failure(offset: usize) -> EditFailure {
+        Self::new_failure("it shares a line with other text", offset)
     }
 }

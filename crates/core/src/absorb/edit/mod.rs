@@ -1,4 +1,4 @@
-//! Edits a YAML text and preserves the rest: comments, order, quotes, indentation and line endings.
+//! Edits a YAML text, but keeps its comments, order, quotes, indentation and line endings.
 //!
 //! A [`TextEdit`] names its node by keys and list positions, never by bytes. So each edit can be applied
 //! to the result of the previous one. This module does not check the edited text; the caller reads it
@@ -37,11 +37,11 @@ pub(super) enum PathStep {
 }
 
 impl PathStep {
-    /// The node that it leads to from `node`.
+    /// The node that this step leads to from `node`.
     pub(super) fn follow<'n>(&self, node: &'n Node) -> Option<&'n Node> {
         match self {
             Self::Key(name) => written_entry(node, name).map(|(_, value)| value),
-            Self::Item(at) => node.items().get(*at),
+            Self::Item(index) => node.items().get(*index),
         }
     }
 }
@@ -65,12 +65,12 @@ impl Pointer {
 }
 
 /// An edit of a text. If several edits concern one list, apply them in the order of the variants, and
-/// removals from the last item to the first: then the positions stay valid.
+/// removals from the last item to the first, so that the indexes of the other items do not change.
 #[derive(Clone, Debug)]
 pub(super) enum TextEdit {
     /// Sets the last of `keys` below the mapping `at` to `value`. Missing mappings in between are
     /// added. New keys are placed in the documented `order`.
-    Put { at: Pointer, keys: Vec<String>, value: New, order: Vec<&'static str> },
+    Put { target: Pointer, keys: Vec<String>, value: New, order: Vec<&'static str> },
     /// Appends an entry to the list that is the value of `key` in the mapping `at`.
     Push {
         at: Pointer,
@@ -81,7 +81,7 @@ pub(super) enum TextEdit {
     },
     /// Removes the item at index `item` from the value of `key` in the mapping `at`. The value is a list
     /// or a mapping.
-    Remove { at: Pointer, key: String, item: usize },
+    Remove { target: Pointer, key: String, item: usize },
 }
 
 /// Ranges of a text, and their replacements.
@@ -90,7 +90,7 @@ type Changes = Vec<(Range<usize>, String)>;
 /// The changes of an edit, or why it cannot be made.
 type EditResult = Result<Changes, EditFailure>;
 
-/// Why a text cannot be edited, and the byte concerned.
+/// The reason why a text cannot be edited, and the position of the fault in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EditFailure {
     pub(super) reason: &'static str,
@@ -109,7 +109,9 @@ impl TextEdit {
     /// The node in which the edit is made.
     pub(super) const fn target_pointer(&self) -> &Pointer {
         match self {
-            Self::Put { at, .. } | Self::Remove { at, .. } | Self::Push { at, .. } => at,
+            Self::Put { target, .. }
+            | Self::Remove { target, .. }
+            | Self::Push { at: target, .. } => target,
         }
     }
 
@@ -117,7 +119,7 @@ impl TextEdit {
     fn changes(&self, text: &str, parsed: &ParsedYaml) -> EditResult {
         let text = YamlText(text);
         let document = parsed.documents.get(self.target_pointer().document);
-        let document = document.ok_or_else(|| text.misplaced_error(0))?;
+        let document = document.ok_or_else(|| text.misplaced_failure(0))?;
         let node = text.find_node(document, &self.target_pointer().steps)?;
         match self {
             Self::Put { keys, value: new_value, order, .. } => {
@@ -125,7 +127,7 @@ impl TextEdit {
             }
             Self::Remove { key, item, .. } => {
                 let (key, collection) = written_entry(node, key)
-                    .ok_or_else(|| text.misplaced_error(node.span.start))?;
+                    .ok_or_else(|| text.misplaced_failure(node.span.start))?;
                 text.remove_item(node, key, collection, *item)
             }
             Self::Push { key, entry, comment, order, .. } => {
@@ -135,7 +137,7 @@ impl TextEdit {
     }
 }
 
-/// The value of `name` in the mapping `map`, if it is written there and not merged in.
+/// The key `name` of the mapping `map` and its value, if it is written there and not merged in.
 pub(super) fn written_entry<'n>(map: &'n Node, name: &str) -> Option<(&'n MappingKey, &'n Node)> {
     written_entries(map).find(|(key, _)| key.name == name)
 }
@@ -151,12 +153,12 @@ pub(super) fn written_entries(map: &Node) -> impl Iterator<Item = (&MappingKey, 
 struct YamlText<'t>(&'t str);
 
 impl YamlText<'_> {
-    fn new_failure(reason: &'static str, at: usize) -> EditFailure {
-        EditFailure { reason, byte: at }
+    fn new_failure(reason: &'static str, offset: usize) -> EditFailure {
+        EditFailure { reason, byte: offset }
     }
 
-    fn misplaced_error(self, at: usize) -> EditFailure {
-        Self::new_failure("it is not written where it was found", at)
+    fn misplaced_failure(self, offset: usize) -> EditFailure {
+        Self::new_failure("its declaration was not found in the file", offset)
     }
 
     /// The node that `steps` lead to.
@@ -167,7 +169,7 @@ impl YamlText<'_> {
     ) -> Result<&'n Node, EditFailure> {
         for step in steps {
             self.check_written(node)?;
-            node = step.follow(node).ok_or_else(|| self.misplaced_error(node.span.start))?;
+            node = step.follow(node).ok_or_else(|| self.misplaced_failure(node.span.start))?;
         }
         Ok(node)
     }
@@ -195,10 +197,10 @@ impl YamlText<'_> {
     /// The byte after the colon of `key`.
     fn offset_after_colon(self, key: &MappingKey) -> usize {
         let rest = &self.0[key.span.end..];
-        key.span.end + rest.find(':').map_or(0, |at| at + 1)
+        key.span.end + rest.find(':').map_or(0, |colon| colon + 1)
     }
 
-    /// True if a null value is written as nothing after the colon.
+    /// True if nothing is written after the colon for a null value.
     fn is_omitted_null(self, key: &MappingKey, value: &Node) -> bool {
         value.data == NodeValue::Null
             && (value.span.start < key.span.end || self.0[value.span.clone()].trim().is_empty())
@@ -226,24 +228,24 @@ impl YamlText<'_> {
         }
     }
 
-    fn line_start(self, at: usize) -> usize {
-        self.0[..at].rfind('\n').map_or(0, |newline| newline + 1)
+    fn line_start(self, offset: usize) -> usize {
+        self.0[..offset].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
-    /// The end of the line with the byte `at`, without its line feed.
-    fn line_end(self, at: usize) -> usize {
-        let end = self.0[at..].find('\n').map_or(self.0.len(), |length| at + length);
-        if self.0[at..end].ends_with('\r') { end - 1 } else { end }
+    /// The end of the line with the byte `offset`, without its line feed.
+    fn line_end(self, offset: usize) -> usize {
+        let end = self.0[offset..].find('\n').map_or(self.0.len(), |length| offset + length);
+        if self.0[offset..end].ends_with('\r') { end - 1 } else { end }
     }
 
-    /// The number of characters before the byte `at` in its line.
-    fn column(self, at: usize) -> usize {
-        self.0[self.line_start(at)..at].trim_start_matches('\u{feff}').chars().count()
+    /// The number of characters before the byte `offset` in its line.
+    fn column(self, offset: usize) -> usize {
+        self.0[self.line_start(offset)..offset].trim_start_matches('\u{feff}').chars().count()
     }
 
-    /// Inserts whole `lines` after the line with the byte `at`.
-    fn insert_lines(self, at: usize, lines: &str) -> Changes {
-        let end = self.line_end(at);
+    /// Inserts whole `lines` after the line with the byte `offset`.
+    fn insert_lines(self, offset: usize, lines: &str) -> Changes {
+        let end = self.line_end(offset);
         let lines = format!("\n{}", lines.trim_end_matches('\n'));
         vec![(end..end, lines)]
     }
@@ -251,7 +253,7 @@ impl YamlText<'_> {
     fn put_value(self, map: &Node, keys: &[String], new_value: &New, order: &[&str]) -> EditResult {
         self.check_written(map)?;
         let Some((name, inner_keys)) = keys.split_first() else {
-            return Err(self.misplaced_error(map.span.start));
+            return Err(self.misplaced_failure(map.span.start));
         };
         let existing = written_entry(map, name);
         if let Some((_, value)) = existing
@@ -279,60 +281,61 @@ impl YamlText<'_> {
     ) -> EditResult {
         let colon = self.offset_after_colon(key);
         let is_empty_value = self.is_omitted_null(key, value);
-        let before =
+        let text_before =
             if is_empty_value { "" } else { self.0.get(colon..value.span.start).unwrap_or("&") };
-        let old = if is_empty_value { "" } else { &self.0[value.span.clone()] };
-        if [before.trim_start(), old].iter().any(|text| text.starts_with(['&', '!'])) {
+        let old_text = if is_empty_value { "" } else { &self.0[value.span.clone()] };
+        if [text_before.trim_start(), old_text].iter().any(|text| text.starts_with(['&', '!'])) {
             return Err(Self::new_failure("it has a YAML anchor or a tag", value.span.start));
         }
         if self.is_flow(map) {
-            let new = writer::inline(&new_value.to_json(), true);
+            let new_text = writer::inline(&new_value.to_json(), true);
             let range =
                 if is_empty_value { colon..colon } else { value.span.start..self.node_end(value) };
             let gap = if is_empty_value { " " } else { "" };
-            return Ok(vec![(range, format!("{gap}{new}"))]);
+            return Ok(vec![(range, format!("{gap}{new_text}"))]);
         }
-        if let (New::Value(Json::Array(new)), true) = (new_value, self.is_block(value))
-            && let Some(changes) = self.edit_items(value, new)?
+        if let (New::Value(Json::Array(new_items)), true) = (new_value, self.is_block(value))
+            && let Some(changes) = self.edit_items(value, new_items)?
         {
             return Ok(changes);
         }
         let end = self.entry_end(key, value);
         let column = self.column(key.span.start);
         let lines = match new_value {
-            New::Value(Json::String(new)) => self.quote_like_old(value, new),
+            New::Value(Json::String(new_string)) => self.quote_like_old(value, new_string),
             _ => None,
         };
         let lines = lines.unwrap_or_else(|| text_after_key(key, new_value, column));
         let is_one_line = !lines.contains('\n');
-        let old = &self.0[colon.min(end)..end];
-        if is_one_line && !is_empty_value && !old.contains('\n') {
+        let replaced_text = &self.0[colon.min(end)..end];
+        if is_one_line && !is_empty_value && !replaced_text.contains('\n') {
             return Ok(vec![(value.span.start..end, lines.trim_start().to_owned())]);
         }
         // Keep a comment after the value, or after the header (`|`, `>`) of a block text.
         let header_end = self.line_end(colon);
-        let (range_end, after_value) = if old.trim_start().starts_with(['|', '>']) {
+        let (range_end, after_value) = if replaced_text.trim_start().starts_with(['|', '>']) {
             (end, &self.0[colon..header_end])
         } else {
             let value_line_end = self.line_end(end);
             (value_line_end, &self.0[end..value_line_end])
         };
-        let comment = after_value
-            .find(" #")
-            .map_or("", |at| after_value[after_value[..at].trim_end().len()..].trim_end());
-        let (first, rest) = lines.split_once('\n').map_or((&*lines, ""), |(a, b)| (a, b));
+        let comment = after_value.find(" #").map_or("", |comment_start| {
+            after_value[after_value[..comment_start].trim_end().len()..].trim_end()
+        });
+        let (first_line, later_lines) =
+            lines.split_once('\n').map_or((&*lines, ""), |(a, b)| (a, b));
         let newline = if is_one_line { "" } else { "\n" };
-        let new = format!("{first}{comment}{newline}{rest}");
-        Ok(vec![(colon..range_end, new)])
+        let replacement = format!("{first_line}{comment}{newline}{later_lines}");
+        Ok(vec![(colon..range_end, replacement)])
     }
 
     /// `new` in the same quotes as the old value; `None` if the old value has no quotes.
-    fn quote_like_old(self, old: &Node, new: &str) -> Option<String> {
-        let old = &self.0[old.span.clone()];
-        if old.starts_with('"') {
-            Some(format!(" {}", writer::double_quoted(new)))
-        } else if old.starts_with('\'') && !new.contains(is_unsafe) {
-            Some(format!(" '{}'", new.replace('\'', "''")))
+    fn quote_like_old(self, old_node: &Node, new_text: &str) -> Option<String> {
+        let old_text = &self.0[old_node.span.clone()];
+        if old_text.starts_with('"') {
+            Some(format!(" {}", writer::double_quoted(new_text)))
+        } else if old_text.starts_with('\'') && !new_text.contains(is_unsafe) {
+            Some(format!(" '{}'", new_text.replace('\'', "''")))
         } else {
             None
         }
@@ -346,7 +349,7 @@ impl YamlText<'_> {
             let last = written_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
             return Ok(self.insert_in_brackets(map, last, &entry));
         }
-        let Some((first, _)) = written_entries(map).next() else {
+        let Some((first_key, _)) = written_entries(map).next() else {
             let reason = "all of it is merged in from a YAML anchor";
             return Err(Self::new_failure(reason, map.span.start));
         };
@@ -360,33 +363,36 @@ impl YamlText<'_> {
         let previous = previous.max_by_key(|(key, _)| key.span.start);
         let previous =
             previous.or_else(|| written_entries(map).max_by_key(|(key, _)| key.span.start));
-        let end = previous.map_or(first.span.end, |(key, value)| self.entry_end(key, value));
+        let end = previous.map_or(first_key.span.end, |(key, value)| self.entry_end(key, value));
         let item = Item::new(name, new_value.clone());
-        Ok(self.insert_lines(end, &writer::item(&item, self.column(first.span.start))))
+        Ok(self.insert_lines(end, &writer::item(&item, self.column(first_key.span.start))))
     }
 
     /// Adds `new` inside the brackets of `node`, after its last item or entry, which ends at `last_end`.
-    fn insert_in_brackets(self, node: &Node, last_end: Option<usize>, new: &str) -> Changes {
-        let (at, new) = match last_end {
-            None => (node.span.start + 1, new.to_owned()),
-            Some(last) => {
-                let text_after = &self.0[last..];
+    fn insert_in_brackets(self, node: &Node, last_end: Option<usize>, new_text: &str) -> Changes {
+        let (offset, inserted_text) = match last_end {
+            None => (node.span.start + 1, new_text.to_owned()),
+            Some(end) => {
+                let text_after = &self.0[end..];
                 if text_after.trim_start().starts_with(',') {
-                    (last + text_after.find(',').map_or(0, |comma| comma + 1), format!(" {new}"))
+                    (
+                        end + text_after.find(',').map_or(0, |comma| comma + 1),
+                        format!(" {new_text}"),
+                    )
                 } else {
-                    (last, format!(", {new}"))
+                    (end, format!(", {new_text}"))
                 }
             }
         };
-        vec![(at..at, new)]
+        vec![(offset..offset, inserted_text)]
     }
 }
 
 /// The text to write after the colon of `key` for `new_value`, without the last line feed.
 fn text_after_key(key: &MappingKey, new_value: &New, column: usize) -> String {
     let lines = writer::item(&Item::new(&*key.name, new_value.clone()), column);
-    let before = column + writer::scalar(&key.name, false).len() + 1;
-    lines[before..].trim_end_matches('\n').to_owned()
+    let value_start = column + writer::scalar(&key.name, false).len() + 1;
+    lines[value_start..].trim_end_matches('\n').to_owned()
 }
 
 #[cfg(test)]

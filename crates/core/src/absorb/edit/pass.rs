@@ -22,7 +22,7 @@ pub(in crate::absorb) fn apply_all(
         let mut pass = EditPass::default();
         let mut postponed: Vec<(usize, TextEdit)> = Vec::new();
         for (number, edit) in mem::take(&mut remaining) {
-            // Positions in lists count on all earlier edits.
+            // Positions in lists are only valid after all earlier edits.
             if !postponed.is_empty() && !matches!(edit, TextEdit::Put { .. }) {
                 postponed.push((number, edit));
                 continue;
@@ -41,7 +41,7 @@ pub(in crate::absorb) fn apply_all(
     text
 }
 
-/// Changes of a text that can be made together: they do not overlap.
+/// Changes of a text that can be made together, because they do not overlap.
 #[derive(Default)]
 pub(super) struct EditPass {
     /// The replacement texts, by start, end and order of addition.
@@ -60,17 +60,18 @@ impl EditPass {
             return false;
         }
         match edit {
-            TextEdit::Push { at, key, .. }
+            TextEdit::Push { at: target, key, .. }
                 if let [(range, _)] = &changes[..]
                     && self.appended_lists.get(&range.start)
-                        == Some(&(at.clone(), key.clone())) =>
+                        == Some(&(target.clone(), key.clone())) =>
             {
                 true
             }
-            TextEdit::Remove { at, key, .. } => {
-                let items = item_count(parsed, at, key);
-                let removed = self.removed_counts.get(&(at.document, key.clone())).copied();
-                removed.is_none_or(|removed| removed + 2 <= items)
+            TextEdit::Remove { target, key, .. } => {
+                let items = item_count(parsed, target, key);
+                let removed_count =
+                    self.removed_counts.get(&(target.document, key.clone())).copied();
+                removed_count.is_none_or(|removed| removed + 2 <= items)
                     && self.is_disjoint(changes, true)
             }
             _ => self.is_disjoint(changes, false),
@@ -81,24 +82,25 @@ impl EditPass {
     fn is_disjoint(&self, changes: &Changes, can_touch: bool) -> bool {
         let gap = usize::from(!can_touch);
         changes.iter().all(|(range, _)| {
-            let before = self.changes.range(..(range.start, usize::MAX, usize::MAX)).next_back();
-            let after = self.changes.range((range.start, 0, 0)..).next();
-            before.is_none_or(|((_, end, _), _)| end + gap <= range.start)
-                && after.is_none_or(|((start, ..), _)| range.end + gap <= *start)
+            let previous_change =
+                self.changes.range(..(range.start, usize::MAX, usize::MAX)).next_back();
+            let next_change = self.changes.range((range.start, 0, 0)..).next();
+            previous_change.is_none_or(|((_, end, _), _)| end + gap <= range.start)
+                && next_change.is_none_or(|((start, ..), _)| range.end + gap <= *start)
         })
     }
 
     pub(super) fn add(&mut self, edit: &TextEdit, changes: Changes, parsed: &ParsedYaml) {
         self.edit_kind = Some(mem::discriminant(edit));
         match (edit, &changes[..]) {
-            (TextEdit::Remove { at, key, .. }, _) => {
-                *self.removed_counts.entry((at.document, key.clone())).or_default() += 1;
+            (TextEdit::Remove { target, key, .. }, _) => {
+                *self.removed_counts.entry((target.document, key.clone())).or_default() += 1;
             }
-            // It appends to an existing list.
-            (TextEdit::Push { at, key, .. }, [(range, _)])
-                if range.is_empty() && item_count(parsed, at, key) > 0 =>
+            // The edit appends to a list that has items.
+            (TextEdit::Push { at: target, key, .. }, [(range, _)])
+                if range.is_empty() && item_count(parsed, target, key) > 0 =>
             {
-                self.appended_lists.insert(range.start, (at.clone(), key.clone()));
+                self.appended_lists.insert(range.start, (target.clone(), key.clone()));
             }
             _ => {}
         }
@@ -125,8 +127,8 @@ impl EditPass {
 }
 
 /// The number of items in the list with `key` at `at`.
-fn item_count(parsed: &ParsedYaml, at: &Pointer, key: &str) -> usize {
-    let document = parsed.documents.get(at.document).filter(|_| at.steps.is_empty());
+fn item_count(parsed: &ParsedYaml, mapping: &Pointer, key: &str) -> usize {
+    let document = parsed.documents.get(mapping.document).filter(|_| mapping.steps.is_empty());
     document
         .and_then(|node| written_entry(node, key))
         .map_or(0, |(_, list)| list.children().count())

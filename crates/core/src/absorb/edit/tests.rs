@@ -35,7 +35,7 @@ fn alphabet() -> Vec<&'static str> {
 fn put(way: &str, to: Json) -> TextEdit {
     let (steps, keys) = way.split_once("//").unwrap_or(("", way));
     TextEdit::Put {
-        at: pointer(steps),
+        target: pointer(steps),
         keys: keys.split('/').map(str::to_owned).collect(),
         value: New::Value(to),
         order: alphabet(),
@@ -43,7 +43,7 @@ fn put(way: &str, to: Json) -> TextEdit {
 }
 
 fn remove(way: &str, item: usize) -> TextEdit {
-    TextEdit::Remove { at: pointer(""), key: way.to_owned(), item }
+    TextEdit::Remove { target: pointer(""), key: way.to_owned(), item }
 }
 
 fn push(way: &str, entry: &Json, about: Option<&str>) -> TextEdit {
@@ -297,13 +297,13 @@ fn many_edits_are_made_in_few_passes() {
     };
     let kinds: [&dyn Fn(usize) -> TextEdit; 4] = [
         &|n| TextEdit::Put {
-            at: item(n),
+            target: item(n),
             keys: vec!["color".into()],
             value: New::Value(format!("new {n}").into()),
             order: Vec::new(),
         },
         &|n| TextEdit::Put {
-            at: item(n / 2),
+            target: item(n / 2),
             keys: vec![format!("new-{n}")],
             value: New::Value(n.into()),
             order: Vec::new(),
@@ -315,7 +315,7 @@ fn many_edits_are_made_in_few_passes() {
             comment: None,
             order: Vec::new(),
         },
-        &|n| TextEdit::Remove { at: list(), key: "labels".into(), item: n },
+        &|n| TextEdit::Remove { target: list(), key: "labels".into(), item: n },
     ];
     let block = |n: usize| -> String {
         (0..n).map(|n| format!("  - name: l{n} # said\n    color: old\n")).collect()

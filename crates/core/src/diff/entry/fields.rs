@@ -44,8 +44,8 @@ impl EntryDiff<'_> {
             || (is_identity && field.names.is_some())
     }
 
-    /// The live entry after changes of groups above in this run, if the service thereby replaces declared
-    /// values.
+    /// The live entry after changes of groups above in this run, if these changes make the service
+    /// replace declared values.
     pub(super) fn with_group_changes(
         &self,
         live: &LiveEntry,
@@ -58,23 +58,24 @@ impl EntryDiff<'_> {
         {
             return None;
         }
-        let find_replacement = self.values.iter().filter_map(|(name, value)| {
-            let plain = value.plain().filter(|plain| live.fields.raw().get(name) == Some(plain))?;
+        let replaced_values = self.values.iter().filter_map(|(name, value)| {
+            let plain_value =
+                value.plain_json().filter(|plain| live.fields.raw().get(name) == Some(plain))?;
             let replacement = constraints::constraints_over(self.section.section, Some(name))
                 .find_map(|constraint| {
                     let replacement = match self.context.changed_setting(constraint, findings) {
                         Some(group_value) => constraint.value_below(group_value)?.clone(),
                         None if moves_in => {
                             let (_, above) = self.context.live_value_above(constraint, findings)?;
-                            constraint.value_after_move(&above, plain)?.clone()
+                            constraint.value_after_move(&above, plain_value)?.clone()
                         }
                         None => return None,
                     };
-                    (replacement != *plain).then_some(replacement)
+                    (replacement != *plain_value).then_some(replacement)
                 });
             Some((name.clone(), replacement?))
         });
-        let replacements: Vec<_> = find_replacement.collect();
+        let replacements: Vec<_> = replaced_values.collect();
         let mut live_after_groups = (!replacements.is_empty()).then(|| live.clone())?;
         live_after_groups.fields.raw_mut().extend(replacements);
         Some(live_after_groups)
@@ -88,23 +89,23 @@ impl EntryDiff<'_> {
         changes: &[FieldChange],
         findings: &mut Findings,
     ) -> bool {
-        let value = |name: &str| {
-            let declared = self.values.get(name).and_then(Value::plain);
+        let value_after = |name: &str| {
+            let declared = self.values.get(name).and_then(Value::plain_json);
             declared.or_else(|| live.fields.raw().get(name)).cloned()
         };
         let is_changed = |name: &str| changes.iter().any(|change| &*change.field == name);
-        let exceeding = needs::fields_above_limit(self.section, value);
+        let exceeding = needs::fields_above_limit(self.section, value_after);
         let problems: Vec<_> = exceeding
             .filter(|(name, _, most, _)| is_changed(most) || is_changed(name))
             .map(|(name, value, most, limit)| {
                 let [value, limit] = [value, limit].map(|json| forms::plain_text(&json));
                 // The unchanged field must be adapted to the changed one.
-                let (at, other, needed) =
+                let (field_name, other, needed) =
                     if is_changed(most) { (most, name, &limit) } else { (name, most, &value) };
                 self.problem(
                     texts::TOO_VISIBLE,
                     words![name, value, most, limit, other, needed],
-                    at,
+                    field_name,
                 )
             })
             .collect();
@@ -120,8 +121,8 @@ impl EntryDiff<'_> {
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let is_resent = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.values {
-            if let Some(why) = self.wait_reason(name, Some(live)) {
-                waiting.entry(why).or_default().push(name.clone());
+            if let Some(wait_reason) = self.wait_reason(name, Some(live)) {
+                waiting.entry(wait_reason).or_default().push(name.clone());
                 continue;
             }
             let field_diff = self.compare_field(name, value, live);
@@ -168,7 +169,7 @@ impl EntryDiff<'_> {
 
     fn compare_field(&self, name: &str, value: &Value, live: &LiveEntry) -> FieldDiff {
         let field = self.field(name);
-        // What only the creation of an entry uses means nothing later.
+        // A field that only the creation of an entry uses has no meaning later.
         let is_used_once = field.accepted == Accepted::OnCreate && field.read == Readback::Never;
         if is_used_once || self.is_local_only(name) {
             return FieldDiff::Local;
@@ -266,16 +267,16 @@ mod tests {
     /// What is neither compared nor shown as a change.
     #[test]
     fn steering_fields_are_neither_compared_nor_shown() {
-        let mut found = Vec::new();
+        let mut found_fields = Vec::new();
         for section in catalogue::sections(Scope::Project) {
             let entry = testing::entry(section, &Json::Null);
             let world = World::default();
             let comparing = EntryDiff::new(section, &entry, world.context());
             let specs = section.table().specs().iter();
             let steers = specs.filter(|spec| comparing.is_local_only(spec.name));
-            found.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
+            found_fields.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
         }
-        found.retain(|name| !name.starts_with("create."));
+        found_fields.retain(|name| !name.starts_with("create."));
         let steering = [
             "members.user",
             "shares.group",
@@ -289,6 +290,6 @@ mod tests {
             "pipeline_schedule_variables.schedule",
             "runners.runner",
         ];
-        assert_eq!(found, steering);
+        assert_eq!(found_fields, steering);
     }
 }

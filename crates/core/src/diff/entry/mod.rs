@@ -49,8 +49,8 @@ impl<'a> EntryDiff<'a> {
         Self { section, entry, context, address, values: entry.values(), has_unique_path: true }
     }
 
-    /// The fields to send: all except fields that the service only has in later releases, and that only
-    /// undrift uses until then.
+    /// The fields to send: all except fields that the service only has in later releases. Until
+    /// then, only undrift uses these.
     fn fields_to_send(&self) -> Cow<'_, Fields> {
         let is_local = |(name, value): &(&String, &Value)| {
             release_support(self.section, name, value, self.context.release) == Support::LocalOnly
@@ -75,14 +75,14 @@ impl<'a> EntryDiff<'a> {
 
     /// A copy with the undeclared fields that a create request must contain. `None` if there are none.
     fn with_create_defaults(&self) -> Option<Self> {
-        let missing = self.section.table().specs().iter().filter_map(|spec| {
+        let default_fields = self.section.table().specs().iter().filter_map(|spec| {
             let default = spec.field.default.create.as_ref()?;
             let is_missing = !self.values.contains_key(spec.name);
             is_missing.then(|| (spec.name.to_owned(), default.clone().into()))
         });
-        let mut missing = missing.peekable();
-        missing.peek()?;
-        Some(self.with_values(self.values.clone().into_iter().chain(missing).collect()))
+        let mut missing_defaults = default_fields.peekable();
+        missing_defaults.peek()?;
+        Some(self.with_values(self.values.clone().into_iter().chain(missing_defaults).collect()))
     }
 
     /// Sets `has_unique_path` to false if the entry's text in request paths is in `ambiguous`.
@@ -102,12 +102,12 @@ impl<'a> EntryDiff<'a> {
         self.section.field(name)
     }
 
-    /// Returns `value` for comparison only. A secret that is set is replaced by its value. Another one is
-    /// replaced by its masked form if the comparison ignores the masked parts.
+    /// Returns `value` for comparison only. A secret that is set is replaced by its value. A secret
+    /// that is not set is replaced by its masked form if the comparison ignores the masked parts.
     fn expose_secret<'v>(&self, name: &str, value: &'v Value) -> Cow<'v, Value> {
         let Value::Secret(reference) = value else { return Cow::Borrowed(value) };
         let secret = self.context.secrets.value(reference);
-        let plain = secret.or_else(|| {
+        let plain_value = secret.or_else(|| {
             reference.masked().filter(|masked| match self.field(name).compare {
                 Compare::Location => masked
                     .as_str()
@@ -116,7 +116,7 @@ impl<'a> EntryDiff<'a> {
                 compare => compare == Compare::Rows,
             })
         });
-        plain.map_or(Cow::Borrowed(value), |plain| Cow::Owned(plain.into()))
+        plain_value.map_or(Cow::Borrowed(value), |plain| Cow::Owned(plain.into()))
     }
 
     /// All fields, with the values of secrets that are set. Only for comparison.
@@ -135,8 +135,8 @@ impl<'a> EntryDiff<'a> {
     pub(super) fn identity(&self) -> Identity {
         let identity = self.section.rules().identify(self.section, &|name| {
             Some(match self.expose_secret(name, self.values.get(name)?) {
-                Cow::Borrowed(value) => Cow::Borrowed(value.plain()?),
-                Cow::Owned(value) => Cow::Owned(value.plain()?.clone()),
+                Cow::Borrowed(value) => Cow::Borrowed(value.plain_json()?),
+                Cow::Owned(value) => Cow::Owned(value.plain_json()?.clone()),
             })
         });
         // An entry that must be absent does not match by former names.
@@ -172,14 +172,18 @@ impl<'a> EntryDiff<'a> {
     /// The problem if a live entry has nearly the same identity.
     pub(super) fn near_match_problem(&self, live: &LiveEntry) -> Problem {
         let name = self.section.entry_name(live.fields.raw());
-        let words = words![name = text::escape(&name), id = live.address_text()];
-        self.problem(texts::NEAR, words, self.section.identity.last().copied().unwrap_or_default())
+        let placeholders = words![name = text::escape(&name), id = live.address_text()];
+        self.problem(
+            texts::NEAR,
+            placeholders,
+            self.section.identity.last().copied().unwrap_or_default(),
+        )
     }
 
     /// The problem if the entry is live and an entry with its former name is live too.
     pub(super) fn both_live_problem(&self, live: &LiveEntry) -> Problem {
-        let other = self.section.entry_name(live.fields.raw());
-        self.problem(texts::BOTH_LIVE, words![other = text::escape(&other)], FORMER_FIELD)
+        let other_name = self.section.entry_name(live.fields.raw());
+        self.problem(texts::BOTH_LIVE, words![other = text::escape(&other_name)], FORMER_FIELD)
     }
 
     fn origin(&self, field: &str) -> Origin {
@@ -187,22 +191,27 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// A problem of `field`. The texts may contain the placeholders `noun` and `key` of the entry.
-    fn problem(&self, texts: ProblemTexts, words: PlaceholderValues<'_>, field: &str) -> Problem {
+    fn problem(
+        &self,
+        texts: ProblemTexts,
+        placeholders: PlaceholderValues<'_>,
+        field: &str,
+    ) -> Problem {
         let key = text::escape(&self.entry.key);
-        let words = [words, words![noun = self.section.noun, key]].concat();
-        Problem::from_texts(texts, &words, &self.address, &self.origin(field))
+        let all_placeholders = [placeholders, words![noun = self.section.noun, key]].concat();
+        Problem::from_texts(texts, &all_placeholders, &self.address, &self.origin(field))
     }
 
     /// The reason why a field cannot be set yet; `None` if it can be set.
     fn wait_reason(&self, name: &str, live: Option<&LiveEntry>) -> Option<String> {
         let is_empty = self.context.facts.is_empty;
-        let why = self.section.describe_wait(name, &self.values, live, is_empty);
-        why.or_else(|| self.closed_section_wait_reason(name, live?))
+        let reason = self.section.describe_wait(name, &self.values, live, is_empty);
+        reason.or_else(|| self.closed_section_reason(name, live?))
     }
 
     /// The reason why a container's field waits. It waits if it names a declared entry of a section that
     /// is closed: the same edit opens the section, and would fail because the entry does not exist yet.
-    fn closed_section_wait_reason(&self, name: &str, live: &LiveEntry) -> Option<String> {
+    fn closed_section_reason(&self, name: &str, live: &LiveEntry) -> Option<String> {
         let followed_section =
             self.field(name).relations.follows.filter(|_| self.section.is_in_object())?;
         let section = self
@@ -211,7 +220,7 @@ impl<'a> EntryDiff<'a> {
             .iter()
             .find(|declared_section| declared_section.kind.section == followed_section)?;
         let is_closed = section.kind.scoped_kind.closing_settings(self.context.facts).is_some();
-        let value = self.values.plain(name)?;
+        let value = self.values.plain_json(name)?;
         let must_wait = is_closed
             && live.fields.raw().get(name) != Some(value)
             && section.present_entries().any(|entry| *value == *entry.key);
@@ -228,15 +237,15 @@ impl<'a> EntryDiff<'a> {
             return;
         }
         let secrets = self.context.secrets;
-        let missing = self.values.iter().filter_map(|(name, value)| {
+        let missing_sources = self.values.iter().filter_map(|(name, value)| {
             let sources = value.sources();
             let missing_source = sources.iter().find(|source| match value {
-                Value::File(_) => secrets.missing_reason(source).is_some(),
+                Value::File(_) => secrets.unresolved_reason(source).is_some(),
                 Value::Secret(_) | Value::Plain(_) => secrets.get(source).is_none(),
             });
             Some((name.clone(), missing_source?.to_string()))
         });
-        let (fields, references): (Vec<_>, Vec<_>) = missing.unzip();
+        let (fields, references): (Vec<_>, Vec<_>) = missing_sources.unzip();
         if !fields.is_empty() {
             let reason = Reason::SecretMissing { secrets: references };
             findings.notes.push(self.new_note(reason, fields));

@@ -22,13 +22,13 @@ use crate::{
 impl EntryDiff<'_> {
     /// Plans an entry that is live.
     pub(in crate::diff) fn plan_present(&self, live: &LiveEntry, findings: &mut Findings) {
-        // In sections whose entries are read one by one, only inherited entries are protected. Those are
-        // read only if they are declared absent.
-        if let Some(why) = live.protection_reason {
+        // In sections whose entries are read one by one, only inherited entries are protected. They
+        // are read only if they are declared absent, which is a problem.
+        if let Some(protection) = live.protection_reason {
             if self.section.detail.is_some() {
-                findings.problems.push(self.problem(texts::INHERITED, &[("why", &why)], ""));
+                findings.problems.push(self.problem(texts::INHERITED, &[("why", &protection)], ""));
             } else {
-                let reason = Reason::Protected { why: why.into() };
+                let reason = Reason::Protected { why: protection.into() };
                 findings.notes.push(self.new_note(reason, Vec::new()));
             }
             return;
@@ -48,8 +48,8 @@ impl EntryDiff<'_> {
     }
 
     /// Adds the step that changes `live`, the entry after changes of groups above. Guards compare with
-    /// `before`, the entry before the run: undoing a change by a group needs no acknowledgement.
-    fn plan_change(&self, before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
+    /// `live_before`, the entry before the run, because undoing a change by a group needs no acknowledgement.
+    fn plan_change(&self, live_before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
         let changes = self.changes(live, findings);
         if changes.is_empty()
             || self.has_release_problem(findings)
@@ -57,12 +57,12 @@ impl EntryDiff<'_> {
         {
             return;
         }
-        if let Some(step) = self.change_step(before, live, changes, findings) {
+        if let Some(step) = self.change_step(live_before, live, changes, findings) {
             self.add_step(step.with_live(live), findings);
         }
     }
 
-    /// The step that makes these `changes` to `live`, without the live entry.
+    /// The step that makes these `changes` to `live`. It does not contain the live entry.
     fn change_step(
         &self,
         before: &LiveEntry,
@@ -89,16 +89,20 @@ impl EntryDiff<'_> {
             reset_fields.map(|name| self.new_change(name, Some(live))).collect();
         changes.extend(reset_changes);
         let step = self.new_step(Action::Update, changes, planned_calls);
-        let after = self.object_after(live.fields.raw());
-        let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
-        if !step.replaces && self.check_with_live(&changed, &after, findings) {
+        let fields_after = self.object_after(live.fields.raw());
+        let changed_names: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
+        if !step.replaces && self.check_with_live(&changed_names, &fields_after, findings) {
             return None;
         }
         let subject = subject_id(self.section, live);
-        let before = before.fields.raw();
-        let effects = self.section.rules().effects(subject, before, &after);
-        let risks =
-            risk::change_risks(self.section, &changed, before, &self.add_secret_values(after));
+        let fields_before = before.fields.raw();
+        let effects = self.section.rules().effects(subject, fields_before, &fields_after);
+        let risks = risk::change_risks(
+            self.section,
+            &changed_names,
+            fields_before,
+            &self.add_secret_values(fields_after),
+        );
         Some(step.with_effects(effects, risks))
     }
 
@@ -109,26 +113,27 @@ impl EntryDiff<'_> {
         }
         if self.section.is_only_edited() {
             let fields: Vec<_> = self.other_fields().map(str::to_owned).collect();
-            let why = format!("until the service has the {}", self.section.noun);
-            let waits = (!fields.is_empty()).then(|| self.new_note(Reason::Waits { why }, fields));
+            let wait_reason = format!("until the service has the {}", self.section.noun);
+            let waits = (!fields.is_empty())
+                .then(|| self.new_note(Reason::Waits { why: wait_reason }, fields));
             return findings.notes.extend(waits);
         }
-        let missing: Vec<_> = self
+        let missing_fields: Vec<_> = self
             .section
             .required_fields
             .iter()
             .filter(|name| !self.values.contains_key(name))
             .map(|name| format!("`{name}`"))
             .collect();
-        if !missing.is_empty() {
-            let words = words![names = missing.join(", ")];
-            return findings.problems.push(self.problem(texts::MISSING_FIELD, words, ""));
+        if !missing_fields.is_empty() {
+            let placeholders = words![names = missing_fields.join(", ")];
+            return findings.problems.push(self.problem(texts::MISSING_FIELD, placeholders, ""));
         }
         let mut required = self.section.required_fields.iter();
-        if let Some((name, why)) =
+        if let Some((name, wait_reason)) =
             required.find_map(|name| Some((name, self.wait_reason(name, None)?)))
         {
-            let note = self.new_note(Reason::Waits { why }, vec![(*name).to_owned()]);
+            let note = self.new_note(Reason::Waits { why: wait_reason }, vec![(*name).to_owned()]);
             return findings.notes.push(note);
         }
         if let Some(step) = self.creation_step(findings) {
@@ -144,7 +149,7 @@ impl EntryDiff<'_> {
         } else if self.context.target.id.is_some() {
             self.edit_of_unread(findings)
         } else {
-            // It comes into being later.
+            // The container does not exist yet, so neither does the entry.
             return self.plan_absent(findings);
         };
         if let Some(step) = step {
@@ -152,7 +157,7 @@ impl EntryDiff<'_> {
         }
     }
 
-    /// The step that sets all declared fields of an entry that is live, but cannot be read yet.
+    /// The step that sets all declared fields of an entry that exists, but cannot be read yet.
     fn edit_of_unread(&self, findings: &mut Findings) -> Option<Step> {
         for (name, value) in &self.values {
             self.check_support(name, value, findings);
@@ -161,9 +166,10 @@ impl EntryDiff<'_> {
             return None;
         }
         let identity = self.section.identity.iter();
-        let known = identity
-            .filter_map(|name| Some(((*name).to_owned(), self.values.get(name)?.plain()?.clone())));
-        let live = self.section.read(&known.collect(), FieldSelection::All);
+        let identity_fields = identity.filter_map(|name| {
+            Some(((*name).to_owned(), self.values.get(name)?.plain_json()?.clone()))
+        });
+        let live = self.section.read(&identity_fields.collect(), FieldSelection::All);
         let changes = self.other_fields().map(|name| self.new_change(name, Some(&live))).collect();
         self.change_step(&live, &live, changes, findings)
     }
@@ -187,33 +193,36 @@ impl EntryDiff<'_> {
         if self.has_release_problem(findings) {
             return None;
         }
-        let sent = self.fields_to_send();
-        let sends = self.plan_calls(&self.call_context(CallPurpose::Create(&sent)), findings)?;
-        let changes = sent.keys().filter(|name| !self.is_local_only(name));
+        let sent_fields = self.fields_to_send();
+        let sends =
+            self.plan_calls(&self.call_context(CallPurpose::Create(&sent_fields)), findings)?;
+        let changes = sent_fields.keys().filter(|name| !self.is_local_only(name));
         let changes = changes.map(|name| self.new_change(name, None)).collect();
         let subject_id = subject_field(self.section).and_then(|(name, object_type)| {
             self.context.names.numeric_id(object_type, self.values.get(name)?.text()?)
         });
         let empty = Object::new();
-        let after = self.object_after(&empty);
-        let effects = self.section.rules().effects(subject_id, &empty, &after);
-        let preset =
+        let fields_after = self.object_after(&empty);
+        let effects = self.section.rules().effects(subject_id, &empty, &fields_after);
+        let find_preset =
             |name: &str| preset::service_default(self.section, name, &self.context.target.path);
-        let risks = risk::creation_risks(self.section, preset, &self.add_secret_values(after));
+        let risks =
+            risk::creation_risks(self.section, find_preset, &self.add_secret_values(fields_after));
         Some(self.new_step(Action::Create, changes, sends).with_effects(effects, risks))
     }
 
     /// Adds the values of declared secrets to the fields `after`, for guards only.
-    fn add_secret_values(&self, mut after: Object) -> Object {
+    fn add_secret_values(&self, mut fields_after: Object) -> Object {
         for (name, value) in &self.values {
             if matches!(value, Value::Secret(_)) {
-                // No value equals a secret that is not set.
-                let value = self.expose_secret(name, value).plain().cloned().unwrap_or(true.into());
+                // A secret that is not set becomes `true`, which equals no live value.
+                let value =
+                    self.expose_secret(name, value).plain_json().cloned().unwrap_or(true.into());
                 let value = forms::to_comparable(self.spec(name), &value, self.context.names);
-                after.insert(name.clone(), value);
+                fields_after.insert(name.clone(), value);
             }
         }
-        after
+        fields_after
     }
 
     fn new_step(
@@ -227,13 +236,14 @@ impl EntryDiff<'_> {
     }
 
     /// The live object `before` with the declared changes, in comparable form.
-    fn object_after(&self, before: &Object) -> Object {
-        let mut after = before.clone();
-        let plain = self.values.iter().filter_map(|(name, value)| Some((name, value.plain()?)));
-        after.extend(plain.map(|(name, value)| {
+    fn object_after(&self, fields_before: &Object) -> Object {
+        let mut fields_after = fields_before.clone();
+        let plain_values =
+            self.values.iter().filter_map(|(name, value)| Some((name, value.plain_json()?)));
+        fields_after.extend(plain_values.map(|(name, value)| {
             (name.clone(), forms::to_comparable(self.spec(name), value, self.context.names))
         }));
-        after
+        fields_after
     }
 
     /// Adds a step, unless the service would refuse it because of the group above.
@@ -243,11 +253,11 @@ impl EntryDiff<'_> {
             match &self.context.live.levels_above {
                 None => findings.add_missing_fact(ExtraFact::LevelsAbove),
                 Some(inherited) => {
-                    let declared = self.values.get("access_level").and_then(Value::plain);
+                    let declared = self.values.get("access_level").and_then(Value::plain_json);
                     let declared = declared.and_then(AccessLevel::parse);
                     let inherited_level = inherited.get(&user).copied().unwrap_or(0);
                     if let Some(level) = declared.filter(|level| level.number < inherited_level) {
-                        let problem = self.level_below_inherited_problem(level, inherited_level);
+                        let problem = self.lower_level_problem(level, inherited_level);
                         return findings.problems.push(problem);
                     }
                 }
@@ -266,24 +276,29 @@ impl EntryDiff<'_> {
         findings.steps.push(step);
     }
 
-    fn level_below_inherited_problem(&self, declared: AccessLevel, above: u8) -> Problem {
-        let above = AccessLevel::parse(&above.into()).map_or("a higher level", |level| level.word);
-        let words = words![above, level = declared.word];
-        self.problem(texts::BELOW_INHERITED, words, "access_level")
+    fn lower_level_problem(&self, declared: AccessLevel, inherited_level: u8) -> Problem {
+        let above = AccessLevel::parse(&inherited_level.into())
+            .map_or("a higher level", |level| level.word);
+        let placeholders = words![above, level = declared.word];
+        self.problem(texts::BELOW_INHERITED, placeholders, "access_level")
     }
 
     /// The step that removes `copy`, a copy of the live entry `kept`.
-    pub(in crate::diff) fn plan_copy_removal(&self, copy: &LiveEntry, kept: &LiveEntry) -> Step {
+    pub(in crate::diff) fn plan_copy_removal(
+        &self,
+        copy: &LiveEntry,
+        kept_entry: &LiveEntry,
+    ) -> Step {
         let address = self.address.entry(format!("{}@{}", self.entry.key, copy.address_text()));
         let step = plan_removal(self.section, address, &self.entry.origin, copy, self.context);
         match step {
             Ok(mut step) => {
-                let id = kept.address_text();
+                let id = kept_entry.address_text();
                 let reason = format!("it is a copy of the {} with the id {id}", self.section.noun);
                 step.effects.push(Effect::SideEffect(reason));
                 Step { is_copy: true, ..step }
             }
-            Err(_) => unreachable!("what may come twice can be removed, as a test holds"),
+            Err(_) => unreachable!("an entry that can have copies is removable, as a test checks"),
         }
     }
 
@@ -318,27 +333,32 @@ impl EntryDiff<'_> {
         None
     }
 
-    /// True if the service lacks a declared field.
+    /// True if there is a problem because the release of the service lacks a declared field.
     fn has_release_problem(&self, findings: &Findings) -> bool {
         findings.problems.iter().any(|p| p.code == "release" && p.address == self.address)
     }
 
-    /// Adds a problem for each changed field that the service refuses together with an undeclared one, as it
-    /// is in `after`. Returns true if there is one.
-    fn check_with_live(&self, changed: &[&str], after: &Object, findings: &mut Findings) -> bool {
-        let fields = after.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+    /// Adds a problem for each changed field whose value the service refuses together with the
+    /// value of an undeclared field in `after`. Returns true if there is one.
+    fn check_with_live(
+        &self,
+        changed_fields: &[&str],
+        fields_after: &Object,
+        findings: &mut Findings,
+    ) -> bool {
+        let fields = fields_after.iter().map(|(name, value)| (name.clone(), value.clone().into()));
         let problem_count = findings.problems.len();
         self.section.check(&fields.collect(), false, &mut |fault| {
             let Some(other_field) = fault.other_field else { return };
             let names = [fault.field, other_field];
-            // A value that may be secret is not judged beside live flags.
+            // Do not check sensitive fields against live values.
             if fault.severity == Severity::Error
                 && names.iter().all(|name| !self.field(name).sensitive)
                 && names.iter().any(|name| !self.values.contains_key(name))
-                && let Some(name) = names.iter().find(|name| changed.contains(name))
+                && let Some(name) = names.iter().find(|name| changed_fields.contains(name))
             {
-                let (at, origin) = (&self.address, self.origin(name));
-                let problem = Problem::new(at, fault.code, fault.message, fault.help, &origin);
+                let (address, origin) = (&self.address, self.origin(name));
+                let problem = Problem::new(address, fault.code, fault.message, fault.help, &origin);
                 findings.problems.push(problem);
             }
         });

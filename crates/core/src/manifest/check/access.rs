@@ -1,5 +1,5 @@
-//! Checks that the groups, users and deploy keys that rules name have access, as far as the same
-//! document declares it.
+//! Checks that the groups, users and deploy keys that rules name have access, if the same document
+//! declares their access.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
 struct LowAccess {
     texts: FaultTexts,
     name: String,
-    /// The level, if it is the level that is too low. Then only rows are faults, not lists of names.
+    /// The level, if the level is too low. Then only rows are faults: a list of names needs no level.
     level: Option<&'static str>,
     /// The declaration of the access.
     origin: Origin,
@@ -38,7 +38,7 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
         for entry in section.present_entries() {
             for spec in section.kind.specs() {
                 let Some(field) = entry.fields.get(spec.name) else { continue };
-                for (row_key, name, is_row) in grantees(spec.field, field.value.plain()) {
+                for (row_key, name, is_row) in grantees(spec.field, field.value.plain_json()) {
                     let is_group_row = is_row && row_key == "group" && scope == Scope::Group;
                     if is_group_row && !name.to_lowercase().starts_with(&group_prefix) {
                         let at = NodePosition::item(&field.origin, name);
@@ -51,9 +51,9 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                     // A list of names needs no level.
                     if is_row || low_access.level.is_none() {
                         let (noun, level) = (scope.noun(), low_access.level.unwrap_or_default());
-                        let words = words![noun, name = low_access.name, level];
+                        let placeholders = words![noun, name = low_access.name, level];
                         let at = NodePosition::item(&field.origin, name);
-                        let fault = faults.report(low_access.texts, at, words);
+                        let fault = faults.report(low_access.texts, at, placeholders);
                         fault.related(NodePosition::value(&low_access.origin));
                     }
                 }
@@ -98,7 +98,7 @@ fn collect_low_access(
     let low_entries = section.entries.iter().filter_map(|entry| {
         let (mut level, mut origin) = (None, entry.origin.clone());
         let problem_texts = match (entry.state, row_key) {
-            // Warnings only: the access may remain through a group above.
+            // Only warn: the grantee may still have access through a group above.
             (EntryPresence::Absent, "group") => texts::LOW_SHARE_REMOVED,
             (EntryPresence::Absent, "user") => texts::LOW_MEMBER_REMOVED,
             (EntryPresence::Present, "group" | "user") => {
@@ -109,7 +109,7 @@ fn collect_low_access(
                     (_, Scope::Project) => return None,
                 };
                 let field = entry.fields.get(level_field?.name)?;
-                let declared_level = field.value.plain().and_then(AccessLevel::parse);
+                let declared_level = field.value.plain_json().and_then(AccessLevel::parse);
                 let low_level = declared_level.filter(|level| level.number < min_level)?;
                 (level, origin) = (Some(low_level.word), field.origin);
                 texts

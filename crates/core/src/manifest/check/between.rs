@@ -7,14 +7,14 @@ use std::{
 
 use super::{CheckContext, ContainersByPath, declared_values, find_repeats};
 use crate::{
-    address::{group_of, groups_above},
+    address::{groups_above, parent_group_path},
     catalogue::{
         self,
         constraints::{self, Constraint, ConstraintEffect},
         shares,
     },
     desired::{Container, DeclaredEntry, EntryPresence},
-    field::{Among, NamedObject, Scope},
+    field::{NamedObject, Scope, Uniqueness},
     level::AccessLevel,
     manifest::{
         faults::{Faults, NodePosition, texts, words},
@@ -35,17 +35,17 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
     let shares_by_group: HashMap<String, Vec<Arc<str>>> = group_shares.collect();
     for container in containers.iter_mut().filter(|_| !shares_by_group.is_empty()) {
         let path = container.path.to_lowercase();
-        let inherited_shares = groups_above(&path).filter_map(|group| shares_by_group.get(group));
-        container.lifecycle.shares_above = inherited_shares.flatten().cloned().collect();
+        let inherited = groups_above(&path).filter_map(|group| shares_by_group.get(group));
+        container.lifecycle.shares_above = inherited.flatten().cloned().collect();
     }
     let new_projects = containers.iter().filter(|container| {
         container.scope == Scope::Project && container.create.create_fields().is_some()
     });
-    let groups_of_new_projects: HashSet<_> =
-        new_projects.filter_map(|project| Some(group_of(&project.path)?.to_lowercase())).collect();
+    let parent_groups: HashSet<_> = new_projects
+        .filter_map(|project| Some(parent_group_path(&project.path)?.to_lowercase()))
+        .collect();
     for group in containers.iter_mut().filter(|container| container.scope == Scope::Group) {
-        group.lifecycle.gets_new_projects =
-            groups_of_new_projects.contains(&group.path.to_lowercase());
+        group.lifecycle.gets_new_projects = parent_groups.contains(&group.path.to_lowercase());
     }
 }
 
@@ -61,10 +61,11 @@ pub(super) fn check_parents(
         if container.scope == Scope::Group {
             check_constraints(container, container, faults);
         }
-        for parent in path.match_indices('/').filter_map(|(at, _)| declared.get(&path[..at])) {
+        for parent in path.match_indices('/').filter_map(|(slash, _)| declared.get(&path[..slash]))
+        {
             if parent.scope == Scope::Project {
-                let at = [&container.origin, &parent.origin];
-                faults.report_values(texts::BELOW_PROJECT, at, words![path = parent.path]);
+                let origins = [&container.origin, &parent.origin];
+                faults.report_values(texts::BELOW_PROJECT, origins, words![path = parent.path]);
                 continue;
             }
             check_constraints(container, parent, faults);
@@ -95,15 +96,15 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
                 false => texts::INHERITED_EXCLUSIVE,
             };
             let what = kind.exclusive_key(&entry.key).unwrap_or_default();
-            let words =
+            let placeholders =
                 words![path = group.path, noun = kind.noun, key = inherited_entry.key, what];
-            faults.report_keys(texts, [&entry.origin, &inherited_entry.origin], words);
+            faults.report_keys(texts, [&entry.origin, &inherited_entry.origin], placeholders);
         }
     }
 }
 
-/// Warns about members of `container` with a lower level than in `group`, a group above it. It is only a
-/// warning: a member who already had this level keeps it.
+/// Warns about members of `container` with a lower level than in `group`, a group above it. This is
+/// not an error, because a member who already had this level keeps it.
 fn check_inherited_levels(container: &Container, group: &Container, faults: &mut Faults) {
     if container.is_watched || group.is_watched {
         return;
@@ -111,15 +112,17 @@ fn check_inherited_levels(container: &Container, group: &Container, faults: &mut
     let Some(inherited_section) = group.section("members") else { return };
     for entry in container.present_entries("members") {
         let inherited_entry = inherited_section.entry(&entry.key);
-        let other = inherited_entry
+        let inherited_level = inherited_entry
             .filter(|other| other.state == EntryPresence::Present)
             .and_then(access_level);
-        let Some(((level, at), (higher, higher_at))) = access_level(entry).zip(other) else {
+        let Some(((level, origin), (higher_level, higher_origin))) =
+            access_level(entry).zip(inherited_level)
+        else {
             continue;
         };
-        if level.number < higher.number {
-            let words = words![path = group.path, level = higher.word];
-            faults.report_values(texts::INHERITED_ACCESS, [&at, &higher_at], words);
+        if level.number < higher_level.number {
+            let placeholders = words![path = group.path, level = higher_level.word];
+            faults.report_values(texts::INHERITED_ACCESS, [&origin, &higher_origin], placeholders);
         }
     }
 }
@@ -127,7 +130,7 @@ fn check_inherited_levels(container: &Container, group: &Container, faults: &mut
 /// The declared level of a member, with its origin.
 fn access_level(entry: &DeclaredEntry) -> Option<(AccessLevel, Origin)> {
     let field = entry.fields.get("access_level")?;
-    Some((AccessLevel::parse(field.value.plain()?)?, field.origin))
+    Some((AccessLevel::parse(field.value.plain_json()?)?, field.origin))
 }
 
 /// Reports values of `container` that `group` does not allow. `group` is the container itself or a
@@ -135,40 +138,46 @@ fn access_level(entry: &DeclaredEntry) -> Option<(AccessLevel, Origin)> {
 fn check_constraints(container: &Container, group: &Container, faults: &mut Faults) {
     let is_above = container.path != group.path;
     for constraint in
-        constraints::all_constraints().filter(|constraint| constraint.groups || is_above)
+        constraints::all_constraints().filter(|constraint| constraint.includes_groups || is_above)
     {
-        let Some(group_field) = group.setting(&constraint.by.section, &constraint.by.field) else {
+        let Some(group_field) =
+            group.setting(&constraint.group_setting.section, &constraint.group_setting.field)
+        else {
             check_private_start(constraint, container, group, faults);
             continue;
         };
-        let Some(limit) = group_field.value.plain() else { continue };
-        let (setting, path) = (&constraint.by.field, &group.path);
-        let Some(name) = &constraint.over.field else {
-            let mut entries = container.present_entries(&constraint.over.section);
+        let Some(limit) = group_field.value.plain_json() else { continue };
+        let (setting, path) = (&constraint.group_setting.field, &group.path);
+        let Some(name) = &constraint.constrained.field else {
+            let mut entries = container.present_entries(&constraint.constrained.section);
             if let Some(entry) = entries.find(|entry| {
                 constraint.forbids(limit, container.scope)
                     && constraint.applies_to(&container.path, &entry.key)
             }) {
-                // Existing entries stay, so this is only a warning.
-                let words = words![setting, path, text = constraint.text];
-                let fault = faults.report_key(texts::LOCKED, &entry.origin, words);
+                // An entry that exists already remains valid, so this is only a warning.
+                let placeholders = words![setting, path, text = constraint.text];
+                let fault = faults.report_key(texts::LOCKED, &entry.origin, placeholders);
                 fault.related(NodePosition::value(&group_field.origin));
             }
             continue;
         };
-        let Some(field) = container.setting(&constraint.over.section, name) else { continue };
-        let Some(value) = field.value.plain().filter(|value| constraint.contradicts(limit, value))
+        let Some(field) = container.setting(&constraint.constrained.section, name) else {
+            continue;
+        };
+        let Some(value) =
+            field.value.plain_json().filter(|value| constraint.contradicts(limit, value))
         else {
             continue;
         };
         let (words, at) =
             (words![name, setting, path, limit], [&field.origin, &group_field.origin]);
-        if constraint.how == ConstraintEffect::Bounds {
-            let most = limit
+        if constraint.effect == ConstraintEffect::Bounds {
+            let max_text = limit
                 .as_str()
                 .map(|max_value| if value.is_boolean() { "false" } else { max_value });
-            let help =
-                most.map(|most| format!("write `{most}`, or raise `{setting}` of the group first"));
+            let help = max_text.map(|max_text| {
+                format!("write `{max_text}`, or raise `{setting}` of the group first")
+            });
             faults.report_values(texts::BEYOND_GROUP, at, words).help_if(help);
         } else {
             faults.report_values(texts::OVERRULED_BY_GROUP, at, words);
@@ -176,22 +185,24 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
     }
 }
 
-/// Reports a visibility that is higher than that of `group`, a group above it: a group without a declared
-/// visibility starts private if this run creates it.
+/// Reports a visibility that is higher than the visibility of `group`, a group above: a group
+/// without a declared visibility starts private if this run creates it.
 fn check_private_start(
     constraint: &Constraint,
     container: &Container,
     group: &Container,
     faults: &mut Faults,
 ) {
-    let name = constraint.over.field.as_deref().filter(|name| *name == "visibility");
-    let declared = name.and_then(|name| container.setting(&constraint.over.section, name));
+    let name = constraint.constrained.field.as_deref().filter(|name| *name == "visibility");
+    let declared = name.and_then(|name| container.setting(&constraint.constrained.section, name));
     let Some(field) = declared else { return };
-    let is_wider =
-        field.value.plain().is_some_and(|value| constraint.contradicts(&"private".into(), value));
+    let is_wider = field
+        .value
+        .plain_json()
+        .is_some_and(|value| constraint.contradicts(&"private".into(), value));
     if is_wider && group.create.create_fields().is_some() {
-        let at = [&field.origin, &group.origin];
-        faults.report_values(texts::STARTS_PRIVATE, at, words![path = group.path]);
+        let origins = [&field.origin, &group.origin];
+        faults.report_values(texts::STARTS_PRIVATE, origins, words![path = group.path]);
     }
 }
 
@@ -233,16 +244,16 @@ pub(super) fn check_circular_sources(declared: &ContainersByPath<'_>, faults: &m
         for (path, project) in declared {
             let Some(source) = declared_source(project, name) else { continue };
             let first = source.value.text().unwrap_or_default().to_lowercase();
-            let other = declared.get(&first).and_then(|first| declared_source(first, name));
-            let Some(other) = other else { continue };
-            let is_mutual = other
+            let found_source = declared.get(&first).and_then(|first| declared_source(first, name));
+            let Some(reverse_source) = found_source else { continue };
+            let is_mutual = reverse_source
                 .value
                 .text()
                 .is_some_and(|source_path| source_path.eq_ignore_ascii_case(path));
             // Each pair is reported once. `<` also skips a project that names itself: another check reports it.
             if is_mutual && first < *path {
-                let at = [&source.origin, &other.origin];
-                faults.report_values(texts::CIRCULAR, at, words![name, first]);
+                let origins = [&source.origin, &reverse_source.origin];
+                faults.report_values(texts::CIRCULAR, origins, words![name, first]);
             }
         }
     }
@@ -258,14 +269,19 @@ fn declared_source(project: &Container, name: &str) -> Option<Sourced<Value>> {
 pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults) {
     let names = containers.iter().filter_map(|container| {
         let Sourced { value, origin } = container.setting("settings", "name")?;
-        let group = group_of(&container.path)?;
+        let group = parent_group_path(&container.path)?;
         let key = (container.scope, group.to_lowercase(), value.text()?.to_owned());
         Some((key, (container, group, origin)))
     });
-    for ((first, _, first_at), (container, group, at)) in find_repeats(names) {
-        if container.path != first.path {
-            let words = words![path = first.path, group];
-            faults.report_values(texts::SAME_DISPLAY_NAME, [&at, &first_at], words);
+    for ((first_container, _, first_origin), (container, group, own_origin)) in find_repeats(names)
+    {
+        if container.path != first_container.path {
+            let placeholders = words![path = first_container.path, group];
+            faults.report_values(
+                texts::SAME_DISPLAY_NAME,
+                [&own_origin, &first_origin],
+                placeholders,
+            );
         }
     }
 }
@@ -275,20 +291,21 @@ pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults)
     let mut first_values = HashMap::new();
     for section in containers.iter().flat_map(|container| &container.sections) {
         let specs = section.kind.specs().iter();
-        for spec in specs.filter(|spec| spec.field.among == Among::Shared) {
+        for spec in specs.filter(|spec| spec.field.among == Uniqueness::Shared) {
             let mut seen_ids = BTreeSet::new();
             for (entry, field) in declared_values(section, spec) {
-                let value = |name: &str| entry.fields.get(name).map(|field| field.value);
-                let id = identify_entry(section.kind, &value).keys;
+                let field_value = |name: &str| entry.fields.get(name).map(|field| field.value);
+                let id = identify_entry(section.kind, &field_value).keys;
                 // Another check reports two entries of one project.
                 if !seen_ids.insert(id.clone()) {
                     continue;
                 }
-                let first = first_values.entry((id, spec.name)).or_insert_with(|| field.clone());
-                if first.value != field.value {
-                    let words = words![name = spec.name, noun = section.kind.noun];
-                    let at = [&field.origin, &first.origin];
-                    faults.report_values(texts::NOT_SHARED, at, words);
+                let first_field =
+                    first_values.entry((id, spec.name)).or_insert_with(|| field.clone());
+                if first_field.value != field.value {
+                    let placeholders = words![name = spec.name, noun = section.kind.noun];
+                    let origins = [&field.origin, &first_field.origin];
+                    faults.report_values(texts::NOT_SHARED, origins, placeholders);
                 }
             }
         }

@@ -6,7 +6,7 @@ use super::{ContainerCheck, find_repeats, place_fault};
 use crate::{
     address::Glob,
     desired::{self, DeclaredEntry, DeclaredFields},
-    field::{Accepted, Among, Compare},
+    field::{Accepted, Compare, Uniqueness},
     kind::{AddressKeyIn, FORMER_FIELD, Identity, Section, Shape, Spec, forms},
     manifest::{
         faults::{KeyPart as Inner, LocatedFault, NodePosition, missing_field_fault, texts, words},
@@ -33,7 +33,7 @@ impl ContainerCheck<'_> {
         let values = part.fields.values();
         let state = match part.state {
             EntryState::Absent | EntryState::Unmanaged => {
-                // A section whose entries cannot be absent reports that elsewhere.
+                // Another check reports sections whose entries cannot be absent.
                 if !section.keeps_entries() {
                     self.check_identity_only(section, &part, "absent");
                 }
@@ -55,24 +55,24 @@ impl ContainerCheck<'_> {
         (DeclaredEntry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
-    /// Reports an entry that is split into two, because a `- ` is before each field. Returns true if there
-    /// is one.
+    /// Reports one entry that was written as several, with a `- ` before each field. Returns true if there is such an
+    /// entry.
     pub(super) fn report_split_entry(&mut self, section: Section, parts: &[SectionPart]) -> bool {
         if section.shape != Shape::List {
             return false;
         }
-        let split_parts = parts.windows(2).find(|pair| {
+        let split_pair = parts.windows(2).find(|pair| {
             match (find_only_field(section, &pair[0]), find_only_field(section, &pair[1])) {
-                (Some(first), Some(second)) => {
-                    first != second
-                        && (is_in_every_entry(section, first) || is_in_every_entry(section, second))
+                (Some(first_field), Some(second_field)) => {
+                    first_field != second_field
+                        && (is_required(section, first_field) || is_required(section, second_field))
                 }
                 _ => false,
             }
         });
-        let Some(pair) = split_parts else { return false };
-        let at = [&pair[1].origin, &pair[0].origin];
-        self.faults.report_keys(texts::SPLIT_ENTRY, at, words![noun = section.noun]);
+        let Some(pair) = split_pair else { return false };
+        let origins = [&pair[1].origin, &pair[0].origin];
+        self.faults.report_keys(texts::SPLIT_ENTRY, origins, words![noun = section.noun]);
         true
     }
 
@@ -82,7 +82,7 @@ impl ContainerCheck<'_> {
         if section.shape != Shape::List && part.state == EntryState::Absent {
             return true;
         }
-        // All its fields belong to another section. This is reported elsewhere.
+        // An unchecked entry that has only fields with defaults belongs to another section. This is reported elsewhere.
         if part.validity == Validity::Unchecked
             && part.fields.keys().all(|name| has_default(section, name))
         {
@@ -112,21 +112,25 @@ impl ContainerCheck<'_> {
             if part.validity != Validity::Full && !single_value_codes.contains(&fault.code) {
                 return;
             }
-            let at = match part.fields.origin(fault.field) {
-                // The key is marked, not the value: it should not be in the manifest.
+            let fault_position = match part.fields.origin(fault.field) {
+                // Mark the key: the value should not be in the manifest.
                 Some(field) if fault.code == "literal-secret" => NodePosition::key(&field),
                 Some(field) => match fault.inner_key {
-                    Some(name) => NodePosition { origin: field, part: Inner::NestedValue(name) },
+                    Some(name) => {
+                        NodePosition { origin: field, key_part: Inner::NestedValue(name) }
+                    }
                     None => NodePosition::value(&field),
                 },
                 None => NodePosition::key(&part.origin),
             };
-            let other = fault.other_field.and_then(|name| part.fields.origin(name));
+            let other_origin = fault.other_field.and_then(|name| part.fields.origin(name));
             // A related place on the same line adds no information.
-            let other = other
-                .filter(|other| (&other.file, other.line) != (&at.origin.file, at.origin.line));
-            let related = other.map(|other| NodePosition::value(&other));
-            self.faults.push(LocatedFault { related, ..place_fault(fault, at) });
+            let distant_origin = other_origin.filter(|other| {
+                (&other.file, other.line)
+                    != (&fault_position.origin.file, fault_position.origin.line)
+            });
+            let related = distant_origin.map(|other| NodePosition::value(&other));
+            self.faults.push(LocatedFault { related, ..place_fault(fault, fault_position) });
         });
     }
 
@@ -145,8 +149,8 @@ impl ContainerCheck<'_> {
                 continue;
             };
             if [".", ".."].contains(&text) {
-                let at = value_position(&part.fields, name, &part.origin);
-                self.faults.report(texts::DOTS, at, words![text]);
+                let position = value_position(&part.fields, name, &part.origin);
+                self.faults.report(texts::DOTS, position, words![text]);
             }
         }
     }
@@ -178,21 +182,25 @@ impl ContainerCheck<'_> {
             }
             // Keys below `extra:` are arbitrary text, which is not quoted.
             let name = if spec.is_some() { name } else { "extra" };
-            let words = words![name, state, noun = section.noun];
-            self.faults.report_key(texts::NOT_IDENTITY, &field.origin, words);
+            let placeholders = words![name, state, noun = section.noun];
+            self.faults.report_key(texts::NOT_IDENTITY, &field.origin, placeholders);
         }
     }
 
     /// Reports pairs of entries with equal values in a field that must be unique.
     fn check_unique_values(&mut self, section: Section, entries: &[DeclaredEntry]) {
-        for spec in section.specs().iter().filter(|spec| spec.field.among == Among::Unique) {
+        for spec in section.specs().iter().filter(|spec| spec.field.among == Uniqueness::Unique) {
             let values = entries.iter().filter_map(|entry| {
                 let field = entry.fields.get(spec.name)?;
-                Some((field.value.plain()?.to_string(), field.origin))
+                Some((field.value.plain_json()?.to_string(), field.origin))
             });
-            for (first, at) in find_repeats(values) {
-                let words = words![nouns = plural(section.noun), name = spec.name];
-                self.faults.report_values(texts::SAME_VALUE, [&at, &first], words);
+            for (first_origin, repeat) in find_repeats(values) {
+                let placeholders = words![nouns = plural(section.noun), name = spec.name];
+                self.faults.report_values(
+                    texts::SAME_VALUE,
+                    [&repeat, &first_origin],
+                    placeholders,
+                );
             }
         }
     }
@@ -206,11 +214,12 @@ impl ContainerCheck<'_> {
                 .exclusive_group(&entry.key)
                 .map(|exclusive_group| (exclusive_group, (exclusive_group, entry)))
         });
-        for ((what, first), (_, entry)) in find_repeats(entries_by_group) {
-            if first.key != entry.key {
-                let words = words![noun = self.scope.noun(), what];
-                let at = [entry, first].map(|member| field_position(member, section.identity[0]));
-                self.faults.report_pair(texts::ONLY_ONE, at, words);
+        for ((what, first_entry), (_, entry)) in find_repeats(entries_by_group) {
+            if first_entry.key != entry.key {
+                let placeholders = words![noun = self.scope.noun(), what];
+                let position =
+                    [entry, first_entry].map(|member| field_position(member, section.identity[0]));
+                self.faults.report_pair(texts::ONLY_ONE, position, placeholders);
             }
         }
     }
@@ -225,11 +234,11 @@ impl ContainerCheck<'_> {
             let url = identity.keys.first().filter(|_| !entry.key.is_empty())?;
             Some((url.trim_end_matches('/'), (entry, seen_urls.insert(url))))
         });
-        for ((first, _), (entry, is_new)) in find_repeats(urls) {
+        for ((first_entry, _), (entry, is_new)) in find_repeats(urls) {
             if is_new {
-                let words = words![nouns = plural(section.noun)];
-                let at = [&entry.origin, &first.origin];
-                self.faults.report_keys(texts::NEARLY_THE_SAME, at, words);
+                let placeholders = words![nouns = plural(section.noun)];
+                let origins = [&entry.origin, &first_entry.origin];
+                self.faults.report_keys(texts::NEARLY_THE_SAME, origins, placeholders);
             }
         }
     }
@@ -250,28 +259,30 @@ impl ContainerCheck<'_> {
             .map(|(entry, identity)| (&identity.keys[0], entry))
             .collect();
         for (entry, identity) in entries {
-            let mut former = identity.keys.iter().skip(1).chain(&identity.former_keys);
-            let Some(other_entry) = former.find_map(|former| current_entries.get(former)) else {
+            let mut former_keys = identity.keys.iter().skip(1).chain(&identity.former_keys);
+            let Some(other_entry) = former_keys.find_map(|former| current_entries.get(former))
+            else {
                 continue;
             };
-            let at = field_position(entry, "previously");
-            let positions = [at, NodePosition::key(&other_entry.origin)];
+            let position = field_position(entry, "previously");
+            let positions = [position, NodePosition::key(&other_entry.origin)];
             self.faults.report_pair(texts::FORMER_ENTRY, positions, words![noun = section.noun]);
         }
     }
 
     /// Reports former names that two entries claim, and circles of former names.
     fn check_renames(&mut self, section: Section, entries: &[IdentifiedEntry<'_>]) {
-        let words = words![noun = section.noun];
+        let placeholders = words![noun = section.noun];
         let mut first_by_name: HashMap<&str, &DeclaredEntry> = HashMap::new();
         let mut former_by_key: BTreeMap<&str, (&DeclaredEntry, &[String])> = BTreeMap::new();
         for (entry, identity) in entries.iter().filter(|(_, id)| !id.former_keys.is_empty()) {
             former_by_key.insert(identity.current_key(), (entry, &identity.former_keys));
             for name in &identity.former_keys {
-                let first = *first_by_name.entry(name).or_insert(entry);
-                if !std::ptr::eq(first, *entry) {
-                    let positions = [entry, first].map(|entry| field_position(entry, FORMER_FIELD));
-                    self.faults.report_pair(texts::FORMER_ENTRY_OF_TWO, positions, words);
+                let first_entry = *first_by_name.entry(name).or_insert(entry);
+                if !std::ptr::eq(first_entry, *entry) {
+                    let positions =
+                        [entry, first_entry].map(|entry| field_position(entry, FORMER_FIELD));
+                    self.faults.report_pair(texts::FORMER_ENTRY_OF_TWO, positions, placeholders);
                 }
             }
         }
@@ -281,8 +292,8 @@ impl ContainerCheck<'_> {
         };
         let keys = former_by_key.keys().copied();
         if let Some((key, _)) = desired::find_circles(keys, former_names).next() {
-            let at = field_position(former_by_key[key].0, FORMER_FIELD);
-            self.faults.report(texts::FORMER_ENTRY_CIRCLE, at, words);
+            let position = field_position(former_by_key[key].0, FORMER_FIELD);
+            self.faults.report(texts::FORMER_ENTRY_CIRCLE, position, placeholders);
         }
     }
 
@@ -301,32 +312,38 @@ impl ContainerCheck<'_> {
         let mut identified_entries: Vec<_> = entries.iter().zip(identities).collect();
         self.check_former_identities(section, &identified_entries);
         self.check_nearly_equal(section, &identified_entries);
-        // The first entries, by their key in manifests and by their key on the service.
+        // The first entry with each key: in manifests, and on the service.
         let mut first_by_key: [HashMap<&str, &DeclaredEntry>; 2] = Default::default();
         identified_entries.retain(|(entry, _)| !entry.key.is_empty());
         for (entry, identity) in identified_entries {
             let service_key = identity.keys.first().map_or("", String::as_str);
-            // If manifests give the entry a name, the service identifies it by other fields.
+            // True if manifests give the entry a name that the service does not know.
             let is_named = service_key != entry.key;
             let keys = [(&*entry.key, false), (service_key, is_named)];
-            // Both keys are recorded, also if the first one is a duplicate.
+            // Record both keys, even if the first one is a duplicate.
             let duplicates = first_by_key.iter_mut().zip(keys).filter_map(
                 |(first_entries, (key, is_service_key))| {
-                    let first = *first_entries.entry(key).or_insert(entry);
-                    (!std::ptr::eq(first, entry)).then_some((first, is_service_key))
+                    let first_entry = *first_entries.entry(key).or_insert(entry);
+                    (!std::ptr::eq(first_entry, entry)).then_some((first_entry, is_service_key))
                 },
             );
-            if let Some((first, is_on_service)) = duplicates.collect::<Vec<_>>().into_iter().next()
+            if let Some((first_entry, is_service_duplicate)) =
+                duplicates.collect::<Vec<_>>().into_iter().next()
             {
                 let skipped_fields =
-                    if is_on_service { section.identity.len().saturating_sub(1) } else { 0 };
+                    if is_service_duplicate { section.identity.len().saturating_sub(1) } else { 0 };
                 let names = &section.identity[skipped_fields..];
-                self.report_duplicate(section, names, [first, entry], is_named && !is_on_service);
+                self.report_duplicate(
+                    section,
+                    names,
+                    [first_entry, entry],
+                    is_named && !is_service_duplicate,
+                );
             }
         }
     }
 
-    /// Reports two entries with equal values of `names`, fields of their identity. If `is_named`, only
+    /// Reports two entries with equal values in the identity fields `names`. If `is_named`, only
     /// their names in manifests are equal, and their URLs may differ.
     fn report_duplicate(
         &mut self,
@@ -335,15 +352,15 @@ impl ContainerCheck<'_> {
         pair: [&DeclaredEntry; 2],
         is_named: bool,
     ) {
-        let [first, entry] = pair;
+        let [first_entry, entry] = pair;
         let default_note = names.iter().find_map(|name| {
             let value = section.spec(name)?.schema.get("default")?.as_str()?;
             let declared = entry.fields.get(name);
             let has_default_value = declared.is_none_or(|field| field.value.text() == Some(value));
             has_default_value.then(|| format!(": without `{name}` it is `{value}`"))
         });
-        let url_of = |entry: &DeclaredEntry| entry.fields.get("url").map(|url| url.value);
-        // The identity as written, if the key of the entry consists of it.
+        let entry_url = |entry: &DeclaredEntry| entry.fields.get("url").map(|url| url.value);
+        // The identity as written, if the key of the entry consists of these texts.
         let identity_texts = |entry: &DeclaredEntry| {
             let fields = names.iter().filter_map(|name| entry.fields.get(name));
             let texts = fields.filter_map(|field| field.value.text().map(str::to_owned));
@@ -351,37 +368,39 @@ impl ContainerCheck<'_> {
             (texts.join("/").to_lowercase() == entry.key.to_lowercase()).then_some(texts)
         };
         let message_texts = match names {
-            _ if entry.state != first.state => texts::TWICE_AND_ABSENT,
-            _ if identity_texts(entry) != identity_texts(first) => texts::TWICE_IN_OTHER_CASE,
-            [_, ..] if is_named && url_of(entry) != url_of(first) => texts::TWICE_BY_NAME,
+            _ if entry.state != first_entry.state => texts::TWICE_AND_ABSENT,
+            _ if identity_texts(entry) != identity_texts(first_entry) => texts::TWICE_IN_OTHER_CASE,
+            [_, ..] if is_named && entry_url(entry) != entry_url(first_entry) => {
+                texts::TWICE_BY_NAME
+            }
             [name] if section.field(name).compare == Compare::PublicKey => texts::KEY_TWICE,
             _ => texts::TWICE,
         };
         let name = names.first().copied().unwrap_or_default();
-        let mut positions = [field_position(entry, name), field_position(first, name)];
+        let mut positions = [field_position(entry, name), field_position(first_entry, name)];
         if positions[0] == positions[1] {
-            // A rule sets the field in both entries, so its place is the same: point at the entries.
-            positions = [entry, first].map(|entry| NodePosition::key(&entry.origin));
+            // A rule sets the field in both entries, so both positions are the same: point at the entries instead.
+            positions = [entry, first_entry].map(|entry| NodePosition::key(&entry.origin));
         }
-        let [at, other] = positions;
+        let [position, related_position] = positions;
         let words = words![
             what = with_article(section.noun),
             name,
             names = alternatives(names).replace(" or ", " and "),
             standard = default_note.unwrap_or_default()
         ];
-        self.faults.report_pair(message_texts, [at, other], words);
+        self.faults.report_pair(message_texts, [position, related_position], words);
     }
 }
 
-/// The name of the field of an entry, if it has exactly one, apart from fields with a default.
+/// The name of the only field of an entry, not counting fields with a default; `None` if there is not exactly one.
 fn find_only_field(section: Section, part: &SectionPart) -> Option<&str> {
-    let mut names_without_default = part.fields.keys().filter(|name| !has_default(section, name));
-    names_without_default.next().filter(|_| names_without_default.next().is_none())
+    let mut names = part.fields.keys().filter(|name| !has_default(section, name));
+    names.next().filter(|_| names.next().is_none())
 }
 
 /// True if every entry of `section` must have the field `name`.
-fn is_in_every_entry(section: Section, name: &str) -> bool {
+fn is_required(section: Section, name: &str) -> bool {
     let mut required = texts(&section.table().schema["required"]);
     section.identity.contains(&name) || required.any(|other| other == name)
 }

@@ -35,9 +35,13 @@ impl ContainerCheck<'_> {
                 Some((modern, modern_origin)) => {
                     let is_opposite = spec.field.is_opposite();
                     let spelling_texts = [texts::BOTH_SPELLINGS, texts::BOTH_SPELLINGS_OPPOSITE];
-                    let words = words![name, modern];
-                    let at = [&field.origin, &modern_origin];
-                    self.faults.report_keys(spelling_texts[usize::from(is_opposite)], at, words);
+                    let placeholders = words![name, modern];
+                    let origins = [&field.origin, &modern_origin];
+                    self.faults.report_keys(
+                        spelling_texts[usize::from(is_opposite)],
+                        origins,
+                        placeholders,
+                    );
                 }
                 None => self.check_deprecated(section, spec, field),
             }
@@ -51,27 +55,27 @@ impl ContainerCheck<'_> {
 
     /// Reports a field that the declared tier does not have.
     fn check_tier(&mut self, section: Section, spec: &'static Spec, field: &Sourced<Value>) {
-        let value = field.value.plain();
+        let value = field.value.plain_json();
         if spec.has_default() && value.is_some() && value == spec.schema.get("default") {
             return;
         }
         // If the tier lacks the whole section, that is reported once, for the section.
         if spec.field.available.tier > section.tier() {
-            let at = NodePosition::key(&field.origin);
-            return self.check_required_tier(spec.name, spec.field.available.tier, at);
+            let position = NodePosition::key(&field.origin);
+            return self.check_required_tier(spec.name, spec.field.available.tier, position);
         }
-        for (part, needed) in spec.row_tiers(&field.value) {
+        for (field_name, needed) in spec.row_tiers(&field.value) {
             if needed > section.tier() {
-                let at = part_position(field, KeyPart::NestedValue(part));
-                self.check_required_tier(part, needed, at);
+                let at = part_position(field, KeyPart::NestedValue(field_name));
+                self.check_required_tier(field_name, needed, at);
             }
         }
     }
 
     /// Reports `name` if the declared tier is lower than `needed`.
-    pub(super) fn check_required_tier(&mut self, name: &str, needed: Tier, at: NodePosition) {
+    pub(super) fn check_required_tier(&mut self, name: &str, needed: Tier, position: NodePosition) {
         if let Some(tier) = self.context.config.service.tier.filter(|tier| *tier < needed) {
-            self.faults.report(texts::TIER, at, words![name, needed, tier]);
+            self.faults.report(texts::TIER, position, words![name, needed, tier]);
         }
     }
 
@@ -95,22 +99,22 @@ impl ContainerCheck<'_> {
         fields: &DeclaredFields,
     ) {
         let name = spec.name;
-        let Some(value) = field.value.plain() else { return };
+        let Some(value) = field.value.plain_json() else { return };
         let switch = spec.field.relations.switch_field();
         if let Some(switch) = switch.filter(|_| !needs::is_off(value))
             && let Some(switch_field) = fields.get(switch)
-            && switch_field.value.plain().is_some_and(needs::is_off)
+            && switch_field.value.plain_json().is_some_and(needs::is_off)
         {
-            let at = [&field.origin, &switch_field.origin];
-            self.faults.report_keys(texts::SWITCHED_OFF, at, words![name, switch]);
+            let origins = [&field.origin, &switch_field.origin];
+            self.faults.report_keys(texts::SWITCHED_OFF, origins, words![name, switch]);
         }
         if let Some(most) = spec.field.relations.at_most
             && let Some(limit) = fields.get(most)
-            && limit.value.plain().is_some_and(|limit| needs::exceeds(value, limit))
+            && limit.value.plain_json().is_some_and(|limit| needs::exceeds(value, limit))
         {
-            let words = words![name, most];
+            let placeholders = words![name, most];
             let at = [&field.origin, &limit.origin];
-            let fault = self.faults.report_values(texts::SHOWS_MORE, at, words);
+            let fault = self.faults.report_values(texts::SHOWS_MORE, at, placeholders);
             let level = limit.value.text();
             fault.help_if(level.map(|level| format!("write `{level}` or less, or raise `{most}`")));
         }
@@ -119,7 +123,7 @@ impl ContainerCheck<'_> {
     /// Reports texts with non-ASCII characters in a field for which newer releases refuse them.
     fn check_ascii(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(from) = spec.field.valid.ascii_from else { return };
-        let items = field.value.plain().and_then(Json::as_array).into_iter().flatten();
+        let items = field.value.plain_json().and_then(Json::as_array).into_iter().flatten();
         if items.filter_map(Json::as_str).all(str::is_ascii) {
             return;
         }
@@ -131,24 +135,33 @@ impl ContainerCheck<'_> {
 
     /// Reports a mapping that has a renamed key under both names, or a switch that is on without its limit.
     fn check_mapping(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let Some(object) = field.value.plain().and_then(Json::as_object) else { return };
-        let at = |key: &str| part_position(field, KeyPart::NestedKey(vec![key.to_owned()]));
-        for part in spec.key_fields {
-            let key = part.name;
-            let old = spec.key_fields.iter().find(|old_part| old_part.replaced_by() == Some(key));
-            let old_name = old.map(|old| old.name).filter(|old| object.contains_key(*old));
+        let Some(object) = field.value.plain_json().and_then(Json::as_object) else { return };
+        let position_of =
+            |key: &str| part_position(field, KeyPart::NestedKey(vec![key.to_owned()]));
+        for key_field in spec.key_fields {
+            let key = key_field.name;
+            let old_field =
+                spec.key_fields.iter().find(|old_part| old_part.replaced_by() == Some(key));
+            let old_name = old_field.map(|old| old.name).filter(|old| object.contains_key(*old));
             if let Some(old_name) = old_name.filter(|_| object.contains_key(key)) {
-                let (words, positions) =
-                    (words![name = old_name, modern = key], [at(old_name), at(key)]);
+                let (words, positions) = (
+                    words![name = old_name, modern = key],
+                    [position_of(old_name), position_of(key)],
+                );
                 self.faults.report_pair(texts::BOTH_SPELLINGS_WITHIN, positions, words);
             }
-            let limits = part.relations.limits;
-            let Some(switch) = limits.filter(|_| part.required == Required::WithLimited) else {
+            let limits = key_field.relations.limits;
+            let Some(switch) = limits.filter(|_| key_field.required == Required::WithLimited)
+            else {
                 continue;
             };
             let limit = object.get(key).or_else(|| object.get(old_name?));
             if object.get(switch).is_some_and(is_on) && !limit.is_some_and(is_on) {
-                self.faults.report(texts::UNLIMITED, at(switch), words![name = spec.name, key]);
+                self.faults.report(
+                    texts::UNLIMITED,
+                    position_of(switch),
+                    words![name = spec.name, key],
+                );
             }
         }
     }
@@ -167,10 +180,13 @@ impl ContainerCheck<'_> {
             .filter(|since| since.is_after_reference());
         if let (Some(modern), Some(since)) = (modern, since) {
             if release.is_none_or(|release| release >= since) {
-                let words = words![name = spec.name, since];
-                let fault = self.faults.report_key(texts::DEPRECATED_FROM, &field.origin, words);
-                let release_hint =
-                    format!("; for an older service, set `service.release` in {}", config::FILE);
+                let placeholders = words![name = spec.name, since];
+                let fault =
+                    self.faults.report_key(texts::DEPRECATED_FROM, &field.origin, placeholders);
+                let release_hint = format!(
+                    "; for an older service, set `service.release` in {}",
+                    config::CONFIG_FILE
+                );
                 let older_service_hint = if release.is_none() { &*release_hint } else { "" };
                 fault.help(format!(
                     "{}{older_service_hint}",
@@ -180,17 +196,17 @@ impl ContainerCheck<'_> {
             return;
         }
         for (name, modern, inner_names) in
-            find_deprecated(spec.name, &spec.schema, field.value.plain(), &[])
+            find_deprecated(spec.name, &spec.schema, field.value.plain_json(), &[])
         {
-            let part =
+            let key_part =
                 if inner_names.is_empty() { KeyPart::Key } else { KeyPart::NestedKey(inner_names) };
-            let at = part_position(field, part);
-            self.faults.report(texts::DEPRECATED, at, words![name]).help_if(modern);
+            let position = part_position(field, key_part);
+            self.faults.report(texts::DEPRECATED, position, words![name]).help_if(modern);
         }
     }
 
     /// Checks the name of a secret or file, without access to it.
-    fn check_reference(&mut self, name: &str, reference: &Reference, at: NodePosition) {
+    fn check_reference(&mut self, name: &str, reference: &Reference, position: NodePosition) {
         let problem_texts = match reference {
             // The merge reports why the name could not be filled in.
             _ if reference.is_template() => return,
@@ -206,14 +222,14 @@ impl ContainerCheck<'_> {
                     Some(_) => texts::RESERVED_VARIABLE,
                     None => texts::FORBIDDEN_VARIABLE,
                 };
-                let words = words![variable, reserved = alternatives(&RESERVED_PREFIXES)];
-                self.faults.report(problem_texts, at, words);
+                let placeholders = words![variable, reserved = alternatives(&RESERVED_PREFIXES)];
+                self.faults.report(problem_texts, position, placeholders);
                 return;
             }
             Reference::Env(variable) if !self.context.allowed.allows(variable) => {
                 let globs = alternatives(&self.context.allowed.patterns());
                 let words = words![variable, globs];
-                self.faults.report(texts::VARIABLE_NOT_ALLOWED, at, words);
+                self.faults.report(texts::VARIABLE_NOT_ALLOWED, position, words);
                 return;
             }
             Reference::File(path) if path.contains(char::is_control) => texts::CONTROL_IN_PATH,
@@ -222,15 +238,15 @@ impl ContainerCheck<'_> {
                 return;
             }
         };
-        self.faults.report(problem_texts, at, words![name]);
+        self.faults.report(problem_texts, position, words![name]);
     }
 
     /// Reports names of groups and projects that are not full paths, and names that are listed twice.
     fn check_names(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let (names, value) = (spec.field.names, field.value.plain());
-        let words = words![name = spec.name];
+        let (names, value) = (spec.field.names, field.value.plain_json());
+        let placeholders = words![name = spec.name];
         if let Some(path) = value.and_then(|value| find_wrong_path(names, &spec.schema, value)) {
-            let fault = self.faults.report_value(texts::NO_FULL_PATH, &field.origin, words);
+            let fault = self.faults.report_value(texts::NO_FULL_PATH, &field.origin, placeholders);
             fault.help = path::suggest_path_fix(path).or(fault.help.take());
         }
         let is_name_list = matches!(names, Some(NamedObject::User | NamedObject::Group));
@@ -238,7 +254,7 @@ impl ContainerCheck<'_> {
         let mut seen_names = BTreeSet::new();
         let mut listed_names = items.into_iter().flatten().filter_map(Json::as_str);
         if !listed_names.all(|name| seen_names.insert(name.to_lowercase())) {
-            self.faults.report_value(texts::LISTED_TWICE, &field.origin, words);
+            self.faults.report_value(texts::LISTED_TWICE, &field.origin, placeholders);
         }
     }
 
@@ -258,7 +274,7 @@ impl ContainerCheck<'_> {
 
 /// The position of `part` of a field.
 fn part_position(field: &Sourced<Value>, part: KeyPart) -> NodePosition {
-    NodePosition { origin: field.origin.clone(), part }
+    NodePosition { origin: field.origin.clone(), key_part: part }
 }
 
 /// The field `name` of `schema` if it is deprecated, and deprecated fields within `value`: for each its

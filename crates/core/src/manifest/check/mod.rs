@@ -1,8 +1,8 @@
 //! The third part of loading: checks merged groups and projects, and makes [`Desired`] from them.
 //!
 //! It finds every fault that can be found without the service: faults that span fields, entries or
-//! documents, and those that kinds find. A fault has an origin, so it points into the right document.
-//! This part reads no manifests (their texts were dropped) and no live state.
+//! documents, and faults that a kind's own rules find. Each fault has an origin, which points into
+//! the right document. This part reads no manifests (their texts were dropped) and no live state.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, hash_map},
@@ -80,10 +80,10 @@ pub(super) fn check_declarations(
     } = layered;
     let mut named_flags =
         containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
-    let checked_containers = map_parallel(containers, |merged| check_container(merged, context));
+    let checked = map_parallel(containers, |merged| check_container(merged, context));
     check_invented(invented_containers, context, &mut faults);
-    let mut containers = Vec::with_capacity(checked_containers.len());
-    for (container, container_faults) in checked_containers {
+    let mut containers = Vec::with_capacity(checked.len());
+    for (container, container_faults) in checked {
         containers.push(container);
         faults.items.extend(container_faults.items);
     }
@@ -153,7 +153,7 @@ fn declared_values<'s>(
     section.entries.iter().filter_map(|entry| Some((entry, entry.fields.get(spec.name)?)))
 }
 
-/// Finds items with equal keys. Returns each further item as a pair with the first one.
+/// Finds items with equal keys. Returns each repeated item in a pair with the first item of this key.
 fn find_repeats<K: Eq + Hash, T: Clone>(
     items: impl IntoIterator<Item = (K, T)>,
 ) -> impl Iterator<Item = (T, T)> {
@@ -168,14 +168,14 @@ fn find_repeats<K: Eq + Hash, T: Clone>(
 }
 
 /// Converts a fault that a kind found to a fault at the position `at`.
-fn place_fault(fault: EntryFault, at: NodePosition) -> NodeFault {
+fn place_fault(fault: EntryFault, position: NodePosition) -> NodeFault {
     let EntryFault { severity, code, message, help, .. } = fault;
     let related_label = "the other one";
     LocatedFault {
         severity,
         help: Some(help),
         related_label,
-        ..LocatedFault::error(code, message, at)
+        ..LocatedFault::error(code, message, position)
     }
 }
 
@@ -238,19 +238,20 @@ impl ContainerCheck<'_> {
     fn check_managed_paths(&mut self, merged: &DeclaredContainer) {
         let Some(manages) = &self.context.config.manages else { return };
         let path = &merged.path;
-        // A former path must be allowed too: it selects the live container at that path.
+        // A former path must be allowed too, because it selects the live container at that path.
         for path in std::iter::once(path).chain(&merged.lifecycle.former_paths) {
             if manages.matching_entries(&path.value).is_empty() {
-                let words = words![path = path.value, why = manages.explain_exclusion(&path.value)];
-                self.faults.report_value(texts::OUTSIDE, &path.origin, words);
+                let placeholders =
+                    words![path = path.value, why = manages.explain_exclusion(&path.value)];
+                self.faults.report_value(texts::OUTSIDE, &path.origin, placeholders);
             }
         }
         let matching_entries = manages.matching_entries(&path.value);
         for section in merged.body.sections.iter().filter(|_| !matching_entries.is_empty()) {
             let name = section.kind.section;
             if !matching_entries.iter().any(|managed| managed.allows_section(name)) {
-                let words = words![path = path.value, section = name];
-                self.faults.report_key(texts::OUTSIDE_SECTION, &section.origin, words);
+                let placeholders = words![path = path.value, section = name];
+                self.faults.report_key(texts::OUTSIDE_SECTION, &section.origin, placeholders);
             }
         }
     }
@@ -264,15 +265,14 @@ impl ContainerCheck<'_> {
             return;
         }
         let former = lifecycle.former_paths.first().map(|former| ("previously", &former.origin));
-        let section_origins =
-            body.sections.iter().map(|section| (section.kind.section, &section.origin));
+        let origins = body.sections.iter().map(|section| (section.kind.section, &section.origin));
         let policy = body.unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
-        for (name, origin) in section_origins.chain(former).chain(policy) {
+        for (name, origin) in origins.chain(former).chain(policy) {
             self.faults.report_key(texts::BESIDE_ABSENT, origin, words![name]);
         }
     }
 
-    /// Checks the fields of the create request, including those of sections that belong to it. Reports
+    /// Checks the fields of the create request, including the sections that belong to it. Reports
     /// fields of `create` that differ from those of such a section.
     fn check_creation(&mut self, create_section: Section, sections: &[DocumentSection]) {
         let find_first_part = |kind: Section| {
@@ -283,13 +283,12 @@ impl ContainerCheck<'_> {
         let Some(create) = create.filter(|create| create.state == EntryState::Present) else {
             return;
         };
-        let creation_sections =
-            catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
-        let creation_parts: Vec<_> = creation_sections.filter_map(find_first_part).collect();
-        let parts: Vec<_> = std::iter::once(create)
+        let kinds = catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
+        let creation_parts: Vec<_> = kinds.filter_map(find_first_part).collect();
+        let all_parts: Vec<_> = std::iter::once(create)
             .chain(creation_parts.iter().map(|creation_part| creation_part.1))
             .collect();
-        if parts.iter().any(|part| part.validity != Validity::Full) {
+        if all_parts.iter().any(|part| part.validity != Validity::Full) {
             return;
         }
         for (section, part) in creation_parts {
@@ -299,24 +298,28 @@ impl ContainerCheck<'_> {
                     None => part.state == EntryState::Absent && section.kind.section == name,
                 };
                 if is_conflict {
-                    let words = words![create = create_section.section, name];
-                    let at = [&field.origin, &section.origin];
-                    self.faults.report_keys(texts::CREATE_CONFLICT, at, words);
+                    let placeholders = words![create = create_section.section, name];
+                    let origins = [&field.origin, &section.origin];
+                    self.faults.report_keys(texts::CREATE_CONFLICT, origins, placeholders);
                 }
             }
         }
-        let values = parts.iter().flat_map(|part| part.fields.values()).collect();
+        let values = all_parts.iter().flat_map(|part| part.fields.values()).collect();
         create_section.check(&values, true, &mut |fault| {
-            let origin = |name| parts.iter().find_map(|part| part.fields.origin(name));
-            let at = origin(fault.field).unwrap_or_else(|| parts[0].origin.clone());
-            let related = fault.other_field.and_then(origin).map(|other| NodePosition::key(&other));
-            self.faults
-                .push(LocatedFault { related, ..place_fault(fault, NodePosition::key(&at)) });
+            let find_origin = |name| all_parts.iter().find_map(|part| part.fields.origin(name));
+            let fault_origin =
+                find_origin(fault.field).unwrap_or_else(|| all_parts[0].origin.clone());
+            let related =
+                fault.other_field.and_then(find_origin).map(|other| NodePosition::key(&other));
+            self.faults.push(LocatedFault {
+                related,
+                ..place_fault(fault, NodePosition::key(&fault_origin))
+            });
         });
     }
 
-    /// Drops entries that name the project itself, in sections where the service always lists it: a rule
-    /// for many projects may name one of them. Reports such an entry of a document.
+    /// Drops entries that name the project itself from sections in which the service always lists it: a
+    /// rule for many projects may name one of them. Reports such an entry if a document declares it.
     fn drop_self_entry(&mut self, path: &str, sections: &mut [DeclaredSection]) {
         for section in sections {
             if !section.kind.traits.contains(&CollectionTrait::ListsItself) {
@@ -333,8 +336,8 @@ impl ContainerCheck<'_> {
 
     /// Converts `create`: whether the container may be created, and with which fields.
     fn convert_creation(&mut self, section: DocumentSection) -> CreationPolicy {
-        let part = section.parts.into_iter().next();
-        let Some(part) = part.filter(|part| part.state == EntryState::Present) else {
+        let first_part = section.parts.into_iter().next();
+        let Some(part) = first_part.filter(|part| part.state == EntryState::Present) else {
             return CreationPolicy::Forbidden;
         };
         self.check_fields(section.kind, &part.fields);
@@ -352,8 +355,8 @@ impl ContainerCheck<'_> {
             && release < since
         {
             let what = format!("`{}` needs release {since} or later", kind.section);
-            let words = words![what, help = "take the section out", release];
-            self.faults.report_key(texts::RELEASE, &origin, words);
+            let placeholders = words![what, help = "take the section out", release];
+            self.faults.report_key(texts::RELEASE, &origin, placeholders);
         }
         let parts = if self.report_split_entry(kind, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged_globs) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! Checks that all former paths together are consistent.
 //!
-//! Paths alone must tell which container is at a path: before and after a run, and after an interrupted
-//! run.
+//! It must be possible to tell from the paths alone which container is at a path: before a run,
+//! after it, and after an interrupted run.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -30,7 +30,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     let mut is_consistent = true;
     for (container, former) in former_paths(containers) {
         let former_path = former.value.to_lowercase();
-        let words = words![path = former.value];
+        let placeholders = words![path = former.value];
         if let Err(why) = path::check(container.scope, &former.value, false) {
             let fault = faults.report_value(texts::FORMER_PATH, &former.origin, words![why]);
             fault.help_if(path::suggest_path_fix(&former.value));
@@ -40,15 +40,15 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         if former_path == container.path.to_lowercase() {
             continue;
         }
-        // Compared in canonical form: one container may list both forms of a path.
+        // Compare canonical forms: one container may list both forms of a path.
         let canonical = moves.canonical_path(&former.value).to_lowercase();
         let (first_container, first_former) =
             *first_by_path.entry(canonical).or_insert((container, former));
         let is_repeated = first_container.path != container.path
             || first_former.value.to_lowercase() == former_path;
         if is_repeated && !std::ptr::eq(first_former, former) {
-            let at = [&former.origin, &first_former.origin];
-            faults.report_values(texts::FORMER_OF_TWO, at, words);
+            let origins = [&former.origin, &first_former.origin];
+            faults.report_values(texts::FORMER_OF_TWO, origins, placeholders);
         }
         // Another container at this path must have former paths too, or `create`.
         let other_container = container_by_path.get(&former_path).filter(|other| {
@@ -56,9 +56,9 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
                 && !matches!(other.create, CreationPolicy::Allowed(_))
         });
         if let Some(other_container) = other_container {
-            let words = words![path = former.value, noun = other_container.scope.noun()];
-            let at = [&former.origin, &other_container.origin];
-            faults.report_values(texts::FORMER_DECLARED, at, words);
+            let placeholders = words![path = former.value, noun = other_container.scope.noun()];
+            let origins = [&former.origin, &other_container.origin];
+            faults.report_values(texts::FORMER_DECLARED, origins, placeholders);
         }
     }
     // Further faults may be consequences of an impossible former path.
@@ -105,8 +105,8 @@ fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let first_in_circle = formers.find(|(container, _)| circle.contains(&&container.path));
     let Some((_, former)) = first_in_circle else { return };
     let paths: Vec<&str> = circle.iter().map(|path| &***path).collect();
-    let words = words![paths = crate::text::list_names(&paths)];
-    faults.report_value(texts::SWAPPED_PATHS, &former.origin, words);
+    let placeholders = words![paths = crate::text::list_names(&paths)];
+    faults.report_value(texts::SWAPPED_PATHS, &former.origin, placeholders);
 }
 
 /// Reports uses of former paths, which become wrong with the move: names in fields for groups and
@@ -127,17 +127,20 @@ fn check_former_names(
                 if !matches!(object_type, NamedObject::Group | NamedObject::Project) {
                     continue;
                 }
-                if let Some((now, at)) = moves.new_path(name).zip(entry.fields.origin(field)) {
-                    let words = words![noun = object_type.noun(), name, now];
-                    faults.report_value(texts::MOVED_NAME, &at, words);
+                if let Some((now, name_origin)) =
+                    moves.new_path(name).zip(entry.fields.origin(field))
+                {
+                    let placeholders = words![noun = object_type.noun(), name, now];
+                    faults.report_value(texts::MOVED_NAME, &name_origin, placeholders);
                 }
             }
             for (field, Sourced { value, origin }) in entry.fields.iter() {
                 let is_name = references.iter().any(|(name, ..)| name == field);
-                let text = value.plain().filter(|_| !is_name);
-                let former = text.and_then(|text| Some(formers.paths[formers.find_first(text)?]));
+                let text = value.plain_json().filter(|_| !is_name);
+                let former_path =
+                    text.and_then(|text| Some(formers.paths[formers.find_first(text)?]));
                 if let Some((former, now)) =
-                    former.and_then(|former| Some((former, moves.new_path(former)?)))
+                    former_path.and_then(|former| Some((former, moves.new_path(former)?)))
                 {
                     faults.report_value(texts::MOVED_PATH, &origin, words![former, now]);
                 }
@@ -146,8 +149,8 @@ fn check_former_names(
     }
 }
 
-/// Finds former paths in texts. If the automaton is too large to build, nothing is found: this is only
-/// used for warnings.
+/// Finds former paths in texts, only for warnings. If the automaton is too large to build, finds
+/// nothing.
 struct FormerPaths<'f> {
     paths: Vec<&'f str>,
     automaton: Option<AhoCorasick>,
@@ -164,7 +167,7 @@ impl<'f> FormerPaths<'f> {
         match value {
             Json::String(text) => {
                 let all_matches = self.automaton.as_ref()?.find_overlapping_iter(text);
-                let counted_matches = all_matches.inspect(|_| steps::step());
+                let counted_matches = all_matches.inspect(|_| steps::count_step());
                 let path_matches =
                     counted_matches.filter(|path_match| is_path_at(text, path_match.range()));
                 path_matches.map(|path_match| path_match.pattern().as_usize()).min()
@@ -178,14 +181,16 @@ impl<'f> FormerPaths<'f> {
     }
 }
 
-/// True if the match at `span` of `text` is a path. A single word only counts between `/` or `@` and
-/// `/`.
+/// True if the match at `span` of `text` is a path. A single word is a path only with `/` or `@`
+/// before it and `/` after it.
 fn is_path_at(text: &str, span: Range<usize>) -> bool {
     let path = &text[span.clone()];
-    let before = text[..span.start].chars().next_back();
-    let after = text[span.end..].chars().next();
-    let is_delimited = !continues_word(before) && before != Some('.') && !continues_word(after);
-    let is_path = path.contains('/') || (matches!(before, Some('/' | '@')) && after == Some('/'));
+    let char_before = text[..span.start].chars().next_back();
+    let char_after = text[span.end..].chars().next();
+    let is_delimited =
+        !continues_word(char_before) && char_before != Some('.') && !continues_word(char_after);
+    let is_path =
+        path.contains('/') || (matches!(char_before, Some('/' | '@')) && char_after == Some('/'));
     is_delimited && is_path
 }
 

@@ -23,7 +23,7 @@ impl ContainerCheck<'_> {
                 let Reference::File(path) = source else { continue };
                 // `check_reference` reports paths outside the folder.
                 let why = files.read_file(&path).err().filter(|_| is_inside_folder(&path));
-                let (Some(why), at) = (why, NodePosition::key(&origin)) else { continue };
+                let (Some(why), position) = (why, NodePosition::key(&origin)) else { continue };
                 let sibling_path = Path::new(&*origin.file).with_file_name(&path);
                 let problem_texts = match (is_secret, sibling_path.is_file()) {
                     (true, true) => texts::MISPLACED_SECRET_FILE,
@@ -31,7 +31,7 @@ impl ContainerCheck<'_> {
                     (false, true) => texts::MISPLACED_FILE,
                     (false, false) => texts::MISSING_FILE,
                 };
-                let fault = self.faults.report(problem_texts, at, words![why]);
+                let fault = self.faults.report(problem_texts, position, words![why]);
                 fault.label(address.to_string());
                 if let Some(help) = suggest_for_text("file", &path) {
                     fault.help(help);
@@ -41,8 +41,8 @@ impl ContainerCheck<'_> {
         self.check_masked_files(container);
     }
 
-    /// Warns about masked variables whose files contain a value that cannot be masked, for example several
-    /// lines. It is only a warning: the job that applies may replace the file.
+    /// Warns about masked variables whose files contain a value that cannot be masked, for example
+    /// several lines. This is not an error, because the job that applies may replace the file.
     fn check_masked_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
         let sections = container.sections.iter();
@@ -70,14 +70,14 @@ impl ContainerCheck<'_> {
                     let (severity, code) = (Severity::Warning, "reference");
                     self.faults
                         .push(LocatedFault { severity, code, ..fault })
-                        .label("with what is in the file now");
+                        .label("with the present content of the file");
                 }
             });
         }
     }
 }
 
-/// True if `path` is relative and stays inside its folder, and is neither a URL nor has control
+/// True if `path` is relative, does not leave its folder, is not a URL, and has no control
 /// characters.
 pub(in crate::manifest) fn is_inside_folder(path: &str) -> bool {
     let mut parts = Path::new(path).components();

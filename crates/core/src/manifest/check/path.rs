@@ -15,8 +15,8 @@ const RESERVED_TOP_LEVEL_NAMES: &str = "\
     - admin api assets dashboard explore files groups health_check help import jwt login oauth \
     profile projects public s search sitemap snippets unsubscribes uploads users v2";
 
-/// True if a move from `former` to `path` changes the name, or moves it to or from the top level, where
-/// other names are reserved.
+/// True if a move from `former` to `path` changes the name, or leads to or from the top level,
+/// where other names are reserved.
 pub(super) fn is_renamed(former: &str, path: &str) -> bool {
     let name_of = |path: &str| {
         let parts = path.rsplit_once('/');
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn paths_follow_the_rules() {
-        for (path, old, new) in [
+        for (path, is_old_valid, is_new_valid) in [
             ("acme/shop", true, true),
             ("acme/web/shop-2.x_y", true, true),
             ("shop", false, false),
@@ -152,7 +152,7 @@ mod tests {
                     check(Scope::Project, path, false).is_ok(),
                     check(Scope::Project, path, true).is_ok()
                 ),
-                (old, new),
+                (is_old_valid, is_new_valid),
                 "{path}"
             );
         }

@@ -40,8 +40,8 @@ fn check_references(section: &DeclaredSection, container: &Container, faults: &m
     }
 }
 
-/// Reports names in the `field` of `entry` that refer to an absent or missing entry of the section
-/// `other`. `is_parent`: `field` names the parent of `entry`.
+/// Reports names in the `field` of `entry` that refer to an absent or missing entry of
+/// `named_section`. `is_parent` is true if `field` names the parent of `entry`.
 fn check_named_entries(
     named_section: &DeclaredSection,
     field: &str,
@@ -51,16 +51,17 @@ fn check_named_entries(
 ) {
     let Some(Sourced { value, origin }) = entry.fields.get(field) else { return };
     let is_present = entry.state == EntryPresence::Present;
-    let words = words![field, noun = named_section.kind.noun, section = named_section.kind.section];
+    let placeholders =
+        words![field, noun = named_section.kind.noun, section = named_section.kind.section];
     let names = value.list().into_iter().flatten().filter_map(Json::as_str);
     for name in names.chain(value.text()) {
-        let at = NodePosition::item(&origin, name);
+        let position = NodePosition::item(&origin, name);
         if let Some(named_entry) = named_section.entries.iter().find(|entry| &*entry.key == name) {
             if is_present && named_entry.state == EntryPresence::Absent {
                 let problem_texts =
                     if is_parent { texts::REMOVED_PARENT } else { texts::REMOVED_ENTRY };
-                let positions = [at, NodePosition::key(&named_entry.origin)];
-                faults.report_pair(problem_texts, positions, words);
+                let positions = [position, NodePosition::key(&named_entry.origin)];
+                faults.report_pair(problem_texts, positions, placeholders);
             }
             continue;
         }
@@ -71,13 +72,13 @@ fn check_named_entries(
         let similar_name = nearest(name, keys.clone())
             .or_else(|| keys.find(|key| key.contains('*') && patterns_overlap(key, name)));
         if named_section.unlisted.value == Unlisted::Delete && is_present {
-            let fault = faults.report(texts::DELETED_ENTRY, at, words);
+            let fault = faults.report(texts::DELETED_ENTRY, position, placeholders);
             fault.related(NodePosition::value(&named_section.unlisted.origin));
             if let Some(near) = similar_name {
                 fault.help(format!("write `{near}`, the name as it is declared"));
             }
         } else if similar_name.is_some() {
-            faults.report(texts::UNDECLARED_ENTRY, at, words).suggest(similar_name);
+            faults.report(texts::UNDECLARED_ENTRY, position, placeholders).suggest(similar_name);
         }
     }
 }
@@ -98,8 +99,8 @@ fn check_path_prefixes(section: &DeclaredSection, container: &Container, faults:
     }
 }
 
-/// Reports fields and levels that only top-level groups have. If only top-level groups have the section,
-/// reports the section, once for each entry, and not its fields.
+/// Reports fields and levels that only top-level groups have. If only top-level groups have the
+/// section, reports the section once for each entry, instead of its fields.
 fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
     if container.scope == Scope::Group && !container.path.contains('/') {
         return;
@@ -107,13 +108,13 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
     let kind = section.kind;
     let top_level_group = container.path.split('/').next().unwrap_or_default();
     let is_top_level_section = kind.is_only_top_level();
-    let project_section_name = is_top_level_section.then(|| project_section(kind)).flatten();
-    let rule = project_section_name
+    let section_name = is_top_level_section.then(|| project_section(kind)).flatten();
+    let rule_hint = section_name
         .map(|name| format!(", or `{name}` for the projects below in a `kind: Defaults`"));
     for entry in &section.entries {
         let misplaced_fields = entry.fields.iter().filter_map(|(name, field)| {
             let spec = kind.spec(name)?;
-            let level = field.value.plain().filter(|_| spec.field.is_level());
+            let level = field.value.plain_json().filter(|_| spec.field.is_level());
             let is_minimal =
                 level.and_then(AccessLevel::parse).is_some_and(|level| level.number == MINIMAL);
             let problem_texts = if spec.field.available.is_only_top_level() {
@@ -130,7 +131,7 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
         {
             let name = if is_top_level_section { kind.section } else { name };
             let reported_origin = if is_top_level_section { &section.origin } else { &origin };
-            let rule = rule.as_deref().unwrap_or_default();
+            let rule = rule_hint.as_deref().unwrap_or_default();
             faults.report_key(texts, reported_origin, words![name, above = top_level_group, rule]);
         }
     }
@@ -145,8 +146,8 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
     };
     let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
     for list in lists.iter().filter_map(|name| container.section(name)) {
-        let words = words![section = list.kind.section];
-        let fault = faults.report_key(texts::IDLE_ALLOWLIST, &list.origin, words);
+        let placeholders = words![section = list.kind.section];
+        let fault = faults.report_key(texts::IDLE_ALLOWLIST, &list.origin, placeholders);
         fault.related(NodePosition::value(&inbound_setting.origin));
     }
 }
@@ -156,10 +157,10 @@ fn check_self_reference(container: &Container, faults: &mut Faults) {
     let path = container.path.to_lowercase();
     for (section, field) in [("fork_of", "fork_of"), ("shares", "group")] {
         for reference in container.entries(section).filter_map(|entry| entry.fields.get(field)) {
-            let other = reference.value.text().unwrap_or_default().to_lowercase();
-            let is_parent_group = path.starts_with(&format!("{other}/"));
+            let referenced_path = reference.value.text().unwrap_or_default().to_lowercase();
+            let is_parent_group = path.starts_with(&format!("{referenced_path}/"));
             let checks_parents = section == "shares" && container.scope == Scope::Project;
-            if path == other || checks_parents && is_parent_group {
+            if path == referenced_path || checks_parents && is_parent_group {
                 faults.report_value(texts::ITSELF, &reference.origin, words![field]);
             }
         }
@@ -170,9 +171,9 @@ fn check_self_reference(container: &Container, faults: &mut Faults) {
 /// into an approval rule.
 fn check_approvals(container: &Container, faults: &mut Faults) {
     let name = approval_rules::APPROVALS_SETTING;
-    let count = container
-        .setting(catalogue::settings::SECTION, name)
-        .filter(|count| count.value.plain().and_then(Json::as_u64).is_some_and(|count| count > 0));
+    let count = container.setting(catalogue::settings::SECTION, name).filter(|count| {
+        count.value.plain_json().and_then(Json::as_u64).is_some_and(|count| count > 0)
+    });
     let rules = container.section(approval_rules::SECTION);
     let Some((count, rules)) = count.zip(rules) else { return };
     let any_approver_rule =
@@ -184,6 +185,8 @@ fn check_approvals(container: &Container, faults: &mut Faults) {
         }
         None => return,
     };
-    let words = words![name, rules = rules.kind.section];
-    faults.report_value(problem_texts, &count.origin, words).related(NodePosition::key(related));
+    let placeholders = words![name, rules = rules.kind.section];
+    faults
+        .report_value(problem_texts, &count.origin, placeholders)
+        .related(NodePosition::key(related));
 }

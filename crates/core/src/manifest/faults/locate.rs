@@ -24,9 +24,10 @@ pub(super) struct SchemaPosition<'d> {
     pub(super) root: &'d Json,
     /// The types that the field accepts.
     pub(super) types: &'d [&'d str],
-    /// The words that it accepts.
-    pub(super) options: &'d [String],
-    /// The unknown key, the pattern that the text violates, or the keyword of the schema that it violates.
+    /// The allowed values, if the field accepts only some.
+    pub(super) allowed_words: &'d [String],
+    /// What the error is about: an unknown key, the pattern that a text does not match, or the violated keyword
+    /// of the schema.
     pub(super) subject: &'d str,
     /// The value of the unknown key.
     pub(super) value: Option<&'d Node>,
@@ -45,13 +46,14 @@ impl<'d> SchemaPosition<'d> {
             schema,
             root,
             types: &[],
-            options: &[],
+            allowed_words: &[],
             subject: "",
             value: None,
         }
     }
 
-    /// Follows a JSON pointer through the tree and the schema. Stops at a secret.
+    /// Follows a JSON pointer through the tree and the schema. Stops at a secret, so that no message shows
+    /// parts of it.
     pub(super) fn follow_pointer(self, pointer: &str) -> Option<Self> {
         let mut position = self;
         for token in pointer.split('/').skip(1) {
@@ -127,7 +129,7 @@ impl<'d> SchemaPosition<'d> {
     }
 
     /// The names that a hint may suggest: properties that are not deprecated.
-    pub(super) fn current_names(&self) -> Vec<&str> {
+    pub(super) fn suggestable_names(&self) -> Vec<&str> {
         let mut names = self.property_names();
         names.retain(|name| self.schema["properties"][name]["deprecated"] != true);
         names
@@ -144,9 +146,13 @@ pub(super) fn first_sentence(schema: &Json) -> Option<String> {
     let end = text.find(". ").unwrap_or(text.len());
     let sentence = text[..end].trim_end_matches('.').replace('\n', " ");
     let mut characters = sentence.chars();
-    // Help texts start in lower case, unless their first word is in capitals.
-    let first = characters.next()?;
-    let rest = characters.as_str();
-    let lowers_first = rest.starts_with(|c: char| c.is_lowercase() || c == ' ');
-    Some(if lowers_first { first.to_lowercase().chain(rest.chars()).collect() } else { sentence })
+    // Help texts start in lower case, unless the first word is an abbreviation such as `URL`.
+    let first_char = characters.next()?;
+    let later_text = characters.as_str();
+    let should_lowercase = later_text.starts_with(|c: char| c.is_lowercase() || c == ' ');
+    Some(if should_lowercase {
+        first_char.to_lowercase().chain(later_text.chars()).collect()
+    } else {
+        sentence
+    })
 }

@@ -49,7 +49,7 @@ pub(super) const MAX_SHOWN_FAULTS: usize = 100;
 pub(super) struct NodePosition {
     /// The origin of the key, or of the value if it has no key.
     pub(super) origin: Origin,
-    pub(super) part: KeyPart,
+    pub(super) key_part: KeyPart,
 }
 
 /// A part of a key and its value.
@@ -61,8 +61,8 @@ pub(super) enum KeyPart {
     Value,
     /// A key within the value, by the path of names to it.
     NestedKey(Vec<String>),
-    /// The value of the key with this name within the value or within a row of it; if there is no such key,
-    /// the item with this text.
+    /// The value of the key with this name in the value, or in one of its rows; if there is no such
+    /// key, the item with this text.
     NestedValue(&'static str),
     /// The first item with this text, at any depth of the value; the key if there is none, for example
     /// because a template produced the item.
@@ -72,17 +72,17 @@ pub(super) enum KeyPart {
 impl NodePosition {
     /// The key at `origin`.
     pub(super) fn key(origin: &Origin) -> Self {
-        Self { origin: origin.clone(), part: KeyPart::Key }
+        Self { origin: origin.clone(), key_part: KeyPart::Key }
     }
 
     /// The value of the key at `origin`.
     pub(super) fn value(origin: &Origin) -> Self {
-        Self { origin: origin.clone(), part: KeyPart::Value }
+        Self { origin: origin.clone(), key_part: KeyPart::Value }
     }
 
     /// The item `text` in the value of the key at `origin`.
     pub(super) fn item(origin: &Origin, text: &str) -> Self {
-        Self { origin: origin.clone(), part: KeyPart::ListItem(text.to_owned()) }
+        Self { origin: origin.clone(), key_part: KeyPart::ListItem(text.to_owned()) }
     }
 }
 
@@ -104,11 +104,16 @@ pub(super) type NodeFault = LocatedFault<NodePosition>;
 
 impl<A> LocatedFault<A> {
     /// The fault with these texts, filled in with `words`.
-    pub(super) fn new(texts: FaultTexts, position: A, words: PlaceholderValues<'_>) -> Self {
+    pub(super) fn new(texts: FaultTexts, position: A, placeholders: PlaceholderValues<'_>) -> Self {
         let [severity, code, message, help, related_label] = texts;
         let severity = Severity::from_word(severity);
-        let help = Some(fill(help, words)).filter(|help| !help.is_empty());
-        Self { severity, related_label, help, ..Self::error(code, fill(message, words), position) }
+        let help = Some(fill(help, placeholders)).filter(|help| !help.is_empty());
+        Self {
+            severity,
+            related_label,
+            help,
+            ..Self::error(code, fill(message, placeholders), position)
+        }
     }
 
     pub(super) fn error(code: &'static str, message: impl Into<String>, position: A) -> Self {
@@ -224,7 +229,7 @@ impl<A> Faults<A> {
 }
 
 impl Faults {
-    /// Adds a fault with these texts at the key at `at`.
+    /// Adds a fault with these texts at the key with the origin `at`.
     pub(super) fn report_key(
         &mut self,
         texts: FaultTexts,
@@ -234,7 +239,7 @@ impl Faults {
         self.report(texts, NodePosition::key(at), words)
     }
 
-    /// Adds a fault with these texts at the value of the key at `at`.
+    /// Adds a fault with these texts at the value of the key with the origin `at`.
     pub(super) fn report_value(
         &mut self,
         texts: FaultTexts,
@@ -264,8 +269,8 @@ impl Faults {
         self.report_pair(texts, origins.map(NodePosition::value), words)
     }
 
-    /// Drops faults about missing names if a rule could not be read: it may declare them. Keeps faults
-    /// whose help suggests a similar name.
+    /// Drops faults about missing names if a rule could not be read, because that rule may declare
+    /// them. Keeps faults whose help suggests a similar name.
     pub(super) fn drop_follow_up_faults(&mut self) {
         let dependent_codes = ["missing", "params", "template", "unlisted"];
         self.items.retain(|fault| {
@@ -352,29 +357,29 @@ impl Findings {
         // A repaired copy is checked too: it shows the faults of values below a misspelled key or in a
         // wrong form, so that all faults can be fixed at once.
         let repaired = sentences::repair_document(document, &checker.schema);
-        let [refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
+        let [document_refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
             let mut refused_pointers = BTreeSet::new();
             let errors = checker.schema_errors(document).take(2 * MAX_SHOWN_FAULTS);
-            for (at, error) in errors {
-                // In the repaired copy, only faults below a section count: the help for the name of the section
-                // covers its form.
+            for (pointer, error) in errors {
+                // In the repaired copy, report only faults below a section: the help for the name
+                // of the section also explains its form.
                 let is_of_name = matches!(error.kind(), Kind::AdditionalProperties { .. });
-                if at.matches('/').count() + usize::from(is_of_name) < depth {
+                if pointer.matches('/').count() + usize::from(is_of_name) < depth {
                     continue;
                 }
-                let is_new = refused_pointers.insert(at.clone());
+                let is_new = refused_pointers.insert(pointer.clone());
                 let root = SchemaPosition::new(document, &checker.schema, &checker.schema);
-                if let Some(position) = root.follow_pointer(&at) {
+                if let Some(position) = root.follow_pointer(&pointer) {
                     position.report_error(&error, is_new, self);
                 }
             }
             refused_pointers
         });
-        refused
+        document_refused
     }
 
-    /// Deserializes a document. Reports a fault if this fails although the schema accepts the document
-    /// (`is_valid`): an ignored configuration would have no limits.
+    /// Deserializes a document. Reports a fault if this fails although the schema accepts the
+    /// document (`is_valid`): without its configuration, a run would have no limits.
     pub(super) fn deserialize<T: DeserializeOwned>(
         &mut self,
         document: &Node,

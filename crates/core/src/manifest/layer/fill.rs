@@ -53,7 +53,7 @@ pub(super) fn fill_templates(
     filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> bool {
-    let (json, spec) = (field.value.plain(), section.spec(name));
+    let (json, spec) = (field.value.plain_json(), section.spec(name));
     let has_name_template = field.value.sources().iter().any(Reference::is_template);
     let has_value_template = json.is_some_and(|json| match spec {
         Some(spec) if !spec.has_secret_rows() => has_template(&spec.schema, json),
@@ -85,7 +85,7 @@ pub(super) fn fill_templates(
                 }
                 return true;
             };
-            let texts = if field.value.plain().is_some_and(has_reference) {
+            let texts = if field.value.plain_json().is_some_and(has_reference) {
                 texts::FILLED_REFERENCE
             } else {
                 texts::FILLED_VALUE
@@ -109,7 +109,7 @@ fn json_for_schema(value: &Value) -> Option<Cow<'_, Json>> {
     }
 }
 
-/// The value itself; of a condition, the lists `at_least` and `none_of`.
+/// The value itself, or the lists `at_least` and `none_of` of a condition.
 fn list_values(value: &Json) -> impl Iterator<Item = &Json> {
     let (plain_value, conditions) = match value {
         Json::Object(object) if object.keys().all(|key| CONDITION_KEYS.contains(&&**key)) => {
@@ -123,15 +123,16 @@ fn list_values(value: &Json) -> impl Iterator<Item = &Json> {
 /// The warning about braces in `template` that look like the syntax of other tools: a name in double
 /// braces, or braces after `$` or `%`.
 fn find_foreign_braces(template: &str) -> Option<FaultTexts> {
-    let has_double_braces = template.match_indices("{{").any(|(at, braces)| {
-        let inner = template[at + braces.len()..].split("}}").next().unwrap_or_default();
+    let has_double_braces = template.match_indices("{{").any(|(start, braces)| {
+        let inner = template[start + braces.len()..].split("}}").next().unwrap_or_default();
         let is_expression =
             inner.strip_prefix(' ').is_some_and(|name| text::looks_like_name(name.trim()));
         (is_expression || BUILT_IN_PARAMS.contains(&inner))
-            && !template[..at].ends_with(['$', '%', '{'])
+            && !template[..start].ends_with(['$', '%', '{'])
     });
-    let mut signs = template.match_indices("${").chain(template.match_indices("%{"));
-    let has_sign = signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'));
+    let mut sign_matches = template.match_indices("${").chain(template.match_indices("%{"));
+    let has_sign = sign_matches
+        .any(|(sign_start, sign)| !template[sign_start + sign.len()..].starts_with('{'));
     let sign_warning = has_sign.then_some(texts::DOLLAR_BEFORE_TEMPLATE);
     if has_double_braces { Some(texts::KEPT_BRACES) } else { sign_warning }
 }

@@ -1,5 +1,5 @@
-//! Reports parts without effect: rules and exceptions that match nothing, parameters that no text
-//! uses, and policies for sections that nothing declares.
+//! Reports parts of rules that have no effect: `match` and `except` globs that match nothing, parameters that no
+//! text uses, and `unlisted` policies for sections that no document declares.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ use crate::{
 };
 
 impl LayerRules {
-    /// True if `rule` may match a container that a rule includes.
+    /// True if `rule` may match a container that is managed only because of `undeclared: include`.
     fn may_match_included(&self, rule: &Rule) -> bool {
         let including_rules =
             self.iter().filter(|other| other.includes_undeclared && other.scope == rule.scope);
@@ -33,9 +33,9 @@ impl LayerRules {
         including_globs.any(|other| rule.path_globs.iter().any(|glob| can_overlap(glob, other)))
     }
 
-    /// Reports including rules that match neither a declared nor an existing path. All paths must be in
-    /// lower case. Rules below `missing_groups` are skipped: these are reported elsewhere.
-    pub(in crate::manifest) fn report_idle_including_rules(
+    /// Reports rules with `undeclared: include` that match neither a declared nor an existing path. All paths must be
+    /// in lower case. Skips rules below `missing_groups`: these groups are reported elsewhere.
+    pub(in crate::manifest) fn report_idle_includes(
         &self,
         declared_paths: &BTreeSet<String>,
         existing_paths: &[(Scope, String)],
@@ -59,8 +59,8 @@ impl LayerRules {
         for (index, TrackedRule { rule, is_used, unlisted_counts, param_uses: params }) in
             self.rules.iter().enumerate()
         {
-            // Not reported: a rule that may match included paths, because only the service knows them, and
-            // one of two profiles with the same name, because it is unknown which of them is used.
+            // Do not report a rule that may match included paths, because only the service knows these. Do not
+            // report one of two profiles with the same name, because it is unknown which of them is used.
             let is_duplicate_profile = rule
                 .profile
                 .as_ref()
@@ -82,9 +82,10 @@ impl LayerRules {
                 report_idle_param(name, &rule.body.params[name].origin, &[], faults);
             }
             for (name, counts) in unlisted_counts {
-                let [with, without] = counts.each_ref().map(|all| all.load(Ordering::Relaxed));
-                let all = count(with + without, rule.scope.noun());
-                let problem_texts = match (with, without) {
+                let [count_with, without] =
+                    counts.each_ref().map(|all| all.load(Ordering::Relaxed));
+                let all = count(count_with + without, rule.scope.noun());
+                let problem_texts = match (count_with, without) {
                     (0, _) => texts::UNLISTED_NOWHERE,
                     (_, 0) => continue,
                     _ => texts::UNLISTED_WITHOUT,
@@ -99,11 +100,11 @@ impl LayerRules {
 /// Reports a parameter that no text uses. The help suggests a similar name of `used_names`.
 pub(super) fn report_idle_param<'u>(
     name: &str,
-    at: &Origin,
+    origin: &Origin,
     used_names: impl IntoIterator<Item = &'u Arc<str>>,
     faults: &mut Faults,
 ) {
-    let fault = faults.report_key(texts::IDLE_PARAM, at, words![param = name]);
+    let fault = faults.report_key(texts::IDLE_PARAM, origin, words![param = name]);
     fault.suggest(nearest(name, used_names.into_iter().map(|name| &**name)));
 }
 
@@ -114,8 +115,8 @@ fn find_by_prefix<'c>(
     prefix: &str,
 ) -> Option<&'c DeclaredContainer> {
     let prefix = prefix.to_lowercase();
-    let at = containers.partition_point(|container| path_key(container) < prefix);
-    containers.get(at).map(Box::as_ref).filter(|next| path_key(next).starts_with(&prefix))
+    let index = containers.partition_point(|container| path_key(container) < prefix);
+    containers.get(index).map(Box::as_ref).filter(|next| path_key(next).starts_with(&prefix))
 }
 
 /// True if a container with this `path` and the scope of `rule` is declared.
@@ -125,18 +126,18 @@ fn is_declared(rule: &Rule, path: &str, containers: &[Box<DeclaredContainer>]) -
     })
 }
 
-/// True if a path may match both globs. From the first special character other than `*`, any text
-/// counts as a match.
+/// True if a path may match both globs. From the first special character other than `*` on, any
+/// text is treated as a match.
 fn can_overlap(first: &Glob, other: &Glob) -> bool {
-    let [one, other] = [first, other].map(|glob| {
-        // `**/` also matches nothing.
+    let [first_pattern, other_pattern] = [first, other].map(|glob| {
+        // `**/` also matches an empty text.
         let text = glob.pattern().to_lowercase().replace("**/", "*");
         match text.find(['?', '[', '{', '\\']) {
-            Some(at) => format!("{}*", &text[..at]),
+            Some(literal_len) => format!("{}*", &text[..literal_len]),
             None => text,
         }
     });
-    patterns_overlap(&one, &other)
+    patterns_overlap(&first_pattern, &other_pattern)
 }
 
 /// True if a glob of `rule` starts with the path of one of `groups`, in lower case. Globs that look like
@@ -158,7 +159,7 @@ fn has_single_part_globs(rule: &Rule) -> bool {
     is_for_projects && globs.all(|glob| !glob.contains('/') && !glob.contains("**"))
 }
 
-/// Reports a rule without effect on `containers`. The message calls these `sort`: "declared" or
+/// Reports a rule that matches none of `containers`. `sort` describes them in the message: "declared" or
 /// "declared or existing".
 fn report_idle_rule(
     rule: &Rule,
@@ -166,7 +167,7 @@ fn report_idle_rule(
     containers: &[Box<DeclaredContainer>],
     faults: &mut Faults,
 ) {
-    let Rule { path_globs: paths, excluded_globs: except, .. } = rule;
+    let Rule { path_globs: globs, excluded_globs: except, .. } = rule;
     let noun = rule.scope.noun();
     if let Some(name) = &rule.profile {
         faults.report_key(texts::IDLE_PROFILE, &rule.origin, words![noun, name]);
@@ -175,24 +176,24 @@ fn report_idle_rule(
     if let Some(except) = except
         && containers
             .iter()
-            .any(|container| container.scope == rule.scope && paths.matches(&path_key(container)))
+            .any(|container| container.scope == rule.scope && globs.matches(&path_key(container)))
     {
         faults.report_key(texts::IDLE_EXCEPT, &except.origin, words![noun]);
         return;
     }
-    let mut prefixes = paths.iter().filter_map(|glob| glob.pattern().strip_suffix('*'));
+    let mut prefixes = globs.iter().filter_map(|glob| glob.pattern().strip_suffix('*'));
     let has_containers_below = prefixes
         .any(|prefix| prefix.ends_with('/') && find_by_prefix(containers, prefix).is_some());
-    let mut bases = paths.iter().filter_map(|glob| glob.pattern().strip_suffix("/**"));
-    let problem_texts = match paths {
-        _ if paths.iter().any(|glob| looks_like_regex(glob.pattern())) => texts::IDLE_EXPRESSION,
+    let mut bases = globs.iter().filter_map(|glob| glob.pattern().strip_suffix("/**"));
+    let problem_texts = match globs {
+        _ if globs.iter().any(|glob| looks_like_regex(glob.pattern())) => texts::IDLE_EXPRESSION,
         _ if has_containers_below => texts::IDLE_STAR,
         _ if bases.any(|base| is_declared(rule, base, containers)) => texts::IDLE_BELOW,
-        _ if paths.iter().all(|glob| is_literal(glob.pattern())) => texts::IDLE_LITERAL,
+        _ if globs.iter().all(|glob| is_literal(glob.pattern())) => texts::IDLE_LITERAL,
         _ if has_single_part_globs(rule) => texts::IDLE_ONE_PART,
         _ => texts::IDLE_MATCH,
     };
-    let first_glob = paths.iter().next().map(Glob::pattern).unwrap_or_default();
+    let first_glob = globs.iter().next().map(Glob::pattern).unwrap_or_default();
     faults.report(problem_texts, NodePosition::item(&rule.origin, first_glob), words![sort, noun]);
 }
 
@@ -205,7 +206,7 @@ fn report_idle_exceptions(rule: &Rule, containers: &[Box<DeclaredContainer>], fa
         let has_below = find_by_prefix(containers, &format!("{path}/")).is_some();
         let problem_texts =
             if has_below { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };
-        let words = words![noun = rule.scope.noun(), path];
-        faults.report(problem_texts, NodePosition::item(&except.origin, path), words);
+        let placeholders = words![noun = rule.scope.noun(), path];
+        faults.report(problem_texts, NodePosition::item(&except.origin, path), placeholders);
     }
 }

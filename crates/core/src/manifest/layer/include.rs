@@ -88,11 +88,11 @@ pub(super) fn merge_at_invented_paths(rules: &LayerRules, result: &mut MergeResu
 /// Invents lower-case paths that `glob` matches, by replacing its wildcards.
 fn invent_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
     let name = format!("some-undeclared-{}", scope.noun());
-    let double_star_texts = [name.clone(), format!("some-undeclared-group/{name}"), String::new()];
+    let star_texts = [name.clone(), format!("some-undeclared-group/{name}"), String::new()];
     let choices = expand_braces(&glob.pattern().to_lowercase());
     let paths = choices.into_iter().flat_map(move |choice| {
         let name = name.clone();
-        double_star_texts.clone().into_iter().map(move |double_star_text| {
+        star_texts.clone().into_iter().map(move |double_star_text| {
             let segments = choice.split('/').map(|segment| match segment {
                 "**" => double_star_text.clone(),
                 "*" => name.clone(),
@@ -144,7 +144,8 @@ mod tests {
 
     #[test]
     fn a_path_can_be_invented_for_any_usual_glob() {
-        let first = |scope, glob: &str| invent_paths(scope, &Glob::for_paths(glob).unwrap()).next();
+        let first_path =
+            |scope, glob: &str| invent_paths(scope, &Glob::for_paths(glob).unwrap()).next();
         for (glob, path) in [
             ("acme/**", "acme/some-undeclared-project"),
             ("Acme/web/*", "acme/web/some-undeclared-project"),
@@ -155,9 +156,12 @@ mod tests {
             ("acme/shop", "acme/shop"),
             ("{acme{/old,/web},other}/*", "acme/old/some-undeclared-project"),
         ] {
-            assert_eq!(first(Scope::Project, glob).as_deref(), Some(path), "{glob}");
+            assert_eq!(first_path(Scope::Project, glob).as_deref(), Some(path), "{glob}");
         }
-        assert_eq!(first(Scope::Group, "acme/*").as_deref(), Some("acme/some-undeclared-group"));
+        assert_eq!(
+            first_path(Scope::Group, "acme/*").as_deref(),
+            Some("acme/some-undeclared-group")
+        );
         // A project is never at the top level.
         let paths: Vec<_> = invent_paths(Scope::Project, &Glob::for_paths("**").unwrap()).collect();
         assert_eq!(paths, ["some-undeclared-group/some-undeclared-project"]);

@@ -59,7 +59,7 @@ impl LayerBody {
         self.sections.iter().any(|section| section.kind.section == name)
     }
 
-    /// True if it has no forms that replace a value, and no unmanaged entries.
+    /// True if it has neither unmanaged entries nor forms that replace a value.
     pub(super) fn has_no_forms(&self) -> bool {
         let mut parts = self.sections.iter().flat_map(|section| &section.parts);
         parts.all(|part| !part.has_forms && part.state != EntryState::Unmanaged)
@@ -115,7 +115,7 @@ enum MergedFields<'m> {
 }
 
 impl<'m> ContainerMerge<'m> {
-    /// Adds the layers of one rank, which must be higher than all before.
+    /// Adds the layers of one rank, which must be higher than the ranks of all layers so far.
     fn add_layers(&mut self, rank: usize, bodies: &[&'m LayerBody]) {
         for section in bodies.iter().flat_map(|body| &body.ignored_sections) {
             self.sections.remove(section);
@@ -151,8 +151,8 @@ impl<'m> ContainerMerge<'m> {
             && !section_merge.entries.is_empty()
         {
             let entries = text::count(section_merge.entries.len(), "entry");
-            let words = words![name = kind.section, entries];
-            self.faults.report_key(texts::ADDS_NOTHING, origin, words);
+            let placeholders = words![name = kind.section, entries];
+            self.faults.report_key(texts::ADDS_NOTHING, origin, placeholders);
         }
         for part in &section.parts {
             if let Some((key, fields)) = fill_identity(kind, part, &self.filler, self.faults) {
@@ -216,8 +216,8 @@ impl<'m> ContainerMerge<'m> {
             self.check_slot(section, &slot);
             let Slot { rank, names, value, lower_value, origin, .. } = slot;
             let value = apply_change(section, &names[0], value, lower_value);
-            let Some((first, inner_names)) = names.split_first() else { continue };
-            let (highest_rank, field) = fields.entry(first.clone()).or_insert_with(|| {
+            let Some((outer_name, inner_names)) = names.split_first() else { continue };
+            let (highest_rank, field) = fields.entry(outer_name.clone()).or_insert_with(|| {
                 (rank, Sourced { value: Json::Null.into(), origin: origin.clone() })
             });
             set_value(&mut field.value, inner_names, value);
@@ -242,7 +242,7 @@ impl<'m> ContainerMerge<'m> {
         let name = &names[0];
         let changes = list_changes(section, name, value).filter(|_| origin.layer > Layer::Profile);
         let Some([_, removed]) = changes else { return };
-        let lower_items = match lower_value.as_ref().map(Value::plain) {
+        let lower_items = match lower_value.as_ref().map(Value::plain_json) {
             None => &[][..],
             Some(Some(Json::Array(list))) => list,
             Some(_) => return,

@@ -77,7 +77,7 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced_globs: &[Glob]) -
         result.traces.extend(trace);
         result.faults.items.extend(faults.items);
     }
-    drop_faults_of_used_params(&result.containers, &mut result.faults);
+    drop_used_param_faults(&result.containers, &mut result.faults);
     check_shared_secrets(&result.containers, &mut result.faults);
     include::merge_at_invented_paths(&rules, &mut result);
     rules.report_idle(&result.containers, &mut result.faults);
@@ -122,7 +122,7 @@ fn merge_container(
 }
 
 /// Drops faults about unused parameters of a document with several paths if one of the paths uses them.
-fn drop_faults_of_used_params(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
+fn drop_used_param_faults(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
     let shared = containers.iter().filter(|container| container.shares_document);
     let params = shared.flat_map(|container| container.body.params.values());
     let used_origins: BTreeSet<_> = params.map(|param| &param.origin).collect();
@@ -139,12 +139,12 @@ fn check_shared_secrets(containers: &[Box<DeclaredContainer>], faults: &mut Faul
     for container in containers {
         for FilledName { secret, inserted_texts: fillings, origin } in &container.body.filled_names
         {
-            let (first, first_fillings) =
+            let (first_container, first_fillings) =
                 *owner_by_secret.entry(secret).or_insert((container, fillings));
-            if first.path.value == container.path.value || first_fillings == fillings {
+            if first_container.path.value == container.path.value || first_fillings == fillings {
                 continue;
             }
-            let (one, other) = (&first.path.value, &container.path.value);
+            let (one, other) = (&first_container.path.value, &container.path.value);
             let (Reference::Env(name) | Reference::File(name)) = secret else { continue };
             let problem_texts = match secret {
                 Reference::File(_) => texts::SHARED_FILE,
@@ -167,16 +167,16 @@ fn path_key(container: &DeclaredContainer) -> String {
 /// have the same path.
 fn check_duplicates(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
     for equal_paths in containers.chunk_by(|a, b| path_key(a) == path_key(b)) {
-        let Some((first, others)) = equal_paths.split_first() else { continue };
-        let is_one_scope = others.iter().all(|other| other.scope == first.scope);
+        let Some((first_container, others)) = equal_paths.split_first() else { continue };
+        let is_one_scope = others.iter().all(|other| other.scope == first_container.scope);
         let problem_texts =
             if is_one_scope { texts::DECLARED_TWICE } else { texts::DECLARED_AS_BOTH };
         for other in others {
             let path = &other.path.value;
-            let has_same_case = first.path.value == *path;
-            let other_case = "; the service takes paths for the same in any case";
+            let has_same_case = first_container.path.value == *path;
+            let other_case = "; the service ignores case in paths";
             let case = if has_same_case { "" } else { other_case };
-            let origins = [&other.path.origin, &first.path.origin];
+            let origins = [&other.path.origin, &first_container.path.origin];
             faults.report_values(problem_texts, origins, words![path, case]);
         }
     }

@@ -32,8 +32,8 @@ pub(in crate::manifest) struct LayerRules {
     glob_index: GlobIndex,
 }
 
-/// The maximum number of names that are compared with a misspelled one: so many before it, and so many
-/// after it in alphabetical order.
+/// A misspelled name is compared with up to this number of names before it, and as many after it,
+/// in alphabetical order.
 const MAX_NEARBY_NAMES: usize = 100;
 
 /// The maximum number of names that a help text compares or lists.
@@ -44,8 +44,8 @@ pub(super) const MAX_LISTED_NAMES: usize = 10;
 pub(super) struct TrackedRule {
     pub(super) rule: Rule,
     pub(super) is_used: AtomicBool,
-    /// For each section of its `unlisted`: the number of containers that declare the section, and of those
-    /// that do not.
+    /// For each section of its `unlisted`: the number of containers with this section, and the
+    /// number of containers without it.
     pub(super) unlisted_counts: BTreeMap<&'static str, [AtomicUsize; 2]>,
     /// For each of its parameters: whether a container uses it.
     pub(super) param_uses: BTreeMap<Arc<str>, AtomicBool>,
@@ -59,9 +59,9 @@ type Precision = (usize, usize, usize);
 pub(super) struct Layers<'r> {
     /// The rules with their ranks. A higher rank wins; two rules can have equal rank.
     pub(super) rules: Vec<(usize, &'r TrackedRule)>,
-    /// The parameters for templates, including those of the document itself.
+    /// The parameters for templates, including the parameters of the document itself.
     pub(super) params: BTreeMap<Arc<str>, Sourced<Value>>,
-    /// The missing parameters of profiles, which are reported.
+    /// The parameters that profiles need and that are missing. They are already reported.
     pub(super) missing_params: BTreeSet<Arc<str>>,
 }
 
@@ -82,13 +82,13 @@ impl LayerRules {
         for (index, rule) in rules.iter().enumerate() {
             let Some(name) = &rule.profile else { continue };
             if let Some(first_index) = profiles.insert((rule.scope, name.clone()), index) {
-                let at = [&rule.origin, &rules[first_index].origin];
-                faults.report_values(texts::DUPLICATE_PROFILE, at, words![name]);
+                let origins = [&rule.origin, &rules[first_index].origin];
+                faults.report_values(texts::DUPLICATE_PROFILE, origins, words![name]);
             }
         }
         let mut glob_index = GlobIndex::default();
-        for (at, rule) in rules.iter().enumerate() {
-            rule.path_globs.iter().for_each(|glob| glob_index.insert(at, glob.pattern()));
+        for (rule_index, rule) in rules.iter().enumerate() {
+            rule.path_globs.iter().for_each(|glob| glob_index.insert(rule_index, glob.pattern()));
         }
         let rules = rules.into_iter().map(TrackedRule::new).collect();
         let layer_rules = Self { rules, profiles, glob_index };
@@ -110,7 +110,7 @@ impl LayerRules {
         let mut scopes = Scope::ALL.into_iter();
         let other_scope =
             scopes.find_map(|scope| Some((scope, self.profile_position(scope, &name.value)?)));
-        let words = words![
+        let placeholders = words![
             name = crate::text::escape(&name.value),
             scope = scope.noun(),
             document = scope.document_kind(),
@@ -118,13 +118,14 @@ impl LayerRules {
             profiles = alternatives(&nearby)
         ];
         if let Some((_, other_index)) = other_scope {
-            let fault = faults.report_key(texts::PROFILE_OF_OTHER_SCOPE, &name.origin, words);
+            let fault =
+                faults.report_key(texts::PROFILE_OF_OTHER_SCOPE, &name.origin, placeholders);
             fault.related(NodePosition::value(&self.rules[other_index].rule.origin));
         } else {
             let has_few = (1..=MAX_LISTED_NAMES).contains(&nearby.len());
             let problem_texts =
                 if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
-            let fault = faults.report_key(problem_texts, &name.origin, words);
+            let fault = faults.report_key(problem_texts, &name.origin, placeholders);
             fault.suggest(nearest(&name.value, nearby.iter().copied()));
         }
     }
@@ -137,8 +138,8 @@ impl LayerRules {
     /// The names of profiles near `name` in alphabetical order; all names, unless there are very many.
     fn nearby_profiles(&self, scope: Scope, name: &Arc<str>) -> impl Iterator<Item = &str> {
         let key = (scope, name.clone());
-        let before = self.profiles.range(..key.clone()).rev().take(MAX_NEARBY_NAMES);
-        let names = before.chain(self.profiles.range(key..).take(MAX_NEARBY_NAMES));
+        let profiles_before = self.profiles.range(..key.clone()).rev().take(MAX_NEARBY_NAMES);
+        let names = profiles_before.chain(self.profiles.range(key..).take(MAX_NEARBY_NAMES));
         names
             .filter(move |((profile_scope, _), _)| *profile_scope == scope)
             .map(|((_, name), _)| &**name)
@@ -154,14 +155,15 @@ impl LayerRules {
         let starts: BTreeSet<_> = self.profiles.values().copied().collect();
         for (_, circle) in find_circles(starts, used_by) {
             let mut circle: Vec<_> = circle.iter().map(|index| &self.rules[*index].rule).collect();
-            let first_position = (0..circle.len()).min_by_key(|at| &circle[*at].profile);
+            let first_position =
+                (0..circle.len()).min_by_key(|circle_index| &circle[*circle_index].profile);
             circle.rotate_left(first_position.unwrap_or_default());
             let profiles = circle.iter().chain(circle.first());
             let names = profiles.filter_map(|rule| Some(format!("`{}`", rule.profile.as_ref()?)));
             let names = names.collect::<Vec<_>>().join(" uses ");
             let Rule { origin, body, .. } = circle[0];
-            let at = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
-            faults.report_key(texts::PROFILE_CIRCLE, at, words![names]);
+            let uses_origin = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
+            faults.report_key(texts::PROFILE_CIRCLE, uses_origin, words![names]);
         }
     }
 
@@ -220,28 +222,28 @@ impl LayerRules {
         layers
     }
 
-    /// The profiles `names` and all profiles that they use, lowest first. A profile is above those that it
-    /// uses, and is listed once, at its last position.
+    /// The profiles `names` and all profiles that they use, lowest layer first. A profile comes
+    /// after those that it uses, and is listed once, at its last position.
     fn flatten_profiles(
         &self,
         scope: Scope,
         names: &[Sourced<Arc<str>>],
     ) -> Vec<(usize, Sourced<Arc<str>>)> {
         let mut listed_positions = BTreeSet::new();
-        let mut flat = Vec::new();
+        let mut flat_profiles = Vec::new();
         // From the end, so that the last position is found first.
         let mut pending: Vec<&Sourced<Arc<str>>> = names.iter().collect();
         while let Some(name) = pending.pop() {
             let found_position = self.profile_position(scope, &name.value);
             if let Some(position) = found_position.filter(|at| listed_positions.insert(*at)) {
-                flat.push((position, name.clone()));
+                flat_profiles.push((position, name.clone()));
                 pending.extend(
                     self.rules[position].rule.body.uses.iter().flat_map(|uses| &uses.names),
                 );
             }
         }
-        flat.reverse();
-        flat
+        flat_profiles.reverse();
+        flat_profiles
     }
 
     /// All rules.
@@ -249,8 +251,8 @@ impl LayerRules {
         self.rules.iter().map(|tracked| &tracked.rule)
     }
 
-    /// The rule that includes the undeclared container at the lower-case `path`, with its glob; of several,
-    /// the one with the most precise glob. If `only_named`, only rules of named files count.
+    /// The rule that includes the undeclared container at the lower-case `path`, with its glob. If there
+    /// are several, returns the one with the most precise glob. `only_named` ignores rules of other files.
     pub(in crate::manifest) fn including_rule(
         &self,
         scope: Scope,
@@ -267,8 +269,8 @@ impl LayerRules {
         Some((rule, glob))
     }
 
-    /// Records the use of `layers` by the merged `body`. A container that is to be absent has no
-    /// sections.
+    /// Records the use of `layers` by the merged `body`. Sections are not counted for a container
+    /// that must be absent.
     pub(super) fn track_use(layers: &Layers<'_>, body: &LayerBody, is_absent: bool) {
         for (_, tracked) in &layers.rules {
             tracked.is_used.store(true, Ordering::Relaxed);
@@ -289,7 +291,7 @@ impl LayerRules {
 
 impl TrackedRule {
     fn new(rule: Rule) -> Self {
-        // A policy in the same rule as its section has an effect.
+        // A policy in the same rule as its section always has an effect, so it is not tracked.
         let names = rule.body.unlisted.keys().copied();
         let unlisted_counts = names
             .filter(|name| *name != PROJECTS_KEY && !rule.body.has_section(name))
@@ -347,10 +349,10 @@ fn merge_uses(
             conflict = None;
         }
         used_names.extend(first_uses.names.iter().cloned());
-        let other = equal_uses
+        let different_uses = equal_uses
             .iter()
             .rfind(|(_, other)| comparable_content(other) != comparable_content(first_uses));
-        conflict = other.map(|(_, other)| (first_uses, other)).or(conflict);
+        conflict = different_uses.map(|(_, other)| (first_uses, other)).or(conflict);
     }
     if let Some((first, other)) = conflict {
         report_ambiguous("uses", path, &first.origin, Some(&other.origin), faults);
@@ -386,7 +388,7 @@ pub(super) struct RankedValue<T> {
 }
 
 impl<T: Clone + PartialEq> RankedValue<T> {
-    /// Adds the value of a layer. Its `rank` must not be lower than that of earlier layers.
+    /// Adds the value of a layer, whose `rank` must not be lower than the rank of earlier layers.
     pub(super) fn add<K: Ord>(entry: Entry<'_, K, Self>, rank: usize, value: &Sourced<T>) {
         let ranked_value =
             entry.or_insert_with(|| Self { rank, value: value.clone(), conflict: None });
@@ -404,16 +406,16 @@ impl<T: Clone + PartialEq> RankedValue<T> {
     }
 }
 
-/// Reports two values of `what` in layers of equal rank, if there is an `other` one.
+/// Reports that layers of equal rank set `what` to different values, if `other` is given.
 pub(super) fn report_ambiguous(
     what: &str,
     path: &str,
-    first: &Origin,
-    other: Option<&Origin>,
+    first_origin: &Origin,
+    other_origin: Option<&Origin>,
     faults: &mut Faults,
 ) {
-    if let Some(other) = other {
-        let origins = [first.min(other), first.max(other)];
+    if let Some(other) = other_origin {
+        let origins = [first_origin.min(other), first_origin.max(other)];
         let fault = faults.report_keys(texts::AMBIGUOUS, origins, words![what]);
         fault.label(format!("for `{path}`"));
     }

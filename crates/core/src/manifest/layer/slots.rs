@@ -19,8 +19,8 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct Slot {
     pub(super) rank: usize,
-    /// The path of names to it, as written. The key of the slot has current names instead of deprecated
-    /// ones, so that both names are one slot.
+    /// The path of names to it, as written. The key of the slot has current names instead of
+    /// deprecated ones, so that a field has the same slot under both names.
     pub(super) names: Vec<String>,
     pub(super) value: Value,
     /// The value of lower layers, if `value` changes it.
@@ -33,7 +33,7 @@ pub(super) struct Slot {
 impl Slot {
     /// True if it sets an empty mapping.
     fn is_empty(&self) -> bool {
-        self.value.plain().is_some_and(|json| *json == json!({}))
+        self.value.plain_json().is_some_and(|json| *json == json!({}))
     }
 }
 
@@ -109,7 +109,7 @@ fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<Strin
     }
 }
 
-/// Adds a slot of a layer. The rank must not be lower than that of earlier layers.
+/// Adds a slot of a layer, whose rank must not be lower than the rank of earlier layers.
 pub(super) fn add_slot(
     section: Section,
     slots: &mut BTreeMap<String, Slot>,
@@ -120,7 +120,7 @@ pub(super) fn add_slot(
     if new_slot.is_empty() && slots.keys().any(|other_key| is_within(other_key, &key)) {
         return;
     }
-    // A whole mapping, such as `null`, and a key within it exclude each other.
+    // A value for a whole mapping, such as `null`, and a key within the mapping exclude each other.
     slots.retain(|other_key, slot| {
         let is_exclusive = is_within(other_key, &key) || is_within(&key, other_key);
         if is_exclusive && slot.rank == new_slot.rank && !slot.is_empty() {
@@ -154,7 +154,7 @@ pub(super) fn add_slot(
         slot.origin = slot.origin.clone().min(new_slot.origin);
     } else if is_change
         && changes_lower
-        && let Some(value) = unite_changes(slot.value.plain(), new_slot.value.plain())
+        && let Some(value) = unite_changes(slot.value.plain_json(), new_slot.value.plain_json())
     {
         slot.value = value.into();
         slot.origin = slot.origin.clone().min(new_slot.origin);
@@ -171,7 +171,7 @@ pub(super) fn list_changes<'v>(
     value: &'v Value,
 ) -> Option<[&'v [Json]; 2]> {
     let is_list_field = section.spec(name).is_some_and(|spec| is_list(&spec.schema));
-    let object = value.plain()?.as_object().filter(|_| is_list_field)?;
+    let object = value.plain_json()?.as_object().filter(|_| is_list_field)?;
     let lists = CHANGE_KEYS
         .map(|name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice));
     object.keys().all(|key| CHANGE_KEYS.contains(&key.as_str())).then_some(lists)
@@ -198,9 +198,9 @@ pub(super) fn apply_change(
 
 /// Unites two changes of one list, in any order. `None` if one change adds an item that the other
 /// removes.
-fn unite_changes(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
+fn unite_changes(first_change: Option<&Json>, second_change: Option<&Json>) -> Option<Json> {
     let [add, remove] = CHANGE_KEYS.map(|name| {
-        let lists = [first, second].map(|change| change?.get(name)?.as_array());
+        let lists = [first_change, second_change].map(|change| change?.get(name)?.as_array());
         let mut items: Vec<&Json> = lists.into_iter().flatten().flatten().collect();
         items.sort_by_cached_key(ToString::to_string);
         items.dedup();

@@ -2,8 +2,8 @@
 //!
 //! `{name}` is replaced by a parameter; `{{` and `}}` are literal braces. There are no functions and no
 //! conditions. If the field does not accept text, the result is parsed as a number or a boolean.
-//! `{env:NAME}`, `{file:PATH}`, and parameters that are references stay references, so they are only
-//! allowed in fields that accept a reference.
+//! `{env:NAME}`, `{file:PATH}`, and parameters that are references are not replaced by their
+//! values, so they are only allowed in fields that accept a reference.
 //!
 //! The name of a variable or file may be a template too: `{env: 'DEPLOY_{name}'}`. This is only allowed
 //! for declared containers. Otherwise, a person who can create a container that a rule includes could
@@ -50,14 +50,14 @@ pub(super) struct Filler<'w> {
 #[derive(Debug, PartialEq)]
 pub(super) struct FillError {
     pub(super) fault: Box<NodeFault>,
-    /// The name of the missing parameter, if that is the fault.
+    /// The name of the missing parameter, if one is missing.
     missing_param: Option<String>,
 }
 
 impl FillError {
-    fn new(texts: FaultTexts, origin: &Origin, words: PlaceholderValues<'_>) -> Self {
+    fn new(texts: FaultTexts, origin: &Origin, placeholders: PlaceholderValues<'_>) -> Self {
         Self {
-            fault: Box::new(LocatedFault::new(texts, NodePosition::key(origin), words)),
+            fault: Box::new(LocatedFault::new(texts, NodePosition::key(origin), placeholders)),
             missing_param: None,
         }
     }
@@ -74,7 +74,7 @@ impl<'w> Filler<'w> {
             (self.filled_names.into_inner(), self.used_params.into_inner());
     }
 
-    /// True if the parameter is missing for a profile, which is reported where the profile is used.
+    /// True if a profile needs the missing parameter: this is reported where the profile is used.
     pub(super) fn is_reported_as_missing(&self, error: &FillError) -> bool {
         error
             .missing_param
@@ -118,23 +118,23 @@ impl<'w> Filler<'w> {
     fn fill_template(&self, template: &str, origin: &Origin) -> Result<Value, FillError> {
         let mut filled = FilledText::default();
         let mut remaining = template;
-        while let Some(at) = remaining.find(['{', '}']) {
-            let is_after_percent = remaining[..at].ends_with('%');
-            filled.push(TextPiece::Shown(remaining[..at].to_owned()));
-            let brace = &remaining[at..=at];
-            remaining = &remaining[at + 1..];
-            if let Some(after) = remaining.strip_prefix(brace) {
-                let before = &template[..template.len() - after.len() - 2];
-                let name = expression_name(before, after).filter(|_| brace == "{");
+        while let Some(brace_start) = remaining.find(['{', '}']) {
+            let is_after_percent = remaining[..brace_start].ends_with('%');
+            filled.push(TextPiece::Shown(remaining[..brace_start].to_owned()));
+            let brace = &remaining[brace_start..=brace_start];
+            remaining = &remaining[brace_start + 1..];
+            if let Some(text_after) = remaining.strip_prefix(brace) {
+                let text_before = &template[..template.len() - text_after.len() - 2];
+                let name = expression_name(text_before, text_after).filter(|_| brace == "{");
                 if let Some(param) = name.filter(|name| self.resolve_param(name).is_some()) {
                     return Err(FillError::new(texts::DOUBLE_BRACES, origin, words![param]));
                 }
                 filled.push(TextPiece::Shown(brace.to_owned()));
-                remaining = after;
+                remaining = text_after;
                 continue;
             }
             let name = remaining.split_once('}').filter(|_| brace == "{");
-            let Some((name, after)) = name else {
+            let Some((name, text_after)) = name else {
                 let problem_texts =
                     if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
                 return Err(FillError::new(problem_texts, origin, &[]));
@@ -150,7 +150,7 @@ impl<'w> Filler<'w> {
                 }
                 None => return Err(self.unknown_param(name, origin)),
             });
-            remaining = after;
+            remaining = text_after;
         }
         filled.push(TextPiece::Shown(remaining.to_owned()));
         Ok(filled.into_value())
@@ -163,8 +163,8 @@ impl<'w> Filler<'w> {
         let params = self.layers.params.keys().take(MAX_LISTED_NAMES).map(|name| &**name);
         let candidates: Vec<_> = BUILT_IN_PARAMS.into_iter().chain(params).collect();
         let alias = words::find_alias(&["template"], name).and_then(Meaning::field);
-        let near = alias.or_else(|| likely_candidate(name, &candidates));
-        let problem_texts = match near {
+        let near_name = alias.or_else(|| likely_candidate(name, &candidates));
+        let problem_texts = match near_name {
             _ if name.trim_start().starts_with(['"', '\'']) => texts::BRACES_OF_JSON,
             _ if name.contains('{') => texts::BRACE_WITHIN,
             _ if name.starts_with("env") => texts::PARAM_LIKE_ENV,
@@ -174,7 +174,7 @@ impl<'w> Filler<'w> {
             None if looks_like_name(name) => texts::NO_PARAM,
             None => texts::BRACES_OF_TEXT,
         };
-        let near = near.unwrap_or_default();
+        let near = near_name.unwrap_or_default();
         let mut unfilled = FillError::new(problem_texts, origin, words![param = name, near]);
         if name.contains('{') {
             unfilled.fault.message = "`{` is never closed".to_owned();
@@ -196,11 +196,11 @@ impl<'w> Filler<'w> {
             Reference::Env(name) | Reference::File(name) if reference.is_template() => name,
             _ => return Ok(reference.clone()),
         };
-        // The container has no document: a rule includes it.
+        // A rule includes the container, so it has no document.
         if self.path.origin.layer <= Layer::Profile {
             return Err(FillError::new(texts::SECRET_OF_INCLUDED, origin, &[]));
         }
-        // Checked first, because two secrets could contain each other.
+        // Check this before filling in, because two secrets could contain each other.
         if self.find_secret_param(name).is_some() {
             return Err(FillError::new(texts::SECRET_IN_SECRET, origin, &[]));
         }
@@ -256,7 +256,7 @@ impl<'w> Filler<'w> {
     /// Fills in every template in the value of `field`, which has the name `name` in `section`.
     ///
     /// # Errors
-    /// The same as those of [`fill_template`](Self::fill_template).
+    /// Like [`fill_template`](Self::fill_template).
     pub(super) fn fill_field(
         &self,
         section: Section,
@@ -333,9 +333,9 @@ impl<'w> Filler<'w> {
 
 /// The name in `{{ name }}` with these texts before its second brace and after it. Other tools fill that
 /// in, and here it is literal braces.
-fn expression_name<'t>(before: &str, after: &'t str) -> Option<&'t str> {
+fn expression_name<'t>(text_before: &str, after: &'t str) -> Option<&'t str> {
     let (inner, _) = after.split_once("}}")?;
-    let is_expression = inner.starts_with(' ') && !before.ends_with(['{', '$', '%']);
+    let is_expression = inner.starts_with(' ') && !text_before.ends_with(['{', '$', '%']);
     inner.split(['|', '.']).next().map(str::trim).filter(|_| is_expression)
 }
 
@@ -386,18 +386,18 @@ impl FilledText {
     }
 }
 
-/// The text of the template that `json`, a value of `schema`, is; `None` if it is none.
+/// The text of the template, if `json`, a value of `schema`, is one.
 fn template_text<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
     let object = json.as_object().filter(|object| object.len() == 1)?;
     object.get("text").filter(|_| schema.get("properties").is_none())?.as_str()
 }
 
-/// The texts in the braces of `template`.
+/// The texts between the braces of `template`.
 fn template_params(template: &str) -> impl Iterator<Item = &str> {
     template.split('{').skip(1).filter_map(|part| part.split('}').next())
 }
 
-/// The schema of the value of `name` in a value of `schema`: a mapping, or a list form.
+/// The schema of the key `name` in a value of `schema`, which is a mapping or a list form.
 fn inner_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
     if is_list(schema) { Some(schema) } else { schema["properties"].get(name) }
 }
@@ -451,11 +451,11 @@ mod tests {
     }
 
     fn params(given: &[(&str, &str)]) -> BTreeMap<Arc<str>, Sourced<Value>> {
-        let origin = || Origin::new("a.yaml", 1, 1, Layer::Project);
-        let param = |(name, value): &(&str, &str)| {
-            ((*name).into(), Sourced { value: (*value).into(), origin: origin() })
+        let new_origin = || Origin::new("a.yaml", 1, 1, Layer::Project);
+        let new_param = |(name, value): &(&str, &str)| {
+            ((*name).into(), Sourced { value: (*value).into(), origin: new_origin() })
         };
-        given.iter().map(param).collect()
+        given.iter().map(new_param).collect()
     }
 
     #[test]

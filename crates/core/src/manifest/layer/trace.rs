@@ -95,7 +95,7 @@ pub enum LayerValue {
     Declared,
     /// The entry must not exist.
     Absent,
-    /// The entry is unmanaged, or all entries whose names match.
+    /// The entry is unmanaged, or each entry whose name matches is.
     Unmanaged,
     /// The policy for unlisted entries.
     Unlisted(Unlisted),
@@ -207,8 +207,8 @@ impl TracedLayer {
         body: &LayerBody,
         filler: &Filler<'_>,
     ) -> Self {
-        let ignored_sections = body.ignored_sections.iter();
-        let mut values: Vec<_> = ignored_sections
+        let ignored = body.ignored_sections.iter();
+        let mut values: Vec<_> = ignored
             .map(|section| TracedValue::new(section, None, LayerValue::Ignores, origin))
             .collect();
         for section in &body.sections {

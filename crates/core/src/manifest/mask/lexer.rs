@@ -10,10 +10,10 @@ pub(super) fn find_secrets_in_lines(
 ) -> Vec<Range<usize>> {
     let mut masker =
         LineMasker { shown_names, parents: Vec::new(), may_be_open: false, hidden: Vec::new() };
-    let mut at = 0;
+    let mut line_start = 0;
     for line in text.split_inclusive('\n') {
-        masker.mask_line(line.trim_end(), at);
-        at += line.len();
+        masker.mask_line(line.trim_end(), line_start);
+        line_start += line.len();
     }
     masker.hidden
 }
@@ -66,29 +66,29 @@ impl LineMasker<'_> {
     /// Masks the brackets, keys and words of a line. Returns the byte from which the rest is uncertain,
     /// and the number of open brackets.
     fn mask_content(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
-        let (mut at, mut depth) = (0, 0_usize);
-        while let Some(c) = content[at..].chars().next() {
-            let rest = &content[at..];
+        let (mut position, mut depth) = (0, 0_usize);
+        while let Some(c) = content[position..].chars().next() {
+            let remaining = &content[position..];
             match c {
                 '[' | '{' => depth += 1,
                 ']' | '}' => depth = depth.saturating_sub(1),
                 ' ' | '\t' | ',' => {}
                 _ => {
-                    let Some((key, value)) = split_key(rest) else {
-                        return (Some(start + at), depth);
+                    let Some((key, value)) = split_key(remaining) else {
+                        return (Some(start + position), depth);
                     };
                     let value_start = content.len() - value.trim_start().len();
                     let value = &content[value_start..];
                     let length =
                         value.find([',', '}', ']']).filter(|_| depth > 0).unwrap_or(value.len());
                     match (self.shown_names.contains(key), value.starts_with(['{', '['])) {
-                        (true, true) => at = value_start,
+                        (true, true) => position = value_start,
                         (true, false) if has_only_words(&value[..length]) => {
-                            at = value_start + length;
+                            position = value_start + length;
                         }
                         (false, false) if has_only_words(&value[..length]) => {
                             self.hide(start + value_start..start + value_start + length);
-                            at = value_start + length;
+                            position = value_start + length;
                         }
                         _ => {
                             self.may_be_open |= is_unclosed(value);
@@ -98,7 +98,7 @@ impl LineMasker<'_> {
                     continue;
                 }
             }
-            at += c.len_utf8();
+            position += c.len_utf8();
         }
         (None, depth)
     }

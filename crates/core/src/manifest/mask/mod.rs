@@ -1,10 +1,10 @@
 //! Finds the parts of a manifest that must not be shown.
 //!
-//! With a tree, a value is shown only if the schema has its field and the field is not secret. The type
-//! of the value does not matter: a person who wrote `5MB` instead of a number needs to see it. The value
-//! of an unknown key is shown if all similar fields are harmless. If there are none, it is shown if no
-//! field of the mapping can contain a secret and the key is not similar to the name of one. Without a
-//! tree, after broken syntax, a word is shown only on the line of a key that is known to be harmless.
+//! With a tree, a value is shown only if the schema has its field and the field is not secret. The type of
+//! the value does not matter: a person who wrote `5MB` instead of a number needs to see it. The value of an
+//! unknown key is shown if all similar fields are harmless. If there are no similar fields, it is shown if
+//! no field of the mapping can contain a secret and the key is not similar to the name of a secret. Without
+//! a tree, after broken syntax, a word is shown only on the line of a key that is known to be harmless.
 
 use std::{cell::OnceCell, collections::BTreeSet, ops::Range};
 
@@ -145,7 +145,7 @@ impl MaskWalk<'_> {
         let snake_name = text::snake_case(&key.name);
         let properties = &schema["properties"];
         let property = properties.get(&key.name).or_else(|| properties.get(&snake_name));
-        // `additionalProperties` is only used if its values are mappings.
+        // `additionalProperties` is only used if it describes mappings.
         let free_schema = schema.get("additionalProperties").filter(|free| free.is_object());
         let property = property.or(free_schema.filter(|free| free.get("properties").is_some()));
         match property.map(|property| (property, Field::from_schema(property).secrecy())) {
@@ -157,7 +157,7 @@ impl MaskWalk<'_> {
             Some((_, Secrecy::Address)) if !is_credential(value) => {
                 self.hide_address(key.span.end, value);
             }
-            // An unknown field, or a harmless field in a wrong place with a scalar. `true` is never a
+            // An unknown field, or a harmless but misplaced field with a scalar. `true` is never a
             // secret.
             None if free_schema.is_none()
                 && (self.is_harmless_unknown(key, value, schema)
@@ -242,7 +242,7 @@ impl MaskWalk<'_> {
             return;
         }
         let Some(value) = self.text.get(key_end..node.span.end) else { return };
-        // A block text ends at the next token, after the indentation of another line.
+        // The parser ends a block text at the next token, so remove the white space before that.
         if let Some(length) = value.find('\n') {
             let start = (key_end + length).max(node.span.start);
             self.hidden.push(start..key_end + value.trim_end().len());
@@ -250,26 +250,26 @@ impl MaskWalk<'_> {
     }
 }
 
-/// True if it is a scalar without a credential.
+/// True if `node` is a scalar without a credential.
 fn is_plain_scalar(node: &Node) -> bool {
     !matches!(node.data, NodeValue::Map(_) | NodeValue::List(_) | NodeValue::Unreadable)
         && !is_credential(node)
 }
 
-/// True if the text is or contains a known form of a credential. A password in a URL does not count,
-/// because only the password is hidden then.
+/// True if the text is or contains a known form of a credential. Ignores a password in a URL,
+/// because only the password itself is hidden there.
 fn is_credential(node: &Node) -> bool {
     node.text()
         .and_then(judge::find_credential)
         .is_some_and(|credential| credential != Credential::Password)
 }
 
-/// The range of the value of a key that ends at `key_end`, from the text after the colon on: a secret that
-/// begins with `&` or `!` looks like an anchor or tag.
+/// The range of the value of a key that ends at `key_end`. It starts right after the colon, because
+/// a secret that begins with `&` or `!` looks like an anchor or tag.
 fn value_range(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
     let after_key = text.get(key_end..value.end).unwrap_or_default();
     let rest = after_key.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
-    // A collection in block style ends at the next token.
+    // The parser ends a collection in block style at the next token, so remove the white space before that.
     let start = value.end - rest.len();
     start..start + rest.trim_end().len()
 }
@@ -280,15 +280,16 @@ fn with_anchor_and_tag(text: &str, value: &Range<usize>) -> Range<usize> {
     start..start + text.get(start..value.end).unwrap_or_default().trim_end().len()
 }
 
-/// The start of the anchor and tag of a value; of the value if it has none.
+/// The start of the anchor and tag of a value; if it has neither, the start of the value.
 fn anchor_start(text: &str, value_start: usize) -> usize {
     let mut start = value_start;
-    while let Some(before) =
+    while let Some(text_before) =
         text.get(..start).map(|before| before.trim_end_matches([' ', '\t', '\n', '\r']))
-        && let Some(word) = before.rsplit(|c: char| c.is_whitespace() || "[{,".contains(c)).next()
+        && let Some(word) =
+            text_before.rsplit(|c: char| c.is_whitespace() || "[{,".contains(c)).next()
         && word.starts_with(['&', '!'])
     {
-        start = before.len() - word.len();
+        start = text_before.len() - word.len();
     }
     start
 }
@@ -336,11 +337,11 @@ fn is_numeric(text: &str) -> bool {
 
 /// The names of fields that at least one of `schemas` has and none marks as secret.
 fn collect_shown_names(schemas: &[&Json]) -> BTreeSet<String> {
-    let (mut shown, mut secret) = (BTreeSet::new(), BTreeSet::new());
+    let (mut shown_names, mut secret_names) = (BTreeSet::new(), BTreeSet::new());
     for schema in schemas {
-        collect_names(schema, &mut shown, &mut secret);
+        collect_names(schema, &mut shown_names, &mut secret_names);
     }
-    shown.difference(&secret).cloned().collect()
+    shown_names.difference(&secret_names).cloned().collect()
 }
 
 fn collect_names(schema: &Json, open: &mut BTreeSet<String>, secret: &mut BTreeSet<String>) {

@@ -19,7 +19,7 @@ use crate::{
 struct PlainFields {
     guard: Guard,
     at_most: Option<usize>,
-    #[expect(dead_code, reason = "its fault is reported with a place; here it must be text")]
+    #[expect(dead_code, reason = "`read_until` parses it; here it only has to be text")]
     until: Option<String>,
     reason: Option<String>,
 }
@@ -57,8 +57,8 @@ impl DocumentReader<'_, '_> {
         let sections: Vec<_> = catalogue::all_sections().map(|kind| kind.section).collect();
         let wrongly_separated =
             section.split_once(['.', ':']).filter(|(name, _)| sections.contains(name));
-        let mut report = |texts, words: PlaceholderValues<'_>| {
-            self.findings.report(texts, node.span.clone(), words);
+        let mut report = |texts, placeholders: PlaceholderValues<'_>| {
+            self.findings.report(texts, node.span.clone(), placeholders);
         };
         if Guard::ALL.iter().any(|other| other.to_string() == guard) {
             report(texts::GUARD_IN_ADDRESS, words![guard]);

@@ -177,7 +177,7 @@ impl DocumentReader<'_, '_> {
                 .or_else(|| section.identity.iter().copied().find(|name| !parsed.has_field(name)));
             let name = name.filter(|name| required_names.contains(name) && !parsed.has_field(name));
             let Some(name) = name else { continue };
-            // As in `- LOG_LEVEL: debug`.
+            // In an entry such as `- LOG_LEVEL: debug`, the key is the name.
             let is_alias = words::find_alias_in(schema, &[section.section], &key.name).is_some();
             let is_name_and_value = suggested_name.is_none() && !is_alias && entries.len() == 1;
             let value = if is_name_and_value { key.name.as_str().into() } else { value.to_json() };
@@ -228,7 +228,7 @@ impl DocumentReader<'_, '_> {
                 parsed.has_forms |= templates::contains_form(&spec.schema, value);
                 let mut value = read_value(spec, value);
                 parsed.has_forms |= value.sources().iter().any(Reference::is_template)
-                    || (spec.has_secret_rows() && value.plain().is_some_and(has_reference));
+                    || (spec.has_secret_rows() && value.plain_json().is_some_and(has_reference));
                 forms::normalise(spec, &mut value);
                 parsed.fields.push((spec.name, self.with_key_origin(key, value)));
             } else if table.is_spread(&name) {

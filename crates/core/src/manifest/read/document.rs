@@ -72,7 +72,7 @@ pub(in crate::manifest) struct Rule {
 /// layers.
 #[derive(Clone, Debug, Default)]
 pub(in crate::manifest) struct LayerBody {
-    /// The sections, ordered by name, including that of the container itself (`create`).
+    /// The sections, ordered by name, including the section of the container itself (`create`).
     pub(in crate::manifest) sections: Vec<DocumentSection>,
     /// The policies for unlisted live entries, by section.
     pub(in crate::manifest) unlisted: BTreeMap<&'static str, Sourced<Unlisted>>,
@@ -176,7 +176,7 @@ pub(in crate::manifest) fn identify_entry(
     section.rules().identify(section, &|name| {
         Some(Cow::Owned(match field_value(name)? {
             Value::Plain(json) => json,
-            // A reference to a secret is the text of the reference.
+            // The text of a reference identifies the secret.
             Value::Secret(reference) => Json::from(reference.to_string()),
             Value::File(path) => Json::from(path),
         }))

@@ -1,9 +1,9 @@
 //! Checks the keys below `extra:`: fields of an object that undrift does not know yet.
 //!
-//! They are sent unchanged, in one body with the parameters that address the object. So some keys are
-//! refused: they would select another object or namespace, act as another user, or set a visibility
-//! that no guard checks. Names are compared as the service parses a form: only the part before `[`,
-//! here ignoring case.
+//! They are sent unchanged, in one body with the parameters that address the object. So some keys
+//! are refused: they would select another object or namespace, act as another user, or set a
+//! visibility that no guard checks. Names are compared in the form to which the service reduces
+//! them: only the part before `[`. The comparison ignores case.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,12 +33,12 @@ const OLD_VISIBILITY_NAMES: [&str; 2] = ["public", "visibility_level"];
 /// The parameters of the operations that write each section, by scope and name of the section.
 static WRITE_PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
     LazyLock::new(|| {
-        let parameters_by_section = catalogue::all_sections().map(|section| {
+        let by_section = catalogue::all_sections().map(|section| {
             let parameters = writing_operations(section).flat_map(parameters);
             let names = parameters.map(|parameter| parameter.name).collect();
             ((section.scoped_kind.scope, section.section), names)
         });
-        parameters_by_section.collect()
+        by_section.collect()
     });
 
 /// The operations that write `section`.
@@ -62,7 +62,7 @@ fn writing_operations(section: Section) -> impl Iterator<Item = &'static Operati
 pub(super) fn check_extra_key<A>(
     section: Section,
     key: &str,
-    at: A,
+    position: A,
 ) -> Result<(), LocatedFault<A>> {
     let (name, section_name, scope) =
         (parameter_name(key), section.section, section.scoped_kind.scope);
@@ -72,11 +72,11 @@ pub(super) fn check_extra_key<A>(
         Some(catalogue::words::Meaning::Leave(why)) => format!(": {why}"),
         _ => "; to remove an entry, write `state: absent` next to `extra`".to_owned(),
     };
-    let mut words: [(&str, &dyn Display); 4] =
+    let mut placeholders: [(&str, &dyn Display); 4] =
         [("name", &name), ("section", &section_name), ("field", &""), ("instead", &instead)];
     let fault_texts = match find_spec(section.table().specs(), &name) {
         Some(spec) if spec.name != name => {
-            words[2].1 = &spec.name;
+            placeholders[2].1 = &spec.name;
             texts::EXTRA_OTHER_NAME
         }
         Some(_) => texts::EXTRA_KNOWN,
@@ -84,7 +84,7 @@ pub(super) fn check_extra_key<A>(
         None if section.is_created_with_container()
             && find_spec(container.table().specs(), &name).is_some() =>
         {
-            words[1].1 = &container.section;
+            placeholders[1].1 = &container.section;
             texts::EXTRA_KNOWN
         }
         None if OLD_VISIBILITY_NAMES.contains(&&*name) => texts::EXTRA_VISIBILITY,
@@ -99,11 +99,11 @@ pub(super) fn check_extra_key<A>(
         }
         None => return Ok(()),
     };
-    Err(LocatedFault::new(fault_texts, at, &words))
+    Err(LocatedFault::new(fault_texts, position, &placeholders))
 }
 
-/// The fault of the first malformed reference or template in `value`. Below `extra`, `env`, `file`, and
-/// `text` with braces always count as references and templates.
+/// The fault of the first malformed reference or template in `value`. Below `extra`, the keys
+/// `env`, `file`, and `text` with braces are always references and templates.
 pub(super) fn find_malformed_form(value: &Node) -> Option<LocatedFault> {
     let entries = value.entries();
     let malformed = entries.iter().find_map(|(key, value)| {
@@ -201,7 +201,7 @@ mod tests {
                 .chain(OLD_VISIBILITY_NAMES)
                 .chain(["_method", "_", "state"])
             {
-                for written in [
+                for spelling in [
                     name.to_owned(),
                     name.to_uppercase(),
                     format!("{name}[a]"),
@@ -209,7 +209,7 @@ mod tests {
                     format!("[{name}]"),
                     format!(" {name} "),
                 ] {
-                    assert!(is_refused(section, &written), "{section}: {written}");
+                    assert!(is_refused(section, &spelling), "{section}: {spelling}");
                 }
             }
             for name in [
@@ -232,17 +232,20 @@ mod tests {
 
     #[test]
     fn the_message_names_the_place_of_a_known_field() {
-        let help = |section, name| {
+        let extra_help = |section, name| {
             check_extra_key(testing::section(section), name, ()).unwrap_err().help.unwrap()
         };
-        assert_eq!(help("settings", "Description"), "write it directly in `settings`");
-        assert_eq!(help("settings", "initialize_with_readme"), "write it directly in `create`");
+        assert_eq!(extra_help("settings", "Description"), "write it directly in `settings`");
         assert_eq!(
-            help("settings", "container_expiration_policy_attributes"),
+            extra_help("settings", "initialize_with_readme"),
+            "write it directly in `create`"
+        );
+        assert_eq!(
+            extra_help("settings", "container_expiration_policy_attributes"),
             "write `container_expiration_policy` directly in `settings`"
         );
-        assert_eq!(help("settings", "avatar_url"), "write `avatar` directly in `settings`");
-        assert_eq!(help("members", "username"), "write `user` directly in `members`");
-        assert_eq!(help("settings", "visibility_level"), "write `visibility` in `settings`");
+        assert_eq!(extra_help("settings", "avatar_url"), "write `avatar` directly in `settings`");
+        assert_eq!(extra_help("members", "username"), "write `user` directly in `members`");
+        assert_eq!(extra_help("settings", "visibility_level"), "write `visibility` in `settings`");
     }
 }

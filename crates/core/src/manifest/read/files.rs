@@ -1,7 +1,7 @@
 //! Finds manifests and reads them, within limits.
 //!
-//! All manifests below the root belong together. The named folder or file only selects the groups and
-//! projects of the run. Files of other tools outside of it are skipped.
+//! All manifests below the root belong together. The folder or file that a command names only selects the
+//! groups and projects of the run. Outside of it, files of other tools are skipped.
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +12,7 @@ use std::{
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName},
     manifest::{
-        config::{FILE, MISNAMED},
+        config::{CONFIG_FILE, MISNAMED_FILE},
         faults::{file_diagnostic, texts, words},
         surroundings::{LoadEnvironment, Root},
     },
@@ -30,8 +30,8 @@ pub const MAX_TOTAL_BYTES: u64 = 256 << 20;
 /// The maximum depth of nested folders.
 const MAX_FOLDER_DEPTH: usize = 64;
 
-/// Files that are not manifests, at the root and directly in the named folder.
-pub const RESERVED_FILES: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox.yml"];
+/// The names of files that are not manifests, at the root and directly in the named folder.
+pub const RESERVED_FILES: [&str; 4] = [CONFIG_FILE, MISNAMED_FILE, "sandbox.yaml", "sandbox.yml"];
 
 /// A manifest.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(in crate::manifest) struct ManifestFile {
     /// Its name in messages: the path relative to the working directory, with `/`.
     pub(in crate::manifest) name: FileName,
     pub(in crate::manifest) path: PathBuf,
-    /// Whether it was named or is in the named folder.
+    /// Whether the command names this file or a folder above it.
     pub(in crate::manifest) is_named: bool,
     /// A text that replaces its content.
     pub(in crate::manifest) replacement: Option<String>,
@@ -52,7 +52,7 @@ impl ManifestFile {
     }
 
     /// Its text.
-    pub(in crate::manifest) fn read_text_file(&self) -> Result<String, Box<Diagnostic>> {
+    pub(in crate::manifest) fn read_text(&self) -> Result<String, Box<Diagnostic>> {
         match &self.replacement {
             Some(text) => check_size(text.len(), &self.name).map(|()| text.clone()),
             None => read(&self.path, &self.name),
@@ -90,7 +90,7 @@ fn check_size(bytes: usize, name: &FileName) -> Result<(), Box<Diagnostic>> {
 }
 
 /// The type of the file at `path`, if it is not a regular file. Such files are refused: reading a pipe
-/// could wait for ever, and a link could lead anywhere.
+/// could wait forever, and a link could lead anywhere.
 ///
 /// # Errors
 /// The error of the system, for example that the file does not exist.
@@ -110,7 +110,7 @@ pub fn is_manifest_name(path: &Path) -> bool {
 }
 
 /// `path` if it is a folder, otherwise the folder that contains the file.
-pub fn folder_of(path: &Path) -> &Path {
+pub fn containing_folder(path: &Path) -> &Path {
     if !path.is_file() {
         return path;
     }
@@ -118,8 +118,8 @@ pub fn folder_of(path: &Path) -> &Path {
     parent.unwrap_or(Path::new("."))
 }
 
-/// Every manifest of `root`, ordered by name. Without an `undrift.yaml`, a named file is the only
-/// one.
+/// Every manifest of `root`, ordered by name. If a file is named and there is no `undrift.yaml`,
+/// returns only this file.
 pub(in crate::manifest) fn find_manifests(
     named_path: &Path,
     root: &Root,
@@ -166,7 +166,7 @@ pub(in crate::manifest) fn find_manifests(
     files
 }
 
-/// Replaces the texts of `files` by those of `replacements`. Adds a file for each new name.
+/// Replaces the texts of `files` by the texts in `replacements`. Adds a file for each new name.
 pub(in crate::manifest) fn replace_texts(
     mut files: Vec<ManifestFile>,
     replacements: &BTreeMap<FileName, String>,
@@ -174,11 +174,11 @@ pub(in crate::manifest) fn replace_texts(
     for (name, text) in replacements {
         let replacement = Some(text.clone());
         match files.binary_search_by(|file| file.name.cmp(name)) {
-            Ok(at) => files[at].replacement = replacement,
-            Err(at) => {
+            Ok(index) => files[index].replacement = replacement,
+            Err(index) => {
                 let path = PathBuf::from(&**name);
                 let name = name.clone();
-                files.insert(at, ManifestFile { name, path, is_named: true, replacement });
+                files.insert(index, ManifestFile { name, path, is_named: true, replacement });
             }
         }
     }
@@ -188,7 +188,7 @@ pub(in crate::manifest) fn replace_texts(
 /// The canonical path of a folder or file. A link at the end is not followed if it leads to a file.
 fn canonical_path(path: &Path) -> PathBuf {
     match path.file_name() {
-        Some(name) if path.is_file() => canonical_path(folder_of(path)).join(name),
+        Some(name) if path.is_file() => canonical_path(containing_folder(path)).join(name),
         _ => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
     }
 }
@@ -223,7 +223,7 @@ impl ManifestSearch<'_> {
         depth: usize,
     ) -> std::io::Result<()> {
         if depth > MAX_FOLDER_DEPTH {
-            return Err(std::io::Error::other("folders lie too deep in each other"));
+            return Err(std::io::Error::other("folders are nested too deeply"));
         }
         let real_folder = folder.canonicalize()?;
         for entry in std::fs::read_dir(folder)? {

@@ -51,15 +51,15 @@ pub(super) struct FileContent {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The count of faults that are not in the diagnostics.
     pub(super) hidden_faults: HiddenFaults,
-    /// Whether a document could not be read that may be a rule.
+    /// Whether a document that may be a rule could not be read.
     pub(super) is_partial: bool,
     /// The section names of kind descriptions in the file.
     pub(super) described_sections: Vec<String>,
 }
 
-/// Reads a file. A file without a manifest is skipped, unless it was named or is in the named folder.
+/// Reads a file. A file without a manifest is skipped, unless the command names it or its folder.
 pub(super) fn read_file(file: &ManifestFile) -> FileContent {
-    let text = file.read_text_file();
+    let text = file.read_text();
     if !file.is_named && !text.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
         return FileContent::default();
     }
@@ -83,10 +83,9 @@ pub(super) fn read_text(file: &ManifestFile, text: &str) -> FileContent {
         .iter()
         .flat_map(|node| read_documents(node, &source, file.is_named, &mut findings))
         .collect();
-    let description_nodes = nodes.iter().filter(|node| node.get("homes").is_some());
-    let names_of_described =
-        description_nodes.filter_map(|node| Some(node["section"].text()?.to_owned()));
-    let described_sections = names_of_described.collect();
+    let descriptions = nodes.iter().filter(|node| node.get("homes").is_some());
+    let section_names = descriptions.filter_map(|node| Some(node["section"].text()?.to_owned()));
+    let described_sections = section_names.collect();
     let rules = documents.iter().filter(|document| matches!(document, Document::Rule(_)));
     // Without a fault, every document was read.
     let is_partial = !findings.is_empty()
@@ -120,7 +119,7 @@ pub(super) fn is_manifest(text: &str) -> bool {
     })
 }
 
-/// The number of lines of a text that start a rule, also where its syntax is broken.
+/// The number of lines of a text that start a rule, even if its syntax is broken.
 fn count_rules(text: &str) -> usize {
     let kinds = text.lines().filter_map(|line| line.strip_prefix("kind:"));
     let kinds = kinds.map(|kind| kind.trim_start().trim_start_matches(['"', '\'']));
@@ -135,10 +134,10 @@ pub(super) fn hide_manifest_secrets(
 ) {
     let project = DocumentKind::Container(Scope::Project);
     let schemas = Scope::ALL.map(|scope| &*DocumentKind::Container(scope).checker().schema);
-    let schema_of = |document: &Node| {
+    let find_schema = |document: &Node| {
         &*DocumentKind::from_document(document).unwrap_or(project).checker().schema
     };
-    mask::hide_secrets(source, parsed, text_state, schema_of, &schemas);
+    mask::hide_secrets(source, parsed, text_state, find_schema, &schemas);
 }
 
 /// Reads one document of a file.
@@ -152,7 +151,7 @@ struct DocumentReader<'r, 's> {
     findings: &'r mut Findings,
 }
 
-/// Reads the document `node`: one document for each of its paths.
+/// Reads the document `node`. Returns one document for each of its paths.
 fn read_documents(
     node: &Node,
     source: &SourceText<'_>,
@@ -165,10 +164,10 @@ fn read_documents(
     }
     let Some(kind) = read_kind(node, source, findings) else { return Vec::new() };
     let is_profile = matches!(kind, DocumentKind::Profile(_));
-    let document_without_forms =
+    let without_forms =
         kind.scope().and_then(|scope| templates::remove_forms(node, scope, !is_profile));
     let refused_pointers =
-        findings.add_schema_faults(document_without_forms.as_ref().unwrap_or(node), kind.checker());
+        findings.add_schema_faults(without_forms.as_ref().unwrap_or(node), kind.checker());
     let scope = kind.scope().unwrap_or(Scope::Project);
     let layer = match kind {
         DocumentKind::Container(Scope::Group) => Layer::Group,
@@ -188,17 +187,17 @@ fn read_documents(
 
 /// Reports a document that is not a mapping.
 fn report_not_a_mapping(document: &Node, findings: &mut Findings) {
-    let first = document.items().first();
-    let at = document.span.clone();
-    let is_document_list = first.is_some_and(|first| first.get("kind").is_some());
-    let foreign_sign = first.and_then(|first| recognise_document("foreign", first, ""));
+    let first_item = document.items().first();
+    let span = document.span.clone();
+    let is_document_list = first_item.is_some_and(|first| first.get("kind").is_some());
+    let foreign_sign = first_item.and_then(|first| recognise_document("foreign", first, ""));
     if let Some(DocumentSign { what, help, .. }) = foreign_sign {
         let help = if is_document_list { texts::SEVERAL_DOCUMENTS[3] } else { help };
-        findings.report(texts::FOREIGN, at, words![what, help]);
+        findings.report(texts::FOREIGN, span, words![what, help]);
     } else {
         let problem_texts =
             if is_document_list { texts::SEVERAL_DOCUMENTS } else { texts::NO_MAPPING };
-        findings.report(problem_texts, at, &[]);
+        findings.report(problem_texts, span, &[]);
     }
 }
 
@@ -209,15 +208,16 @@ fn read_kind(
     findings: &mut Findings,
 ) -> Option<DocumentKind> {
     let Some((key, node)) = document.get("kind") else {
-        let first = document.entries().first();
-        let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
+        let first_entry = document.entries().first();
+        let start_range =
+            first_entry.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
         let foreign_sign = recognise_document("foreign", document, &source.name);
         if let Some(DocumentSign { what, help, .. }) = foreign_sign {
-            findings.report(texts::FOREIGN, at, words![what, help]);
+            findings.report(texts::FOREIGN, start_range, words![what, help]);
         } else {
-            let (at, help) =
-                find_misnamed_kind(document).unwrap_or_else(|| (at, suggest_first_line(document)));
-            findings.report(texts::MISSING_KIND, at, words![help]);
+            let (marked_range, help) = find_misnamed_kind(document)
+                .unwrap_or_else(|| (start_range, suggest_first_line(document)));
+            findings.report(texts::MISSING_KIND, marked_range, words![help]);
         }
         return None;
     };
@@ -230,8 +230,10 @@ fn read_kind(
             MOVE.to_owned()
         } else if let Some(near) = nearest_kind(text) {
             format!("did you mean `{near}`?")
-        } else if let Some(of) = find_section_named(text) {
-            format!("write it as `{of}:` in a document with `kind: Project` or `kind: Group`")
+        } else if let Some(section_name) = find_section_named(text) {
+            format!(
+                "write it as `{section_name}:` in a document with `kind: Project` or `kind: Group`"
+            )
         } else if document.get("items").is_some() {
             texts::SEVERAL_DOCUMENTS[3].to_owned()
         } else if document.get("apiVersion").is_some() {
@@ -239,9 +241,9 @@ fn read_kind(
         } else {
             "start with `kind: Project`".to_owned()
         };
-        let at = if node.data == NodeValue::Null { &key.span } else { &node.span };
+        let kind_span = if node.data == NodeValue::Null { &key.span } else { &node.span };
         let kinds = alternatives(&DocumentKind::names());
-        findings.report(texts::NO_KIND, at.clone(), words![kinds, help]);
+        findings.report(texts::NO_KIND, kind_span.clone(), words![kinds, help]);
     }
     kind
 }
@@ -264,7 +266,7 @@ fn find_misnamed_kind(document: &Node) -> Option<(Range<usize>, String)> {
 fn suggest_first_line(document: &Node) -> String {
     let entries = document.entries();
     if !entries.is_empty() && entries.iter().all(|(key, _)| key.name.starts_with('.')) {
-        return "share it as a `kind: Profile` and `uses: [NAME]`: an anchor holds within one document, and no key is hidden".to_owned();
+        return "to share values, use `kind: Profile` and `uses: [NAME]`: anchors only work within one document, and keys that start with a dot are not hidden".to_owned();
     }
     let has_section = catalogue::all_sections().any(|kind| document.get(kind.section).is_some());
     match recognise_document("unnamed", document, "") {
@@ -292,7 +294,7 @@ fn find_section_named(kind: &str) -> Option<&'static str> {
 /// The help for a document of another tool.
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
-/// How to recognise a document without a kind, what it is, and help.
+/// How to recognise a document without a kind, what it is, and the help for it.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct DocumentSign {
@@ -341,13 +343,15 @@ impl DocumentReader<'_, '_> {
             return Validity::Unchecked;
         }
         let refused =
-            self.refused_pointers.range(pointer_prefix.clone()..).inspect(|_| steps::step());
-        let mut inner = refused.map_while(|at| at.strip_prefix(&pointer_prefix)).peekable();
+            self.refused_pointers.range(pointer_prefix.clone()..).inspect(|_| steps::count_step());
+        let mut inner = refused
+            .map_while(|refused_pointer| refused_pointer.strip_prefix(&pointer_prefix))
+            .peekable();
         if inner.peek().is_none() {
             return Validity::Full;
         }
-        let has_only_values = inner.all(|at| {
-            let name = at.split('/').next().unwrap_or_default();
+        let has_only_values = inner.all(|inner_pointer| {
+            let name = inner_pointer.split('/').next().unwrap_or_default();
             section.table().get(name).is_some() && !section.identity.contains(&name)
         });
         if has_only_values { Validity::NamesOnly } else { Validity::Unchecked }

@@ -46,8 +46,8 @@ impl DocumentReader<'_, '_> {
         let (mut document_paths, mut first_spans) = (Vec::new(), HashMap::new());
         for (path, span, node) in mapping_paths.chain(list_paths) {
             if let Some(first_span) = first_spans.insert(path.to_lowercase(), span) {
-                let at = [span, first_span].map(Clone::clone);
-                self.findings.report_pair(texts::PATH_REPEATED, at, &[]);
+                let spans = [span, first_span].map(Clone::clone);
+                self.findings.report_pair(texts::PATH_REPEATED, spans, &[]);
                 continue;
             }
             document_paths.push(DocumentPath {
@@ -62,25 +62,24 @@ impl DocumentReader<'_, '_> {
     /// Reports keys that a document with several paths must not have.
     fn check_shared_keys(&mut self, document: &Node) {
         if let Some((key, _)) = document.get("path") {
-            let words = words![noun = self.scope.noun()];
-            self.findings.report(texts::PATH_BESIDE_PATHS, key.span.clone(), words);
+            let placeholders = words![noun = self.scope.noun()];
+            self.findings.report(texts::PATH_BESIDE_PATHS, key.span.clone(), placeholders);
         }
         if let Some((key, node)) = document.get("previously") {
             let former = node.items().first().and_then(Node::text).unwrap_or("acme/old");
             self.findings.report(texts::SHARED_PREVIOUSLY, key.span.clone(), words![former]);
         }
-        // A group or project comes from somewhere by a field of its creation, or from an address.
+        // Containers cannot share a source, which is a field of their creation, or an address.
         let (container_kind, lookup) = catalogue::container(self.scope);
-        let kinds_with_container =
-            catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
+        let kinds = catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
         for (key, node) in std::iter::once(container_kind)
-            .chain(kinds_with_container)
+            .chain(kinds)
             .filter_map(|section| document.get(section.section))
             .flat_map(section_fields)
         {
             if lookup.import_fields.contains(&&*key.name) && node.data != NodeValue::Null {
-                let words = words![name = key.name];
-                self.findings.report(texts::SHARED_SOURCE, key.span.clone(), words);
+                let placeholders = words![name = key.name];
+                self.findings.report(texts::SHARED_SOURCE, key.span.clone(), placeholders);
             }
         }
         if let Some((key, node)) = document[settings::SECTION].get(settings::IMPORT_URL)
@@ -92,9 +91,9 @@ impl DocumentReader<'_, '_> {
     }
 }
 
-/// True if `node` is a text, or a reference by a text, in which no name of a path is filled in.
+/// True if `node` is a text, or a reference to a name, into which nothing of a path is filled in.
 fn is_fixed_text(node: &Node) -> bool {
-    let mut references = node.entries().iter().filter_map(|(_, it)| it.text());
+    let mut references = node.entries().iter().filter_map(|(_, inner)| inner.text());
     node.text().is_some() || references.any(|text| !text.contains('{'))
 }
 

@@ -39,7 +39,7 @@ fn form_items(node: &Node) -> Option<Vec<&Node>> {
         .then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
 }
 
-/// The values in a form that replaces a value of `schema`, each after the end of its key; `None` if
+/// The values in a form that replaces a value of `schema`, each with the end of its key; `None` if
 /// `node` is not such a form.
 pub(in crate::manifest) fn form_values<'n>(
     node: &'n Node,

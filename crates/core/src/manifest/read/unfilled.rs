@@ -1,4 +1,4 @@
-//! Reports placeholders of other tools in texts: undrift does not fill them in.
+//! Reports placeholders of other tools in texts, because undrift does not fill them in.
 
 use std::sync::LazyLock;
 
@@ -58,8 +58,8 @@ impl DocumentReader<'_, '_> {
     /// the value.
     pub(super) fn check_untyped_value(&mut self, place: TextPlace, key: &MappingKey, value: &Node) {
         if let Some(credential) = plain_texts(value).into_iter().find_map(judge::find_credential) {
-            let words = words![name = key.name, what = credential.noun_phrase()];
-            self.findings.report(texts::PLAIN_CREDENTIAL, key.span.clone(), words);
+            let placeholders = words![name = key.name, what = credential.noun_phrase()];
+            self.findings.report(texts::PLAIN_CREDENTIAL, key.span.clone(), placeholders);
         }
         self.check_placeholders(place, key, value, &Json::Bool(true));
     }
@@ -77,8 +77,9 @@ impl DocumentReader<'_, '_> {
         let template =
             template_text(value).filter(|text| !text.text().unwrap_or_default().contains('{'));
         let value = template.unwrap_or(value);
-        let sign = plain_texts(value).into_iter().find_map(|text| find_syntax(place, key, text));
-        if let Some((syntax, sign)) = sign.filter(|_| is_valid(schema, &value.to_json())) {
+        let syntax_match =
+            plain_texts(value).into_iter().find_map(|text| find_syntax(place, key, text));
+        if let Some((syntax, sign)) = syntax_match.filter(|_| is_valid(schema, &value.to_json())) {
             let [severity, code, message, help] = syntax.fault;
             let texts = [severity, code, message, help, ""];
             // Help texts do not quote a name that may be a password.
@@ -112,7 +113,7 @@ fn find_syntax<'t>(
     syntaxes.find_map(|syntax| Some((syntax, syntax.text.find(text)?)))
 }
 
-/// The texts in `value`, without those of templates and references.
+/// The texts in `value`, except for templates and references.
 fn plain_texts(value: &Node) -> Vec<&str> {
     if template_text(value).is_some() || parse_reference(value).is_some() {
         return Vec::new();

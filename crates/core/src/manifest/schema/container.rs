@@ -157,7 +157,7 @@ fn entry_schema(section: Section) -> Object {
 /// The value of `undeclared` that makes a rule include undeclared containers.
 pub(in crate::manifest) const INCLUDE_VALUE: &str = "include";
 
-/// The keys of any document that concern other layers, except `ignore_layers`.
+/// The schemas of the keys with which any document can refer to other layers, except `ignore_layers`.
 pub(super) fn layering_keys(usage: SchemaUse) -> Object {
     let mut keys = document_part("any");
     if usage == SchemaUse::Editing {
@@ -170,7 +170,7 @@ pub(super) fn layering_keys(usage: SchemaUse) -> Object {
 /// Allows references to secrets as values of `params`.
 pub(super) fn accept_references(params: &mut Json) {
     let param = &mut params["additionalProperties"];
-    *param = json!({"anyOf": [param.take(), schema::schema_of::<Reference>().to_value()]});
+    *param = json!({"anyOf": [param.take(), schema::inline_schema::<Reference>().to_value()]});
 }
 
 /// The schema of `ignore_layers`: `[SECTION, ...]` or `true`.
@@ -190,10 +190,10 @@ pub(super) fn add_forms(schema: &mut Json) {
         return;
     }
     let types: Vec<&str> = texts(&schema["type"]).collect();
-    let alternative_forms = if types.contains(&"array") {
+    let other_forms = if types.contains(&"array") {
         let mut list = document_part("list_form");
         list["items"] = schema.get("items").cloned().unwrap_or(json!(true));
-        let pairs = [["add", "remove"], ["at_least", "none_of"]].map(|[first, second]| {
+        let change_forms = [["add", "remove"], ["at_least", "none_of"]].map(|[first, second]| {
             json!({
                 "type": "object",
                 "properties": {first: list, second: list},
@@ -201,18 +201,18 @@ pub(super) fn add_forms(schema: &mut Json) {
                 "additionalProperties": false,
             })
         });
-        pairs.to_vec()
+        change_forms.to_vec()
     } else if types.contains(&"boolean") {
         return;
     } else {
         vec![document_part("text_form").into()]
     };
     let mut plain_form = std::mem::take(schema);
-    let description = plain_form.as_object_mut().and_then(|plain| {
-        plain.remove(ALIASES_KEYWORD);
-        plain.remove("description")
+    let description = plain_form.as_object_mut().and_then(|form_object| {
+        form_object.remove(ALIASES_KEYWORD);
+        form_object.remove("description")
     });
-    let choices: Vec<_> = std::iter::once(plain_form).chain(alternative_forms).collect();
+    let choices: Vec<_> = std::iter::once(plain_form).chain(other_forms).collect();
     *schema = json!({"anyOf": choices});
     if let Some(description) = description {
         schema["description"] = description;

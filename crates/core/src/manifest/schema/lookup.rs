@@ -47,7 +47,7 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
             (&one.field, &one.required_fields, &one.inner_names)
                 == (&description.field, &description.required_fields, &description.inner_names)
         }) {
-            // A rule for projects has the same name as one for groups.
+            // The context of a rule for groups starts with the context of one for projects: list only one.
             description.contexts.retain(|context| {
                 !existing.contexts.iter().any(|other| context.starts_with(other))
             });
@@ -157,15 +157,15 @@ mod tests {
 
     #[test]
     fn a_name_with_several_meanings_has_one_for_each_kind() {
-        let kinds = |name: &str| -> Vec<_> {
+        let find_contexts = |name: &str| -> Vec<_> {
             describe_name(name).into_iter().map(|known| known.contexts).collect()
         };
-        assert_eq!(kinds("watch"), [["`kind: Project`", "`kind: Group`"]]);
-        assert_eq!(kinds("settings"), [["`kind: Project`"], ["`kind: Group`"]]);
-        assert_eq!(kinds("group settings.visibility"), [["`kind: Group`"]]);
-        assert_eq!(kinds("match.path"), [["`kind: Defaults`"]]);
+        assert_eq!(find_contexts("watch"), [["`kind: Project`", "`kind: Group`"]]);
+        assert_eq!(find_contexts("settings"), [["`kind: Project`"], ["`kind: Group`"]]);
+        assert_eq!(find_contexts("group settings.visibility"), [["`kind: Group`"]]);
+        assert_eq!(find_contexts("match.path"), [["`kind: Defaults`"]]);
         let both = [["`kind: Defaults`"], ["`kind: Defaults` with `for: Group`"]];
-        assert_eq!(kinds("Defaults"), both);
+        assert_eq!(find_contexts("Defaults"), both);
         assert_eq!(names_ending_in("masked"), ["variables.masked"]);
     }
 }

@@ -1,8 +1,8 @@
 //! The JSON schemas of manifests and of `undrift.yaml`, for checks and for editors.
 //!
-//! The schema of a document about a group or project is made from the tables of the kinds, so a new
-//! kind needs nothing here. Schemas for editors contain required fields. While a file is read, they
-//! are optional because other layers may set them; they are checked after merging.
+//! The schema of a document for a group or project is made from the tables of the kinds, so a new
+//! kind needs no code here. The schemas for editors demand required fields. When a file is read,
+//! these fields are optional, because other layers may set them; they are checked after merging.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -28,8 +28,8 @@ mod tree;
 
 pub(super) use container::{INCLUDE_VALUE, OLD_UNLISTED_KEY};
 pub use lookup::{NameDescription, all_names, describe_name, document_names, names_ending_in};
+use published::object_values_mut;
 pub use published::published_schema;
-use published::values_of;
 
 use container::SchemaUse;
 use tree::Tree;
@@ -226,7 +226,7 @@ impl DocumentKind {
         let name = self.name();
         let Some(scope) = self.scope() else {
             let mut schema = document_part(name);
-            let guards = schema::schema_of::<Guard>();
+            let guards = schema::inline_schema::<Guard>();
             for keyword in ["enum", "markdownEnumDescriptions"] {
                 schema["properties"]["guard"][keyword] = json!(guards.get(keyword));
             }
@@ -310,8 +310,8 @@ pub fn manifest_schema() -> Json {
     published_schema("manifest", schema)
 }
 
-/// Two schemas: of the keys of any document except `Acknowledge`, and of the keys of any entry with
-/// the forms that may replace a value.
+/// Two schemas: one for the keys of any document except `Acknowledge`, and one for the keys of any
+/// entry and the forms that may replace a value.
 pub fn shared_schemas() -> [Json; 2] {
     let mut keys = json!({"properties": container::layering_keys(SchemaUse::Checking)});
     keys["properties"]["ignore_layers"] = container::ignore_layers_schema(&[]);
@@ -334,7 +334,7 @@ pub fn description_schema() -> Json {
 
 /// The schema of a file with the content `T`, published under `name`.
 fn type_schema<T: JsonSchema>(name: &str, title: &str) -> Json {
-    let mut schema = schema::schema_of::<T>().as_value().clone();
+    let mut schema = schema::inline_schema::<T>().as_value().clone();
     schema["title"] = json!(title);
     remove_null_defaults(&mut schema);
     published_schema(name, schema)
@@ -350,7 +350,7 @@ pub(super) fn document_keys() -> Vec<String> {
 
 /// Removes defaults of `null`: an optional field must not be `null`.
 fn remove_null_defaults(schema: &mut Json) {
-    for property in schema.get_mut("properties").into_iter().flat_map(values_of) {
+    for property in schema.get_mut("properties").into_iter().flat_map(object_values_mut) {
         if property.get("default").is_some_and(Json::is_null) {
             property.as_object_mut().and_then(|property| property.remove("default"));
         }
@@ -390,8 +390,8 @@ mod tests {
     #[test]
     fn built_in_descriptions_match_their_schema() {
         // Descriptions with hooks have rules in Rust, for which the schema has no keys.
-        let plain = |text: &&&str| !text.contains("\"hooks\":");
-        for text in catalogue::description::FILES.iter().filter(plain) {
+        let is_without_hooks = |text: &&&str| !text.contains("\"hooks\":");
+        for text in catalogue::description::FILES.iter().filter(is_without_hooks) {
             let parsed = crate::yaml::parse(text);
             let errors: Vec<_> = DESCRIPTION_CHECKER.schema_errors(&parsed.documents[0]).collect();
             assert!(errors.is_empty(), "{errors:?}");
@@ -410,8 +410,10 @@ mod tests {
             });
             DESCRIPTION_CHECKER.validator.is_valid(&Node::from(description))
         };
-        let limit = |of: &str| json!({of: "..1"});
-        assert!(is_valid("valid", limit("size")) && !is_valid("valid", limit("items")));
+        let limit_to_one = |name: &str| json!({name: "..1"});
+        assert!(
+            is_valid("valid", limit_to_one("size")) && !is_valid("valid", limit_to_one("items"))
+        );
         assert!(is_valid("weakens", json!("when_on")) && !is_valid("weakens", json!("shows")));
         assert!(is_valid("type", json!("text")) && !is_valid("type", json!("plain")));
     }
@@ -421,9 +423,9 @@ mod tests {
         fn check(place: &str, depth: usize, schema: &Json) -> usize {
             let mut count = 0;
             let properties = schema.get("properties").or_else(|| schema["items"].get("properties"));
-            let properties = || properties.and_then(Json::as_object).into_iter().flatten();
-            let mut names: BTreeSet<_> = properties().map(|(name, _)| name.as_str()).collect();
-            for (name, property) in properties() {
+            let list_properties = || properties.and_then(Json::as_object).into_iter().flatten();
+            let mut names: BTreeSet<_> = list_properties().map(|(name, _)| name.as_str()).collect();
+            for (name, property) in list_properties() {
                 count += check(name, depth + 1, property);
                 for alias in words::aliases(property) {
                     assert_eq!(alias, text::snake_case(alias), "{place}.{name}");

@@ -49,9 +49,9 @@ fn add_markdown(schema: &mut Json) {
     Field::detach_from(object);
     for (key, value) in object.iter_mut() {
         match key.as_str() {
-            "properties" => values_of(value).for_each(add_markdown),
+            "properties" => object_values_mut(value).for_each(add_markdown),
             // `$defs` groups the schemas of sections by scope.
-            "$defs" => values_of(value).flat_map(values_of).for_each(add_markdown),
+            "$defs" => object_values_mut(value).flat_map(object_values_mut).for_each(add_markdown),
             "items" | "additionalProperties" | "then" | "allOf" | "anyOf" | "oneOf" => {
                 add_markdown(value);
             }
@@ -61,7 +61,7 @@ fn add_markdown(schema: &mut Json) {
 }
 
 /// The values of an object.
-pub(super) fn values_of(object: &mut Json) -> impl Iterator<Item = &mut Json> {
+pub(super) fn object_values_mut(object: &mut Json) -> impl Iterator<Item = &mut Json> {
     object.as_object_mut().into_iter().flat_map(Object::values_mut)
 }
 
@@ -69,14 +69,14 @@ pub(super) fn values_of(object: &mut Json) -> impl Iterator<Item = &mut Json> {
 fn without_forms(schema: &Json) -> Json {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let properties = properties.map(|(name, property)| {
-        let mut plain = match &property["anyOf"][0] {
+        let mut plain_property = match &property["anyOf"][0] {
             Json::Object(first) if property["description"].is_string() => first.clone(),
             _ => property.as_object().cloned().unwrap_or_default(),
         };
         if let Some(description) = property.get("description") {
-            plain.insert("description".into(), description.clone());
+            plain_property.insert("description".into(), description.clone());
         }
-        (name.clone(), Json::Object(plain))
+        (name.clone(), Json::Object(plain_property))
     });
     let properties: Object = properties.collect();
     serde_json::json!({"properties": properties})

@@ -20,7 +20,7 @@ impl Json for Tree {
     type StringBuffer = ();
 
     // A lookup scans all keys, so one pass over the members is never slower than several lookups.
-    // Products of this value do not overflow.
+    // The value is so small that products of it do not overflow.
     const KEYS_PER_LOOKUP: usize = u16::MAX as usize;
 
     fn prepare_key(key: &str) -> String {
@@ -84,8 +84,8 @@ impl<'a> Node<'a, Tree> for &'a yaml::Node {
         }
     }
 
-    /// Errors contain the value, but no message reads it. Collections become `null`: copies would
-    /// multiply the memory for a large document.
+    /// Errors contain the value, but no message shows it. Collections become `null`, because copies
+    /// would multiply the memory for a large document.
     fn to_value(&self) -> Cow<'a, Value> {
         Cow::Owned(if self.is_collection() { Value::Null } else { self.to_json() })
     }

@@ -133,7 +133,7 @@ fn chain(loaded: &LoadedManifests, section: &str, key: &str, names: &[&str]) -> 
     let links = trace.value_chain(kind, key, &names);
     let describe = |what: &LayerValue| match what {
         LayerValue::Value(value) => {
-            value.plain().map_or_else(|| "secret".to_owned(), Json::to_string)
+            value.plain_json().map_or_else(|| "secret".to_owned(), Json::to_string)
         }
         other => format!("{other:?}"),
     };

@@ -17,7 +17,7 @@ fn no_name_is_a_segment_of_dots() {
 
 #[test]
 fn a_fault_hides_no_other() {
-    let found = faults(&[
+    let found_faults = faults(&[
         ("a.yaml", "kind: Project\npath: acme/a\nvariables: [{key: A B}]\nhooks: [\n"),
         (
             "b.yaml",
@@ -33,7 +33,7 @@ fn a_fault_hides_no_other() {
         ("duplicate-project", 2),
         ("deprecated", 3),
     ];
-    assert_eq!(found, expected);
+    assert_eq!(found_faults, expected);
 }
 
 /// The code and the message of every diagnostic about `text`, with `service` in `undrift.yaml`.
@@ -107,7 +107,7 @@ fn an_old_spelling_is_right_until_the_service_has_the_new_one() {
 
 #[test]
 fn settings_that_the_service_would_ignore_or_refuse_are_reported() {
-    let first = |config: &str, settings: &str| {
+    let first_message = |config: &str, settings: &str| {
         let messages = check_messages(config, &format!("settings: {settings}\n"));
         messages.first().map(|message| message.split(':').next().unwrap().to_owned())
     };
@@ -134,18 +134,18 @@ fn settings_that_the_service_would_ignore_or_refuse_are_reported() {
         ("{issues_access_level: disabled, issues_template: x}", Some("no-effect")),
         ("{topics: [ü]}", Some("ascii")),
     ] {
-        assert_eq!(first("", settings).as_deref(), code, "{settings}");
+        assert_eq!(first_message("", settings).as_deref(), code, "{settings}");
     }
     let long = format!("{{topics: [{}]}}", "x".repeat(256));
-    assert!(first("", &long).is_some());
+    assert!(first_message("", &long).is_some());
     // The declared value of a group above decides.
-    let below = |own: &str, above: &str| {
+    let first_code = |project_settings: &str, group_settings: &str| {
         let text = format!(
-            "kind: Group\npath: acme\nsettings: {above}\n---\nkind: Project\npath: acme/shop\nsettings: {own}\n"
+            "kind: Group\npath: acme\nsettings: {group_settings}\n---\nkind: Project\npath: acme/shop\nsettings: {project_settings}\n"
         );
         faults(&[("a.yaml", &text)]).first().map(|(code, _)| *code)
     };
-    for (own, above, code) in [
+    for (project_settings, group_settings, code) in [
         ("{visibility: public}", "{visibility: private}", Some("too-visible")),
         ("{visibility: private}", "{visibility: private}", None),
         ("{lfs_enabled: true}", "{lfs_enabled: false}", None),
@@ -160,7 +160,11 @@ fn settings_that_the_service_would_ignore_or_refuse_are_reported() {
             Some("too-visible"),
         ),
     ] {
-        assert_eq!(below(own, above), code, "{own} below {above}");
+        assert_eq!(
+            first_code(project_settings, group_settings),
+            code,
+            "{project_settings} below {group_settings}"
+        );
     }
     let rules = "kind: Project\npath: acme/shop\nsettings: {approvals_before_merge: 1}\napproval_rules: [{name: A, approvals_required: 1}]\n";
     assert_eq!(faults(&[("a.yaml", rules)]), []);
@@ -279,8 +283,8 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
         files: Some(Secrets::new(folder.path(), [])),
         allowed: crate::secret::AllowedVariables::default(),
     };
-    let shown = |now: Option<&str>| {
-        match now {
+    let show_faults = |new_text: Option<&str>| {
+        match new_text {
             Some(now) => fs::write(&path, now).unwrap(),
             None => fs::remove_file(&path).unwrap(),
         }
@@ -304,10 +308,10 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
         "a",
         "CANARY\n\n\nCANARY: CANARY",
     ] {
-        let shown = shown(Some(now));
+        let shown = show_faults(Some(now));
         assert!(shown.contains("--> a.yaml:") && !shown.contains("CANARY"), "{shown}");
     }
-    let shown = shown(None);
+    let shown = show_faults(None);
     assert!(shown.contains("--> a.yaml:4:14"), "{shown}");
 }
 
@@ -326,21 +330,35 @@ fn a_manifest_in_the_place_of_a_seed_is_called_one() {
 #[test]
 fn the_case_of_a_path_does_not_count() {
     let helps = |files: &[(&str, &str)]| {
-        let found = load_files(files).diagnostics;
-        found.sorted().into_iter().map(|d| d.help.clone().unwrap_or_default()).collect::<Vec<_>>()
+        let diagnostics = load_files(files).diagnostics;
+        diagnostics
+            .sorted()
+            .into_iter()
+            .map(|d| d.help.clone().unwrap_or_default())
+            .collect::<Vec<_>>()
     };
     for (glob, expected) in [
-        ("Acme/**", "`Acme/**` is only what is below, so add `{path: ACME}`"),
-        ("acme/**", "`acme/**` is only what is below, so add `{path: ACME}`"),
-        ("Top", "there `*` matches within one part of a path, and `**` everything below"),
+        (
+            "Acme/**",
+            "`Acme/**` matches only what is below this group; add `{path: ACME}` for the group itself",
+        ),
+        (
+            "acme/**",
+            "`acme/**` matches only what is below this group; add `{path: ACME}` for the group itself",
+        ),
+        ("Top", "`*` matches within one part of a path, `**` matches everything below"),
     ] {
         let config = format!("version: 1\nmanages: [{{path: {glob}}}]\n");
-        let found = helps(&[("undrift.yaml", &config), ("a.yaml", "kind: Group\npath: ACME\n")]);
-        assert!(found.len() == 1 && found[0].ends_with(expected), "{glob}: {found:?}");
+        let found_helps =
+            helps(&[("undrift.yaml", &config), ("a.yaml", "kind: Group\npath: ACME\n")]);
+        assert!(
+            found_helps.len() == 1 && found_helps[0].ends_with(expected),
+            "{glob}: {found_helps:?}"
+        );
     }
     let config = "version: 1\nmanages: [{path: Acme}]\n";
     let found = helps(&[("undrift.yaml", config), ("a.yaml", "kind: Project\npath: acme/shop\n")]);
-    let expected = "there `Acme` is only itself, and `Acme/**` all below it";
+    let expected = "`Acme` matches only this group; `Acme/**` matches everything below it";
     assert!(found.len() == 1 && found[0].ends_with(expected), "{found:?}");
     let moved = "kind: Group\npath: new\npreviously: [old/team]\n---\nkind: Project\npath: new/shop\n\
                  settings: {ci_config_path: ci.yml@Old/Team/templates}\n";

@@ -94,8 +94,8 @@ const SHAPES: [Shape; 35] = [
     ("the same project", |n| repeat(n, |_| json!({"kind": "Project", "path": "acme/p"}))),
     ("documents of no kind", |n| repeat(n, |i| json!({"kind": format!("Projec{i}")}))),
     ("files that are missing", |n| {
-        let missing = |i| json!({"key": format!("V{i}"), "value": {"file": format!("f{i}")}});
-        with_entries("variables", &repeat(n, missing))
+        let missing_file = |i| json!({"key": format!("V{i}"), "value": {"file": format!("f{i}")}});
+        with_entries("variables", &repeat(n, missing_file))
     }),
     ("entries of two layers", |n| {
         let mut documents =
@@ -155,9 +155,10 @@ const SHAPES: [Shape; 35] = [
         [projects(n, |i| json!({"uses": [format!("x{i}")]})), repeat(n, profile)].concat()
     }),
     ("profiles that use the next", |n| {
-        let next = |i| json!({"kind": "Profile", "name": format!("x{i}"), "uses": [format!("x{}", i + 1)]});
-        let last = json!({"kind": "Profile", "name": format!("x{n}"), "watch": true});
-        [projects(1, |_| json!({"uses": ["x0"]})), repeat(n, next), vec![last]].concat()
+        let next_profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "uses": [format!("x{}", i + 1)]});
+        let last_profile = json!({"kind": "Profile", "name": format!("x{n}"), "watch": true});
+        [projects(1, |_| json!({"uses": ["x0"]})), repeat(n, next_profile), vec![last_profile]]
+            .concat()
     }),
     ("profiles that there are not", |n| {
         let profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "watch": true});

@@ -38,7 +38,7 @@ fn roster(members: &[(Scope, &str)]) -> Roster {
         path: (*path).to_owned(),
         exclusion: None,
     };
-    Roster { members: members.iter().map(member).collect(), ..Roster::default() }
+    Roster { containers: members.iter().map(member).collect(), ..Roster::default() }
 }
 
 /// The declarations after the projects at `paths` are included.
@@ -87,14 +87,14 @@ params: {t: {env: PARAM}}
 variables: [{key: A, value: {text: 'a{t}{env:TEXT}'}}]
 hooks: [{url: 'https://h.example.org', custom_headers: [{key: A, value: {env: ROW}}], extra: {b: {c: [{file: d}]}}}]
 ";
-    let named = load_files(&[("a.yaml", rules)]).includes.unwrap();
-    let mut named: Vec<_> = named
+    let includes = load_files(&[("a.yaml", rules)]).includes.unwrap();
+    let mut named_references: Vec<_> = includes
         .referenced_values()
         .flat_map(|value| value.sources())
         .map(|reference| reference.to_string())
         .collect();
-    named.sort();
-    assert_eq!(named, ["env:PARAM", "env:ROW", "env:TEXT", "file:d"]);
+    named_references.sort();
+    assert_eq!(named_references, ["env:PARAM", "env:ROW", "env:TEXT", "file:d"]);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn included_projects_get_the_merged_rules() {
     assert!(shop.create.create_fields().is_none(), "it exists");
     let field = |container: &Container, section: &str, name: &str| {
         let entry = &container.section(section).unwrap().entries[0];
-        entry.fields.get(name).unwrap().value.plain().cloned().unwrap()
+        entry.fields.get(name).unwrap().value.plain_json().cloned().unwrap()
     };
     assert_eq!(field(shop, "settings", "merge_method"), "ff");
     assert_eq!(field(site, "settings", "merge_method"), "merge");
@@ -205,15 +205,16 @@ fn only_named_rules_include_projects() {
     write("undrift.yaml", "version: 1\n");
     write("rules/a.yaml", RULES);
     write("shop/b.yaml", "kind: Project\npath: acme/own\n");
-    for (named, includes) in [("", true), ("rules", true), ("rules/a.yaml", true), ("shop", false)]
+    for (named_path, includes) in
+        [("", true), ("rules", true), ("rules/a.yaml", true), ("shop", false)]
     {
-        let loaded = load(&folder.path().join(named), &environment_in(folder.path()));
+        let loaded = load(&folder.path().join(named_path), &environment_in(folder.path()));
         assert!(
             loaded.desired.is_some(),
             "{}",
             loaded.diagnostics.render(DiagnosticStyle::default())
         );
-        assert_eq!(loaded.includes.is_some(), includes, "{named}");
+        assert_eq!(loaded.includes.is_some(), includes, "{named_path}");
     }
 }
 
@@ -221,8 +222,8 @@ fn only_named_rules_include_projects() {
 fn excluded_projects_are_not_included() {
     let loaded = load_files(&[("a.yaml", RULES)]);
     let mut roster = roster(&[(Scope::Project, "acme/shop"), (Scope::Project, "acme/old")]);
-    roster.members[1].exclusion = Some(ExclusionReason::Archived);
-    roster.absent_roots = vec!["acme".to_owned()];
+    roster.containers[1].exclusion = Some(ExclusionReason::Archived);
+    roster.missing_namespaces = vec!["acme".to_owned()];
     let includes = loaded.includes.unwrap();
     let desired = includes.include_from(loaded.desired.unwrap(), &mut roster).unwrap();
     let paths: Vec<Arc<str>> =
@@ -257,19 +258,19 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
     assert_eq!(idle("acme/web-*", unchanged), (found, 0, 0));
     let found =
         vec![(message, Some(crate::manifest::faults::texts::IDLE_EXPRESSION[3].to_owned()))];
-    let nowhere = |roster: &mut Roster| roster.absent_roots = vec!["^acme".to_owned()];
+    let nowhere = |roster: &mut Roster| roster.missing_namespaces = vec!["^acme".to_owned()];
     assert_eq!(idle("'^acme/.*$'", nowhere), (found, 1, 0));
     assert_eq!(idle("acme/**", unchanged), (vec![], 0, 1));
     // An archived one is no reason to correct the rule, and an unread list proves nothing.
     let archived =
-        |roster: &mut Roster| roster.members[0].exclusion = Some(ExclusionReason::Archived);
+        |roster: &mut Roster| roster.containers[0].exclusion = Some(ExclusionReason::Archived);
     assert_eq!(idle("acme/**", archived), (vec![], 0, 0));
     let unread = |roster: &mut Roster| {
         roster.incomplete = vec![("other/**".into(), crate::cause::Cause::new("503"))];
     };
     assert_eq!(idle("other/*", unread), (vec![], 1, 0));
     // A group that the token cannot see is reported by itself.
-    let hidden = |roster: &mut Roster| roster.absent_roots = vec!["other".to_owned()];
+    let hidden = |roster: &mut Roster| roster.missing_namespaces = vec!["other".to_owned()];
     for path in ["other/*", "Other/web/**", "[other/**, acme/web-*]"] {
         assert_eq!(idle(path, hidden), (vec![], 1, 0), "{path}");
     }

@@ -143,27 +143,36 @@ fn mappings_merge_leaf_by_leaf_and_null_is_a_value() {
 #[test]
 fn a_mapping_is_ambiguous_leaf_by_leaf() {
     let policy = |text: &str| format!("settings: {{container_expiration_policy: {text}}}");
-    let both = json!({"keep_n": 5, "cadence": "7d"});
+    let both_fields = json!({"keep_n": 5, "cadence": "7d"});
     for (lower, higher, merged, is_ambiguous) in [
         ("{keep_n: 5}", "{}", json!({"keep_n": 5}), false),
         ("{}", "{keep_n: 5}", json!({"keep_n": 5}), false),
-        ("{keep_n: 5}", "{cadence: 7d}", both.clone(), false),
+        ("{keep_n: 5}", "{cadence: 7d}", both_fields.clone(), false),
         ("{keep_n: 5}", "{keep_n: 10}", json!({"keep_n": 10}), true),
-        ("{keep_n: 5, cadence: 7d}", "{keep_n: 5}", both, false),
+        ("{keep_n: 5, cadence: 7d}", "{keep_n: 5}", both_fields, false),
     ] {
-        let found = settings(&defaults("acme/**", &policy(lower)), &policy(higher));
-        assert_eq!(found, json!({"container_expiration_policy": merged}), "{lower} {higher}");
-        for (one, other) in [(lower, higher), (higher, lower)] {
-            let rules = [one, other].map(|text| defaults("acme/**", &policy(text))).concat();
+        let merged_settings = settings(&defaults("acme/**", &policy(lower)), &policy(higher));
+        assert_eq!(
+            merged_settings,
+            json!({"container_expiration_policy": merged}),
+            "{lower} {higher}"
+        );
+        for (first_fields, other_fields) in [(lower, higher), (higher, lower)] {
+            let rules = [first_fields, other_fields]
+                .map(|text| defaults("acme/**", &policy(text)))
+                .concat();
             let said = fault_messages(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
-            let found = said.iter().any(|fault| fault.starts_with("ambiguous-layers"));
-            assert_eq!(found, is_ambiguous, "{one} beside {other}: {said:?}");
+            let has_ambiguity = said.iter().any(|fault| fault.starts_with("ambiguous-layers"));
+            assert_eq!(
+                has_ambiguity, is_ambiguous,
+                "{first_fields} beside {other_fields}: {said:?}"
+            );
             // A layer that outranks both decides.
             let own = policy("{keep_n: 1, cadence: 1d}");
             let said = self::fault_messages(&format!(
                 "{rules}---\nkind: Project\npath: acme/shop\n{own}\n"
             ));
-            assert_eq!(said, [""; 0], "{one} beside {other}");
+            assert_eq!(said, [""; 0], "{first_fields} beside {other_fields}");
         }
     }
 }
@@ -178,16 +187,19 @@ fn a_deprecated_spelling_and_its_successor_are_one_slot() {
 #[test]
 fn lists_replace_or_change_lower_layers() {
     let low = defaults("**", "settings: {topics: [a, b]}");
-    let of = |rules: &str, document: &str| settings(rules, document)["topics"].clone();
-    assert_eq!(of(&low, "settings: {topics: [c]}\n"), json!(["c"]));
-    assert_eq!(of(&low, "settings: {topics: {add: [c, a]}}\n"), json!(["a", "b", "c"]));
-    assert_eq!(of(&low, "settings: {topics: {remove: [a, x]}}\n"), json!(["b"]));
-    assert_eq!(of("", "settings: {topics: {add: [c], remove: [d]}}\n"), json!(["c"]));
+    let merged_topics = |rules: &str, document: &str| settings(rules, document)["topics"].clone();
+    assert_eq!(merged_topics(&low, "settings: {topics: [c]}\n"), json!(["c"]));
+    assert_eq!(merged_topics(&low, "settings: {topics: {add: [c, a]}}\n"), json!(["a", "b", "c"]));
+    assert_eq!(merged_topics(&low, "settings: {topics: {remove: [a, x]}}\n"), json!(["b"]));
+    assert_eq!(merged_topics("", "settings: {topics: {add: [c], remove: [d]}}\n"), json!(["c"]));
     let mid = low + &defaults("acme/**", "settings: {topics: {add: [c], remove: [a]}}");
-    assert_eq!(of(&mid, "settings: {topics: {add: [d], remove: [b]}}\n"), json!(["c", "d"]));
+    assert_eq!(
+        merged_topics(&mid, "settings: {topics: {add: [d], remove: [b]}}\n"),
+        json!(["c", "d"])
+    );
     // Changes of equal rank unite.
     let both = mid + &defaults("**/shop", "settings: {topics: {add: [z]}}");
-    assert_eq!(of(&both, ""), json!(["b", "c", "z"]));
+    assert_eq!(merged_topics(&both, ""), json!(["b", "c", "z"]));
 }
 
 #[test]
@@ -313,7 +325,7 @@ fn policies_creation_and_watching_merge_too() {
 fn projects_that_no_manifest_declares_follow_the_highest_layer() {
     use crate::desired::Unlisted::{Fail, Report};
     let rules = "kind: Defaults\nmatch: {path: acme}\nfor: Group\nunlisted: {projects: fail}\n";
-    let of = |rules: &str, own: &str| {
+    let projects_policy = |rules: &str, own: &str| {
         let group = &containers(&format!("{rules}---\nkind: Group\npath: acme\n{own}"))[0];
         group.lifecycle.unlisted_projects.as_ref().map(|policy| policy.value)
     };
@@ -326,7 +338,7 @@ fn projects_that_no_manifest_declares_follow_the_highest_layer() {
         (rules, "undeclared_projects: report\n", Some(Report)),
         ("", "undeclared_projects: report\nunlisted: {projects: fail}\n", Some(Fail)),
     ] {
-        assert_eq!(of(rules, own), expected, "{rules}{own}");
+        assert_eq!(projects_policy(rules, own), expected, "{rules}{own}");
     }
 }
 
@@ -664,15 +676,15 @@ mod naive {
     fn loaded_values(container: &Container) -> Json {
         let desired = Desired { containers: vec![container.clone()], ..Desired::default() };
         let sections = facts(&desired)[0][0][2].clone();
-        let plain = |fields: &Json| -> Json {
+        let plain_fields = |fields: &Json| -> Json {
             let fields = fields.as_object().unwrap().iter();
             fields.map(|(name, value)| (name.clone(), value["plain"].clone())).collect()
         };
         let settings = sections["settings"][1][0][2]
             .is_object()
-            .then(|| plain(&sections["settings"][1][0][2]));
+            .then(|| plain_fields(&sections["settings"][1][0][2]));
         let variables = sections["variables"][1].as_array().into_iter().flatten().map(|entry| {
-            let mut fields = plain(&entry[2]);
+            let mut fields = plain_fields(&entry[2]);
             fields.as_object_mut().unwrap().remove("environment_scope");
             let key = fields["key"].clone();
             if entry[1] == "Absent" { json!([key, "Absent"]) } else { json!([key, fields]) }

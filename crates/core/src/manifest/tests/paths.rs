@@ -30,13 +30,13 @@ proptest! {
         body.insert("params".into(), json!({"name_of": "shared", "port": 5}));
         let top = if has_rules { "acme" } else { "elsewhere" };
         let (mut separate_documents, mut paths) = (Vec::new(), Object::new());
-        for (at, (is_moved, port)) in at_paths.iter().enumerate() {
-            let path = format!("{top}/p{at}");
+        for (index, (is_moved, port)) in at_paths.iter().enumerate() {
+            let path = format!("{top}/p{index}");
             let mut project = body.clone();
             project.insert("path".into(), json!(path));
             let mut path_fields = Object::new();
             if *is_moved {
-                let former = json!([format!("{top}/former{at}")]);
+                let former = json!([format!("{top}/former{index}")]);
                 project.insert("previously".into(), former.clone());
                 path_fields.insert("previously".into(), former);
             }

@@ -224,30 +224,30 @@ proptest! {
     #[test]
     fn no_slip_shows_a_secret(slips in prop::collection::vec((any::<Index>(), 0..=SLIPS.len()), 1..4)) {
         let mut text = SECRETS.to_owned();
-        for (at, slip) in slips {
-            let places: Vec<_> = text.char_indices().map(|(at, _)| at).collect();
-            let at = places[at.index(places.len())];
+        for (offset_index, slip) in slips {
+            let offsets: Vec<_> = text.char_indices().map(|(at, _)| at).collect();
+            let offset = offsets[offset_index.index(offsets.len())];
             // The word itself stays whole, so that it can be found.
-            if text[..at].ends_with(|c: char| c.is_ascii_uppercase()) && text[at..].starts_with(|c: char| c.is_ascii_uppercase()) {
+            if text[..offset].ends_with(|c: char| c.is_ascii_uppercase()) && text[offset..].starts_with(|c: char| c.is_ascii_uppercase()) {
                 continue;
             }
             // A line of a secret that loses its indentation can become an open field.
             let is_blank = |rest: &str| rest.trim_start_matches(' ').starts_with("path: CANARY");
-            if is_blank(&text[at..]) {
+            if is_blank(&text[offset..]) {
                 continue;
             }
             match slip {
                 // Without `?` a query is a path, without `@` a user is a host, and without `&` a value
                 // is part of a name: all of these are open.
-                0 if !text[at..].starts_with(|c: char| c.is_ascii_uppercase() || "?@&".contains(c)) => {
-                    text.remove(at);
+                0 if !text[offset..].starts_with(|c: char| c.is_ascii_uppercase() || "?@&".contains(c)) => {
+                    text.remove(offset);
                 }
                 0 => {}
                 // A user before `#` is a host too.
-                slip if SLIPS[slip - 1] == "#" && is_in_authority(&text[..at]) => {}
+                slip if SLIPS[slip - 1] == "#" && is_in_authority(&text[..offset]) => {}
                 // A secret with a colon after it cannot be distinguished from a key.
-                slip if SLIPS[slip - 1] == ": " && text[..at].ends_with("CANARY") => {}
-                slip => text.insert_str(at, SLIPS[slip - 1]),
+                slip if SLIPS[slip - 1] == ": " && text[..offset].ends_with("CANARY") => {}
+                slip => text.insert_str(offset, SLIPS[slip - 1]),
             }
         }
         let diagnostics = load_files(&[("a.yaml", &text)]).diagnostics;

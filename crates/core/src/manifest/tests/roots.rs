@@ -19,7 +19,7 @@ fn one_file_is_a_manifest_too() {
 }
 
 /// Loads `named` in a folder with these files and a `.git`, with the working directory `seen_from`.
-fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, Vec<String>) {
+fn load_below(files: &[(&str, &str)], named_path: &str, seen_from: &str) -> (Config, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     fs::create_dir_all(root.join("repository/.git")).unwrap();
@@ -27,7 +27,7 @@ fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, 
         fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
         fs::write(root.join(name), text).unwrap();
     }
-    let loaded = load(&root.join(named), &environment_in(&root.join(seen_from)));
+    let loaded = load(&root.join(named_path), &environment_in(&root.join(seen_from)));
     let describe = |fault: &Diagnostic| {
         format!("{} {}", fault.code, fault.location.as_ref().map_or("", |place| &*place.file))
     };
@@ -44,27 +44,27 @@ fn the_configuration_counts_from_any_folder_below_it() {
         ("repository/team/web/shop.yaml", SHOP),
         ("repository/team/a.png", ""),
     ];
-    for (named, seen_from, file) in [
+    for (named_path, seen_from, file) in [
         ("repository", "repository", "team/web/shop.yaml"),
         ("repository/team/web", "repository", "team/web/shop.yaml"),
         ("repository/team/web", "repository/team", "web/shop.yaml"),
         ("repository/team/web/shop.yaml", "repository/team/web", "shop.yaml"),
     ] {
-        let (config, names_and_faults) = load_below(&files, named, seen_from);
+        let (config, names_and_faults) = load_below(&files, named_path, seen_from);
         assert_eq!(
             (config.guards.removals.count, &names_and_faults[..]),
             (Some(3), &[file.to_owned()][..]),
-            "{named} from {seen_from}"
+            "{named_path} from {seen_from}"
         );
     }
-    let broken = [files[1], ("repository/undrift.yaml", "version: 2\n"), files[2]];
+    let broken_files = [files[1], ("repository/undrift.yaml", "version: 2\n"), files[2]];
     for (seen_from, config) in [
         ("repository", "undrift.yaml"),
         ("repository/team", "../undrift.yaml"),
         ("repository/team/web", "../../undrift.yaml"),
         ("", "repository/undrift.yaml"),
     ] {
-        let (_, said) = load_below(&broken, "repository/team/web", seen_from);
+        let (_, said) = load_below(&broken_files, "repository/team/web", seen_from);
         assert_eq!(said[1], format!("value {config}"), "{said:?}");
     }
 }
@@ -88,7 +88,7 @@ fn the_configuration_is_not_looked_for_above_the_repository() {
 }
 
 /// The paths that are declared and selected, and the codes of all faults.
-fn load_selected(files: &[(&str, &str)], named: &str) -> (Vec<String>, Vec<&'static str>) {
+fn load_selected(files: &[(&str, &str)], named_path: &str) -> (Vec<String>, Vec<&'static str>) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
@@ -98,7 +98,7 @@ fn load_selected(files: &[(&str, &str)], named: &str) -> (Vec<String>, Vec<&'sta
     if files.iter().any(|(name, _)| *name == "latin.yaml") {
         fs::write(folder.path().join("latin.yaml"), [b'a', b':', b' ', 0xe4]).unwrap();
     }
-    let loaded = load(&folder.path().join(named), &environment_in(folder.path()));
+    let loaded = load(&folder.path().join(named_path), &environment_in(folder.path()));
     let codes = loaded.diagnostics.sorted().into_iter().map(|fault| fault.code).collect();
     let desired = loaded.desired.unwrap_or_default();
     let containers = desired.containers.iter().map(|container| container.path.to_string());
@@ -120,7 +120,7 @@ fn named_files_are_selected_and_the_whole_root_is_loaded() {
     ];
     let removals = "removals:acme/web/*";
     let visibility = "visibility:acme/shop";
-    for (named, expected) in [
+    for (named_path, expected) in [
         ("", vec!["acme", "acme/shop", "acme/web-2/site", "acme/web/site", removals, visibility]),
         ("web", vec!["acme/web/site", removals]),
         ("web/", vec!["acme/web/site", removals]),
@@ -130,11 +130,11 @@ fn named_files_are_selected_and_the_whole_root_is_loaded() {
         (".ci", vec!["acme/runner"]),
         (".ci/runner.yaml", vec!["acme/runner"]),
     ] {
-        let (found, codes) = load_selected(&files, named);
+        let (found_paths, codes) = load_selected(&files, named_path);
         assert_eq!(
-            (found, codes),
+            (found_paths, codes),
             (expected.iter().map(ToString::to_string).collect(), vec![]),
-            "{named}"
+            "{named_path}"
         );
     }
     let (found, codes) = load_selected(&files, "undrift.yaml");

@@ -13,7 +13,7 @@ use crate::{
     value::{Json, Value},
 };
 
-/// Gives all steps of `plan` the same label: the base has no declaration to compare with.
+/// Gives all steps of `plan` the same label, because the base has no declaration to compare with.
 pub(super) fn label_all(plan: &mut ContainerPlan, label: Label) -> BaseComparison {
     let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
     steps.for_each(|step| set_label(step, label));
@@ -46,13 +46,13 @@ pub(super) struct DeclarationPair<'p> {
 }
 
 impl DeclarationPair<'_> {
-    /// Labels the steps of `plan`, made for the branch, and returns the other differences.
+    /// Labels the steps of `plan`, made for the branch, and returns the other results of the comparison.
     pub(super) fn label_steps(&self, plan: &mut ContainerPlan, caller: &Caller) -> BaseComparison {
         let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
         steps.for_each(|step| self.label_step(step));
         include_dependencies(&mut plan.findings.steps, self.head, caller);
         let (already, removed) = (self.find_adopted(plan), self.dropped_entries(plan));
-        BaseComparison { already, removed, ..BaseComparison::default() }
+        BaseComparison { adopted: already, removed, ..BaseComparison::default() }
     }
 
     fn label_step(&self, step: &mut Step) {
@@ -67,8 +67,8 @@ impl DeclarationPair<'_> {
                 let base_step = base_step.filter(|base_step| base_step.action == Action::Create);
                 self.label_creation(step, base_step);
             }
-            // The live state decides about a rename, move or restoration, so the plans do not show
-            // who asked for it: compare the declared paths.
+            // Whether a rename, move or restoration is needed depends on the live state, so the
+            // plans do not show who declared it: compare the declared paths.
             Action::Update if step.address.section.is_none() => {
                 let is_drift = base_step.is_some() && has_same_paths(self.base, self.head);
                 set_label(step, if is_drift { Label::Drift } else { Label::Change });
@@ -98,7 +98,7 @@ impl DeclarationPair<'_> {
         }
     }
 
-    /// True if the base deletes unlisted entries of that section.
+    /// True if the base deletes unlisted entries of the section of `step`.
     fn base_may_remove(&self, step: &Step) -> bool {
         let section = declared_section(self.base, &step.address);
         section.is_some_and(|section| section.unlisted.value == Unlisted::Delete)
@@ -118,9 +118,9 @@ impl DeclarationPair<'_> {
     fn label_creation(&self, step: &mut Step, base_step: Option<&Step>) {
         let Some(base_step) = base_step else {
             // The base's plan has no step for it, but the base may declare the same entry.
-            let before = declared_entry(self.base, &step.address);
-            let before = before.filter(|(_, entry)| entry.state == EntryPresence::Present);
-            let label = match before.zip(declared_entry(self.head, &step.address)) {
+            let base_entry = declared_entry(self.base, &step.address);
+            let base_entry = base_entry.filter(|(_, entry)| entry.state == EntryPresence::Present);
+            let label = match base_entry.zip(declared_entry(self.head, &step.address)) {
                 Some(((_, before), (_, current))) if self.is_base_plan_doubtful(step) => {
                     if before.values() == current.values() { Label::Drift } else { Label::Both }
                 }
@@ -156,7 +156,7 @@ impl DeclarationPair<'_> {
             });
         }
         // Write-only fields are only sent together with another field, or because of the command
-        // line.
+        // line, so they get the label of the other fields.
         let is_readable = |change: &&FieldChange| *change.before != Shown::Unknown;
         let label = step.changes.iter().filter(is_readable).filter_map(|change| change.label).min();
         let label = label.unwrap_or(Label::Change);
@@ -188,7 +188,7 @@ impl DeclarationPair<'_> {
     /// The changes planned for the base that `plan` lacks, because the branch declares the live state.
     fn find_adopted(&self, plan: &ContainerPlan) -> Vec<Adopted> {
         let adopted_object = |step: &Step| {
-            let planned = plan
+            let planned_step = plan
                 .steps
                 .iter()
                 .chain(&plan.watched)
@@ -204,14 +204,16 @@ impl DeclarationPair<'_> {
                     let fields = step.changes.iter().filter(|change| {
                         entry.fields.contains_key(&change.field)
                             && *change.before != Shown::Unknown
-                            && planned.and_then(|planned| planned.change(&change.field)).is_none()
+                            && planned_step
+                                .and_then(|planned| planned.change(&change.field))
+                                .is_none()
                     });
                     let fields: Vec<_> = fields.map(|change| change.field.to_string()).collect();
                     (!fields.is_empty()).then_some(Adopted { address, fields })
                 }
                 (Action::Create, EntryPresence::Absent)
                 | (Action::Delete, EntryPresence::Present)
-                    if planned.is_none() && !step.is_copy =>
+                    if planned_step.is_none() && !step.is_copy =>
                 {
                     Some(Adopted { address, fields: Vec::new() })
                 }
@@ -258,7 +260,7 @@ fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
         }
     }
     let creation_index = steps.iter().position(is_creation);
-    if creation_index.is_some_and(|at| steps[at].label == Some(Label::Change)) {
+    if creation_index.is_some_and(|index| steps[index].label == Some(Label::Change)) {
         return steps.iter_mut().for_each(|step| set_label(step, Label::Change));
     }
     if steps.iter().all(|step| is_excluded_label(step.label)) {
@@ -274,16 +276,16 @@ fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
     include_needed_steps(steps, head, caller);
 }
 
-/// Labels the steps that steps of the branch need as part of its change.
+/// If steps of the branch depend on other steps, labels these as part of its change too.
 fn include_needed_steps(steps: &mut [Step], head: &Container, caller: &Caller) {
     let needs = order::needed_steps(head.scope, caller, steps);
     let mut pending: Vec<_> =
-        (0..steps.len()).filter(|at| !is_excluded_label(steps[*at].label)).collect();
-    while let Some(at) = pending.pop() {
-        for (other, capability) in &needs[at] {
-            // Every member provides `People`; only members that the step names are needed.
+        (0..steps.len()).filter(|index| !is_excluded_label(steps[*index].label)).collect();
+    while let Some(step_index) = pending.pop() {
+        for (other, capability) in &needs[step_index] {
+            // Every member provides `NamedAccess`, but only members that the step names are needed.
             let is_people = *capability == Some(Capability::NamedAccess);
-            if is_people && !names_entry(&steps[at], &steps[*other], head) {
+            if is_people && !refers_to_entry(&steps[step_index], &steps[*other], head) {
                 continue;
             }
             let other_step = &mut steps[*other];
@@ -307,9 +309,9 @@ fn include_provider(step: &mut Step, head: &Container, capability: Capability) {
     let mut has_provider = false;
     for change in step.changes.iter_mut().filter(|change| {
         let Some(value) = change.after.value() else { return false };
-        let mut after = live.fields.raw().clone();
-        after.insert(change.field.to_string(), value.clone());
-        let effects = declared.kind.rules().effects(live.id(), live.fields.raw(), &after);
+        let mut fields_after = live.fields.raw().clone();
+        fields_after.insert(change.field.to_string(), value.clone());
+        let effects = declared.kind.rules().effects(live.id(), live.fields.raw(), &fields_after);
         effects.contains(&Effect::provides(capability))
     }) {
         include_in_branch(&mut change.label);
@@ -318,8 +320,8 @@ fn include_provider(step: &mut Step, head: &Container, capability: Capability) {
     if has_provider { include_in_branch(&mut step.label) } else { include_step(step) }
 }
 
-/// True if the branch's part of `step` names the entry of `other`.
-fn names_entry(step: &Step, other: &Step, head: &Container) -> bool {
+/// True if the branch's part of `step` refers to the entry of `other`.
+fn refers_to_entry(step: &Step, other: &Step, head: &Container) -> bool {
     let mut changed_texts = BTreeSet::new();
     let changes = step.changes.iter().filter(|change| !is_excluded_label(change.label));
     changes
@@ -356,7 +358,7 @@ fn is_creation(step: &Step) -> bool {
     step.address.section.is_none() && step.action == Action::Create
 }
 
-/// If one of two copies changes, the other is part of the change.
+/// Includes the step of a copy if the branch changes its original.
 fn include_copies(steps: &mut [Step]) {
     let originals = steps.iter().filter(|step| !step.is_copy && !is_excluded_label(step.label));
     let originals: Vec<_> = originals.map(|step| step.address.clone()).collect();

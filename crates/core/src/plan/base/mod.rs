@@ -2,8 +2,8 @@
 //!
 //! The live state is planned twice: for the branch, and for its base. A difference in both plans is
 //! drift from before the branch (`label`). Apply excludes it: it is removed from the declaration
-//! (`rest`), and the container is planned again. It is never removed from the plan itself: so guards
-//! count what is really written, and apply can plan again from the same declaration.
+//! (`rest`), and the container is planned again. The steps are not removed from the plan itself, so that
+//! guards count what is really written, and apply can plan again from the same declaration.
 
 mod label;
 mod rest;
@@ -32,9 +32,9 @@ use crate::{
 /// The declarations at the base of a branch, if known.
 #[derive(Clone, Debug)]
 pub enum Base {
-    /// They are not known.
+    /// The declarations are not known.
     Unknown,
-    /// They are known.
+    /// The declarations are known.
     Known(BaseDeclarations),
 }
 
@@ -54,15 +54,15 @@ pub struct BaseComparison {
     /// The revision of the base.
     pub revision: String,
     /// Changes that the base needs and the branch does not, because the branch declares the live state.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub already: Vec<Adopted>,
+    #[serde(rename = "already", default, skip_serializing_if = "Vec::is_empty")]
+    pub adopted: Vec<Adopted>,
     /// Declarations of the base that the branch lacks, and that no step removes: groups, projects, sections,
     /// and live entries without a policy that removes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<Address>,
     /// Steps that apply excludes because the branch did not cause them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left: Vec<Step>,
+    #[serde(rename = "left", default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded_steps: Vec<Step>,
     /// Refusals of guards for drift that is only shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<GuardRefusal>,
@@ -120,9 +120,9 @@ impl Outline {
 impl BaseComparison {
     /// Adds the result for another container.
     pub fn extend(&mut self, other: Self) {
-        self.already.extend(other.already);
+        self.adopted.extend(other.adopted);
         self.removed.extend(other.removed);
-        self.left.extend(other.left);
+        self.excluded_steps.extend(other.excluded_steps);
         self.refusals.extend(other.refusals);
         self.problems.extend(other.problems);
         self.unchanged += other.unchanged;
@@ -130,11 +130,11 @@ impl BaseComparison {
 
     /// Sorts everything, so that the order does not depend on which container was read first.
     pub(super) fn sort(&mut self) {
-        self.already.sort();
+        self.adopted.sort();
         self.removed.sort();
         self.refusals.sort();
         self.problems.sort();
-        self.left.sort_by(|a, b| a.address.path.cmp(&b.address.path));
+        self.excluded_steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
     }
 }
 
@@ -158,8 +158,8 @@ impl Base {
         Self::Known(BaseDeclarations { containers: base_containers, groups_with_changes })
     }
 
-    /// Labels each step in `plan`, which was made for `declared`, and returns what else the comparison
-    /// shows. Reads nothing in addition to `live`.
+    /// Labels each step in `plan`, which was made for `declared`, and returns the other results of the
+    /// comparison. Plans the base from the same `live` state.
     pub fn label(
         &self,
         plan: &mut ContainerPlan,
@@ -170,10 +170,11 @@ impl Base {
         let Self::Known(base) = self else {
             return label::label_all(plan, Label::Unknown);
         };
-        let before = find_declaration(&base.containers, declared);
-        let before = before.and_then(|before| Some((before, comparable_part(before, declared)?)));
-        let Some((before, comparable_base)) = before else {
-            // The base has no declaration of it, so every step comes from the branch.
+        let base_declaration = find_declaration(&base.containers, declared);
+        let comparable_pair =
+            base_declaration.and_then(|before| Some((before, comparable_part(before, declared)?)));
+        let Some((base_container, comparable_base)) = comparable_pair else {
+            // The base does not declare the container, so every step comes from the branch.
             return label::label_all(plan, Label::Change);
         };
         let base_plan = plan_container(&comparable_base, live, settings);
@@ -183,11 +184,11 @@ impl Base {
             base_plan: &base_plan,
         };
         let mut comparison = declarations.label_steps(plan, &settings.caller);
-        // A group that no longer exists is created again for its new contents.
+        // If the branch changes something in a group that no longer exists, it must create the group again.
         if base.groups_with_changes.contains(&declared.path.to_lowercase()) {
             label::include_creation(&mut plan.findings.steps);
         }
-        if label::has_same_paths(before, declared) {
+        if label::has_same_paths(base_container, declared) {
             let problem_identity = |problem: &Problem| {
                 (problem.address.clone(), problem.code, problem.message.clone())
             };
@@ -195,22 +196,24 @@ impl Base {
                 base_plan.problems.iter().map(problem_identity).collect();
             let drift_problems = plan.problems.iter().filter(|problem| {
                 base_problems.contains(&problem_identity(problem))
-                    && declares_same(before, declared, &problem.address)
+                    && declares_same(base_container, declared, &problem.address)
             });
             comparison.problems = drift_problems.cloned().collect();
         }
         comparison
     }
 
-    /// Adds the identities at the base to the entries of `containers`, so that entries still match
-    /// their live ones after the branch changes an identity.
+    /// Adds the identities at the base to the entries of `containers`, so that the entries still
+    /// match live entries if the branch changes an identity.
     pub fn add_base_identities(&self, containers: &mut [Container]) {
         let Self::Known(base) = self else { return };
         for container in containers {
-            let Some(before) = find_declaration(&base.containers, container) else { continue };
+            let Some(base_container) = find_declaration(&base.containers, container) else {
+                continue;
+            };
             for section in &mut container.sections {
-                if let Some(before) = before.section(section.kind.section) {
-                    add_former_identities(section, before);
+                if let Some(base_section) = base_container.section(section.kind.section) {
+                    add_former_identities(section, base_section);
                 }
             }
         }
@@ -221,27 +224,28 @@ impl Base {
     pub fn removed_declarations(&self, branch_outline: &Outline, moves: &Moves) -> Vec<Address> {
         let Self::Known(base) = self else { return Vec::new() };
         let mut removed_addresses = Vec::new();
-        for (path, before) in &base.containers {
+        for (path, base_container) in &base.containers {
             let declared_path = moves.declared_path(path);
             match branch_outline.0.get(&declared_path.to_lowercase()) {
-                None if moves.declares(path) || before.lifecycle.absent_origin().is_some() => {}
-                None => removed_addresses.push(before.address()),
-                // It is deleted with all that is in it.
+                None if moves.declares(path)
+                    || base_container.lifecycle.absent_origin().is_some() => {}
+                None => removed_addresses.push(base_container.address()),
+                // The branch deletes it with all its contents.
                 Some(None) => {}
                 Some(Some(declared)) => {
                     let address = Address::container(declared_path);
-                    let sections = before.sections.iter().map(|section| section.kind.section);
-                    let dropped_sections = sections.filter(|section| !declared.contains(section));
-                    removed_addresses
-                        .extend(dropped_sections.map(|section| address.section(section)));
+                    let sections =
+                        base_container.sections.iter().map(|section| section.kind.section);
+                    let dropped = sections.filter(|section| !declared.contains(section));
+                    removed_addresses.extend(dropped.map(|section| address.section(section)));
                 }
             }
         }
         removed_addresses
     }
 
-    /// Keeps the containers whose declarations differ from the base, or below which a declaration
-    /// was removed if they have a policy for unlisted projects. Keeps all if the base is not known.
+    /// Keeps the containers whose declarations differ from the base, and the containers with a policy
+    /// for unlisted projects below which a declaration was removed. Keeps all if the base is not known.
     pub fn changed_containers(&self, mut containers: Vec<Container>) -> Vec<Container> {
         let Self::Known(base) = self else { return containers };
         let paths: BTreeSet<_> =
@@ -250,9 +254,9 @@ impl Base {
             base.containers.keys().filter(|path| !paths.contains(*path)).collect();
         containers.retain(|container| {
             let path_prefix = format!("{}/", container.path.to_lowercase());
-            let has_dropped_project = container.lifecycle.unlisted_projects.is_some()
+            let drops_project = container.lifecycle.unlisted_projects.is_some()
                 && removed_paths.iter().any(|path| path.starts_with(&path_prefix));
-            has_dropped_project || has_changed(&base.containers, container)
+            drops_project || has_changed(&base.containers, container)
         });
         containers
     }
@@ -264,13 +268,13 @@ fn has_changed(base: &BTreeMap<String, Container>, container: &Container) -> boo
     before.is_none_or(|before| declared_values(before) != declared_values(container))
 }
 
-/// True if both declare the same at `address` and below it. A problem there hides the differences.
+/// True if both declare the same at `address` and below it, where a problem prevents the comparison.
 fn declares_same(before: &Container, current: &Container, address: &Address) -> bool {
     let Address { section, entry, .. } = address;
     let [before, current] = [before, current].map(|declared| {
         let mut values = declared_values(declared);
-        values.retain(|(of, key), _| {
-            section.is_none_or(|section| section == *of)
+        values.retain(|(section_name, key), _| {
+            section.is_none_or(|section| section == *section_name)
                 && entry.as_ref().is_none_or(|entry| entry == key)
         });
         values
@@ -290,20 +294,21 @@ fn find_declaration<'b>(
 
 /// Adds the base's identity to each entry of one section, unless another entry has that identity
 /// now. Entries are the same if the service stores the same name for them.
-fn add_former_identities(section: &mut DeclaredSection, before: &DeclaredSection) {
+fn add_former_identities(section: &mut DeclaredSection, base_section: &DeclaredSection) {
     let kind = section.kind;
     let Some(field) = kind.table().get(FORMER_FIELD).map(|spec| spec.name) else { return };
     let identify = |entry: &DeclaredEntry| kind.identify(&forms::plain_fields(&entry.values()));
     let identities: Vec<_> = section.entries.iter().map(identify).collect();
-    for (at, entry) in section.entries.iter_mut().enumerate() {
-        let former = before.entries.iter().filter(|old| old.key == entry.key).find_map(|old| {
-            let old_identity = identify(old);
-            let is_same_entry = old_identity.service_name.is_some()
-                && old_identity.service_name == identities[at].service_name;
-            let key = old_identity.keys.into_iter().next().filter(|_| is_same_entry)?;
-            let value = old.values().get(kind.identity.last()?)?.text()?.to_owned();
-            identities.iter().all(|identity| !identity.keys.contains(&key)).then_some(value)
-        });
+    for (index, entry) in section.entries.iter_mut().enumerate() {
+        let former =
+            base_section.entries.iter().filter(|old| old.key == entry.key).find_map(|old| {
+                let old_identity = identify(old);
+                let is_same_entry = old_identity.service_name.is_some()
+                    && old_identity.service_name == identities[index].service_name;
+                let key = old_identity.keys.into_iter().next().filter(|_| is_same_entry)?;
+                let value = old.values().get(kind.identity.last()?)?.text()?.to_owned();
+                identities.iter().all(|identity| !identity.keys.contains(&key)).then_some(value)
+            });
         if let Some(former) = former {
             let declared_former = entry.values().get(field).and_then(Value::list).cloned();
             let former_names: Vec<_> =

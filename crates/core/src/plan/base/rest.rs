@@ -16,7 +16,7 @@ pub enum BranchPart {
     Whole,
     /// No part of the container.
     Nothing,
-    /// This part.
+    /// This part of the container.
     Some(Box<Container>),
 }
 
@@ -34,14 +34,15 @@ impl BranchPart {
         let mut remaining = declared.clone();
         let address = declared.address();
         for step in excluded_steps {
-            let at = remaining.section_names().position(|name| Some(name) == step.address.section);
-            let Some(at) = at else { continue };
-            let section = &mut remaining.sections[at];
+            let index =
+                remaining.section_names().position(|name| Some(name) == step.address.section);
+            let Some(section_index) = index else { continue };
+            let section = &mut remaining.sections[section_index];
             section.extra_fields = section.field_names().map(str::to_owned).collect();
             if section.kind.shape != Shape::List {
                 // A mapping that is created or removed, and a switch, are excluded as a whole.
                 if step.action != Action::Update || section.kind.shape == Shape::Switch {
-                    remaining.sections.remove(at);
+                    remaining.sections.remove(section_index);
                 } else {
                     section
                         .entries
@@ -67,8 +68,8 @@ impl BranchPart {
                 }
                 position => {
                     let removed_key = position.map(|position| section.entries.remove(position).key);
-                    let unmanaged_names = [name, removed_key].into_iter().flatten();
-                    section.unmanaged_globs.extend(unmanaged_names.map(|name| Glob::exact(&name)));
+                    let names = [name, removed_key].into_iter().flatten();
+                    section.unmanaged_globs.extend(names.map(|name| Glob::exact(&name)));
                 }
             }
         }
@@ -84,13 +85,13 @@ fn has_excluded_part(step: &Step) -> bool {
 
 /// Removes from `fields` those that `step` excludes.
 fn drop_excluded(fields: &mut DeclaredFields, step: &Step) {
-    let remaining_fields = fields.iter().filter(|(name, _)| {
+    let remaining = fields.iter().filter(|(name, _)| {
         step.change(name).is_none_or(|change| !is_excluded_label(change.label))
     });
-    *fields = remaining_fields.collect();
+    *fields = remaining.collect();
 }
 
-/// The excluded parts of `steps`, or all of them, for display: without calls, because none is sent.
+/// The excluded parts of `steps`, or all if `includes_all`, for display. They have no calls: none is sent.
 pub fn excluded_steps(steps: &[Step], includes_all: bool) -> Vec<Step> {
     steps
         .iter()

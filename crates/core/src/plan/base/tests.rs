@@ -71,7 +71,7 @@ fn expected_label(base: Option<&str>, head: &str, live: Option<&str>) -> Label {
 /// them elsewhere.
 #[test]
 fn what_the_branch_no_longer_declares_is_named() {
-    let at = |path: &str, sections: Json, previously: &[&str]| {
+    let new_container = |path: &str, sections: Json, previously: &[&str]| {
         let previously = previously.iter().map(|path| Sourced {
             value: Arc::from(*path),
             origin: crate::desired::testing::origin(1),
@@ -82,32 +82,35 @@ fn what_the_branch_no_longer_declares_is_named() {
         };
         Container { path: path.into(), lifecycle: life, ..shop(&sections, Unlisted::Report) }
     };
-    let both = json!({"settings": {"description": "a"}, "variables": []});
+    let both_sections = json!({"settings": {"description": "a"}, "variables": []});
     let base = Base::from_containers(
         [
-            at("acme/a", both.clone(), &[]),
-            at("acme/b", both.clone(), &[]),
-            at("acme/c", both.clone(), &[]),
+            new_container("acme/a", both_sections.clone(), &[]),
+            new_container("acme/b", both_sections.clone(), &[]),
+            new_container("acme/c", both_sections.clone(), &[]),
         ],
         &[],
     );
     let settings = json!({"settings": {"description": "a"}});
-    let containers = vec![at("acme/b", settings, &[]), at("acme/cc", both, &["acme/c"])];
+    let containers = vec![
+        new_container("acme/b", settings, &[]),
+        new_container("acme/cc", both_sections, &["acme/c"]),
+    ];
     let moves = Moves::from_containers(&containers);
-    let mut here = Outline::default();
-    here.add(&containers);
+    let mut outline = Outline::default();
+    outline.add(&containers);
     let gone: Vec<_> =
-        base.removed_declarations(&here, &moves).iter().map(ToString::to_string).collect();
+        base.removed_declarations(&outline, &moves).iter().map(ToString::to_string).collect();
     assert_eq!(gone, ["acme/a", "acme/b#variables"]);
-    assert_eq!(Base::Unknown.removed_declarations(&here, &moves), []);
+    assert_eq!(Base::Unknown.removed_declarations(&outline, &moves), []);
     // A project declared absent is in the plan.
     let absent =
         Sourced { value: EntryPresence::Absent, origin: crate::desired::testing::origin(1) };
-    let mut removed = at("acme/a", json!({}), &[]);
+    let mut removed = new_container("acme/a", json!({}), &[]);
     removed.lifecycle.state = Some(absent);
-    here.add(&[removed]);
+    outline.add(&[removed]);
     let gone: Vec<_> =
-        base.removed_declarations(&here, &moves).iter().map(ToString::to_string).collect();
+        base.removed_declarations(&outline, &moves).iter().map(ToString::to_string).collect();
     assert_eq!(gone, ["acme/b#variables"]);
 }
 
@@ -119,9 +122,12 @@ fn the_label_of_a_field_depends_on_base_branch_and_live_value() {
     };
     for [base, head, live] in all_combinations() {
         let (base_declared, declared) = (declare(base), declare(head));
-        let there = json!({"settings": {"description": live}});
-        let live_state =
-            live_container_with(&declared, &there, FieldSelection::Only(&["description"].into()));
+        let live_sections = json!({"settings": {"description": live}});
+        let live_state = live_container_with(
+            &declared,
+            &live_sections,
+            FieldSelection::Only(&["description"].into()),
+        );
         let (steps, against) = compare_with_base(&base_declared, &declared, &live_state);
         let about = format!("base {base:?}, head {head:?}, live {live:?}");
         let expected = head.filter(|_| head != live).map(|head| {
@@ -130,7 +136,7 @@ fn the_label_of_a_field_depends_on_base_branch_and_live_value() {
         });
         assert_eq!(steps, Vec::from_iter(expected), "{about}");
         let is_already = head.is_some() && head == live && base.is_some() && base != live;
-        let fields: Vec<_> = against.already.iter().flat_map(|known| &known.fields).collect();
+        let fields: Vec<_> = against.adopted.iter().flat_map(|known| &known.fields).collect();
         assert_eq!(fields, if is_already { vec!["description"] } else { vec![] }, "{about}");
     }
 }
@@ -198,16 +204,19 @@ fn the_label_of_a_removal_depends_on_which_side_declares_it_absent() {
             (false, vec![]),
         ] {
             let (before, own) = (declare(base), declare(Some("gone")));
-            let there: Vec<_> = live
+            let live_variables: Vec<_> = live
                 .then(|| json!({"key": "K", "environment_scope": "*", "value": "a"}))
                 .into_iter()
                 .collect();
-            let live_state =
-                live_container_with(&own, &json!({"variables": there}), FieldSelection::All);
+            let live_state = live_container_with(
+                &own,
+                &json!({"variables": live_variables}),
+                FieldSelection::All,
+            );
             let (steps, against) = compare_with_base(&before, &own, &live_state);
             assert_eq!(steps, expected, "{base:?} {live}");
             assert_eq!(
-                !against.already.is_empty(),
+                !against.adopted.is_empty(),
                 !live && base == Some("there"),
                 "{base:?} {live}"
             );
@@ -300,7 +309,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
     let (live, settings) = (live_container_with(&head, &there, FieldSelection::All), settings(&[]));
     let mut plan = plan_container(&head, &live, &settings);
     Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
-    let BranchPart::Some(rest) = BranchPart::from_labels(&head, &plan) else {
+    let BranchPart::Some(remaining) = BranchPart::from_labels(&head, &plan) else {
         panic!("something remains")
     };
     let lines = |steps: &[Step]| -> Vec<_> {
@@ -310,7 +319,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         };
         steps.iter().map(line).collect()
     };
-    let planned = plan_container(&rest, &live, &settings);
+    let planned = plan_container(&remaining, &live, &settings);
     assert_eq!(
         lines(&planned.steps),
         ["Update acme/shop#settings merge_method", "Update acme/shop#variables/KEPT@* value"]
@@ -334,17 +343,17 @@ fn a_hook_with_a_new_url_is_found_by_its_url_at_the_base() {
         section.entries[0]
             .fields
             .get("previously")
-            .map(|field| format!("{:?}", field.value.plain()))
+            .map(|field| format!("{:?}", field.value.plain_json()))
     };
     let own = |sections: &Json| shop(sections, Unlisted::Report);
     assert!(urls(own(&hooks("https://new.example.org/"))).unwrap().contains("old.example.org"));
     assert_eq!(urls(own(&hooks("https://old.example.org"))), None);
-    let mut taken = hooks("https://new.example.org/");
-    taken["hooks"]
+    let mut taken_hooks = hooks("https://new.example.org/");
+    taken_hooks["hooks"]
         .as_array_mut()
         .unwrap()
         .push(json!({"name": "other", "url": "https://old.example.org/"}));
-    assert_eq!(urls(own(&taken)), None, "another one has that URL now");
+    assert_eq!(urls(own(&taken_hooks)), None, "another one has that URL now");
 }
 
 /// The base would do something else to the entry of that name: create it, or rename another one.
@@ -357,14 +366,14 @@ fn a_rename_is_drift_only_if_the_base_renames_the_same_entry() {
         }
         shop(&json!({"labels": [label]}), Unlisted::Report)
     };
-    let there = json!({"labels": [{"id": 1, "name": "bug", "color": "#ff0000"}]});
+    let live_labels = json!({"labels": [{"id": 1, "name": "bug", "color": "#ff0000"}]});
     for (base, expected) in [
         (label("ops", &[]), "Update Change name=Change"),
         (label("ops", &["bug"]), "Update Drift name=Drift"),
         (label("bug", &[]), "Update Change name=Change"),
     ] {
         let head = label("ops", &["bug"]);
-        let mut live = live_container(&head, &there);
+        let mut live = live_container(&head, &live_labels);
         live.entries_above.insert("labels", Vec::new());
         assert_eq!(compare_with_base(&base, &head, &live).0, [expected]);
     }
@@ -372,19 +381,29 @@ fn a_rename_is_drift_only_if_the_base_renames_the_same_entry() {
 
 #[test]
 fn only_containers_declared_differently_at_the_base_are_selected() {
-    let named = |path: &str, text: &str| Container {
+    let new_container = |path: &str, text: &str| Container {
         path: path.into(),
         ..shop(&json!({"settings": {"description": text}}), Unlisted::Report)
     };
     let base = Base::from_containers(
-        [named("acme/a", "x"), named("acme/B", "x"), named("acme/gone", "x")],
+        [
+            new_container("acme/a", "x"),
+            new_container("acme/B", "x"),
+            new_container("acme/gone", "x"),
+        ],
         &[],
     );
     let looked = |all: Vec<Container>| -> Vec<_> {
         base.changed_containers(all).into_iter().map(|own| own.path.to_string()).collect()
     };
-    assert_eq!(looked(vec![named("acme/a", "x"), named("acme/b", "x")]), Vec::<String>::new());
-    assert_eq!(looked(vec![named("acme/a", "y"), named("acme/neo", "x")]), ["acme/a", "acme/neo"]);
+    assert_eq!(
+        looked(vec![new_container("acme/a", "x"), new_container("acme/b", "x")]),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        looked(vec![new_container("acme/a", "y"), new_container("acme/neo", "x")]),
+        ["acme/a", "acme/neo"]
+    );
 }
 
 /// Otherwise what the branch changes there would be neither planned nor reported.
@@ -399,15 +418,15 @@ fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
     let mut moved = live_container(&base, &json!({"settings": {"description": "a"}}));
     moved.presence = Presence::Redirected { new_path: Some("acme/store".into()) };
     let sections = json!({"settings": {"description": "a"}, "protected_branches": []});
-    let mut there = live_container(&base, &sections);
-    there.names.insert(crate::field::NamedObject::User, "nobody", None);
-    there.names.insert(crate::field::NamedObject::User, "no-one", None);
+    let mut live_state = live_container(&base, &sections);
+    live_state.names.insert(crate::field::NamedObject::User, "nobody", None);
+    live_state.names.insert(crate::field::NamedObject::User, "no-one", None);
     for (live, head, is_drift) in [
         (&moved, base.clone(), true),
         (&moved, project("b", "nobody"), false),
-        (&there, base.clone(), true),
-        (&there, project("b", "nobody"), true),
-        (&there, project("a", "no-one"), false),
+        (&live_state, base.clone(), true),
+        (&live_state, project("b", "nobody"), true),
+        (&live_state, project("a", "no-one"), false),
     ] {
         let settings = settings(&[]);
         let mut plan = plan_container(&head, live, &settings);
@@ -445,18 +464,18 @@ fn a_copy_is_removed_if_the_branch_changes_its_original() {
     let hooks = [hook(1, "a"), hook(2, "a"), hook(3, "b"), hook(4, "b")];
     // A badge of the same name is no hook.
     let badge = |id: u64| json!({"id": id, "name": "https://a", "link_url": "https://e.org/", "image_url": "https://e.org/i"});
-    let there = json!({"hooks": hooks, "badges": [badge(5), badge(6)]});
+    let live_sections = json!({"hooks": hooks, "badges": [badge(5), badge(6)]});
     let declare = |tags: Option<&str>| {
-        let one = |url: &str| {
+        let new_hook = |url: &str| {
             let tagged = tags == Some(url);
             json!({"url": format!("https://{url}"), "push_events": true, "tag_push_events": tagged})
         };
         let badges = json!([{"name": "https://a", "link_url": "https://e.org/", "image_url": "https://e.org/i"}]);
-        shop(&json!({"hooks": [one("a"), one("b")], "badges": badges}), Unlisted::Report)
+        shop(&json!({"hooks": [new_hook("a"), new_hook("b")], "badges": badges}), Unlisted::Report)
     };
     let base = declare(None);
-    let live = |head: &Container| live_container_with(head, &there, FieldSelection::All);
-    for (changed, expected) in [
+    let live = |head: &Container| live_container_with(head, &live_sections, FieldSelection::All);
+    for (changed_tags, expected) in [
         (None, vec!["badges/a@6 Drift", "hooks/a@2 Drift", "hooks/b@4 Drift"]),
         (
             Some("a"),
@@ -467,9 +486,9 @@ fn a_copy_is_removed_if_the_branch_changes_its_original() {
             vec!["badges/a@6 Drift", "hooks/a@2 Drift", "hooks/b Change", "hooks/b@4 Both"],
         ),
     ] {
-        let head = declare(changed);
+        let head = declare(changed_tags);
         let expected: Vec<_> = expected.iter().map(|line| format!("acme/shop#{line}")).collect();
-        assert_eq!(labelled_steps(&base, &head, &live(&head)), expected, "{changed:?}");
+        assert_eq!(labelled_steps(&base, &head, &live(&head)), expected, "{changed_tags:?}");
     }
 }
 
@@ -482,7 +501,7 @@ fn drifted_entries_that_a_change_names_are_created() {
         shop(&json!({"members": members, "protected_branches": branches}), Unlisted::Report)
     };
     let rule = |name: &str, rows: Json| json!([{"name": name, "allowed_to_push": rows}]);
-    let there = json!({"members": [], "protected_branches": []});
+    let live_sections = json!({"members": [], "protected_branches": []});
     let (bob, dave) = (json!([{"user": "bob"}]), json!([{"user": "dave"}]));
     let drift = ["members/bob Drift", "members/carol Drift"];
     for (before, now, expected) in [
@@ -505,7 +524,7 @@ fn drifted_entries_that_a_change_names_are_created() {
         ),
     ] {
         let (base, head) = (declare(before), declare(now));
-        let mut live = live_container_with(&head, &there, FieldSelection::All);
+        let mut live = live_container_with(&head, &live_sections, FieldSelection::All);
         live.levels_above = Some(std::sync::Arc::default());
         live.group_above = Some(std::sync::Arc::default());
         live.users_with_access = Some(Ok(std::collections::BTreeSet::new()));
@@ -569,7 +588,7 @@ fn a_removal_by_the_base_is_settled_only_if_the_branch_declares_the_live_state()
             FieldSelection::All,
         );
         let (steps, against) = compare_with_base(&declare(None), &head, &live);
-        assert_eq!((steps.is_empty(), !against.already.is_empty()), (settled, settled), "{own}");
+        assert_eq!((steps.is_empty(), !against.adopted.is_empty()), (settled, settled), "{own}");
     }
 }
 
@@ -598,13 +617,15 @@ fn a_field_that_both_declare_alike_is_drift_even_if_the_base_has_no_plan_for_it(
 fn a_missing_or_needless_part_of_the_project_is_left_as_a_whole() {
     let rule = json!({"prevent_secrets": true});
     let absent = json!({"state": "absent"});
-    for (rule, there) in [(rule.clone(), Json::Null), (absent, json!({"prevent_secrets": true}))] {
+    for (rule, live_rule) in
+        [(rule.clone(), Json::Null), (absent, json!({"prevent_secrets": true}))]
+    {
         let declare = |method: &str| {
             let sections = json!({"settings": {"merge_method": method}, "push_rule": rule});
             shop(&sections, Unlisted::Report)
         };
         let (before, head) = (declare("merge"), declare("ff"));
-        let there = json!({"settings": {"merge_method": "merge"}, "push_rule": there});
+        let there = json!({"settings": {"merge_method": "merge"}, "push_rule": live_rule});
         let (live, settings) =
             (live_container_with(&head, &there, FieldSelection::All), settings(&[]));
         let mut plan = plan_container(&head, &live, &settings);
@@ -792,8 +813,8 @@ fn branch_fields(steps: &[Step]) -> Vec<String> {
 fn what_drifted_is_written_only_if_a_step_of_the_branch_needs_it() {
     // By hand: CI/CD switched off, the project archived, the member and the share removed, the key read-only.
     let before = [1, 1, 0, 1, 1, 2, 1, 0, 0];
-    let there = [1, 0, 1, 0, 0, 1, 1, 0, 0];
-    for (at, form, expected) in [
+    let live_forms = [1, 0, 1, 0, 0, 1, 1, 0, 0];
+    for (part_index, form, expected) in [
         // The description contains the text of a name, but does not name the member.
         (0, 2, vec!["settings description"]),
         (8, 1, vec!["settings builds_access_level", "variables"]),
@@ -802,28 +823,28 @@ fn what_drifted_is_written_only_if_a_step_of_the_branch_needs_it() {
         (6, 2, vec!["members", "shares", "deploy_keys can_push", "protected_branches"]),
     ] {
         let mut after = before;
-        after[at] = form;
+        after[part_index] = form;
         let (base, head) = (project(&before), project(&after));
-        let steps = label_steps(&base, &head, &live_project(&head, &there));
-        let mut found = branch_fields(&steps);
-        found.sort();
+        let steps = label_steps(&base, &head, &live_project(&head, &live_forms));
+        let mut found_fields = branch_fields(&steps);
+        found_fields.sort();
         let mut expected: Vec<_> = expected.into_iter().map(str::to_owned).collect();
         expected.sort();
-        assert_eq!(found.len(), expected.len(), "{at}: {found:?}");
-        for (found, expected) in found.iter().zip(&expected) {
-            assert!(found.starts_with(expected.as_str()), "{at}: {found} {expected}");
+        assert_eq!(found_fields.len(), expected.len(), "{part_index}: {found_fields:?}");
+        for (found, expected) in found_fields.iter().zip(&expected) {
+            assert!(found.starts_with(expected.as_str()), "{part_index}: {found} {expected}");
         }
     }
 }
 
 /// Checks that each written step was changed by the branch, or is needed by a step that was.
-fn check_writes(base: &[u8], head: &[u8], there: &[u8]) {
+fn check_writes(base: &[u8], head: &[u8], live_forms: &[u8]) {
     let own = |part: &str| {
-        let at = PARTS.iter().position(|other| *other == part).unwrap();
-        declared_part(part, base[at]) != declared_part(part, head[at])
+        let index = PARTS.iter().position(|other| *other == part).unwrap();
+        declared_part(part, base[index]) != declared_part(part, head[index])
     };
     let (before, after) = (project(base), project(head));
-    let steps = label_steps(&before, &after, &live_project(&after, there));
+    let steps = label_steps(&before, &after, &live_project(&after, live_forms));
     let needed: Vec<_> = steps
         .iter()
         .filter(|step| !label::is_excluded_label(step.label))

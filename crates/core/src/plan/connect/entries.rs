@@ -1,11 +1,11 @@
-//! Orders entries that collide with an entry of a group above. If the group's entry exists, the service
-//! refuses the colliding entry below; in the other order, it accepts both.
+//! Orders entries that collide with an entry of a group above. The service refuses an entry below if
+//! the group's entry exists already; if the entry below is created first, the service accepts both.
 
 use std::collections::HashMap;
 
 use super::StepRelations;
 use crate::{
-    address::{Address, group_of, groups_above},
+    address::{Address, groups_above, parent_group_path},
     catalogue,
     diff::{
         Problem, Step,
@@ -21,19 +21,19 @@ use crate::{
 pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let mut group_entries: HashMap<_, Vec<_>> = HashMap::new();
-    for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
+    for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
         let name_uses = [(step.freed_name(), false), (step.taken_name(), true)];
         for (name, is_taken) in name_uses {
             if let Some((section, name, exclusive_key)) = find_exclusive_key(step, name) {
                 let key = (step.address.path.to_lowercase(), section.section, exclusive_key);
-                group_entries.entry(key).or_default().push((at, name, is_taken));
+                group_entries.entry(key).or_default().push((index, name, is_taken));
             }
         }
     }
-    for (at, step) in steps.iter().enumerate() {
+    for (index, step) in steps.iter().enumerate() {
         if let Some((section, name, _)) = find_exclusive_key(step, step.freed_name())
             && section.is_name_unique_in_group()
-            && let Some(group) = group_of(&step.address.path)
+            && let Some(group) = parent_group_path(&step.address.path)
         {
             let key = (group.to_lowercase(), section.section, name);
             let taken_above = group_entries.get(&key).into_iter().flatten();
@@ -54,20 +54,20 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
             .flatten()
             .filter(|(_, other, _)| section.collides_with_parent(name, other));
         let mut removed_above = Vec::new();
-        for (other, freed_name, is_taken) in conflicts_above {
+        for (other_index, freed_name, is_taken) in conflicts_above {
             if *is_taken {
-                relations.add_edge(*other, &step.address, "a group above would forbid it");
+                relations.add_edge(*other_index, &step.address, "a group above would forbid it");
             } else {
-                removed_above.push((&steps[*other].address, *freed_name));
+                removed_above.push((&steps[*other_index].address, *freed_name));
             }
         }
         // Skip addresses in the same container: those entries free their names by a rename.
         let blocking_addresses: Vec<_> =
             step.followed_addresses().filter(|taken| taken.path != step.address.path).collect();
-        let unfreed_address = blocking_addresses.iter().find(|taken| {
-            !removed_above.iter().any(|(gone, freed_name)| {
-                taken.entry.as_deref() == Some(freed_name)
-                    && gone.path.eq_ignore_ascii_case(&taken.path)
+        let unfreed_address = blocking_addresses.iter().find(|taken_address| {
+            !removed_above.iter().any(|(removed, freed_name)| {
+                taken_address.entry.as_deref() == Some(freed_name)
+                    && removed.path.eq_ignore_ascii_case(&taken_address.path)
             })
         });
         match unfreed_address {
@@ -75,8 +75,10 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
                 relations.problems.push(collision_problem(step, section, exclusive_key, taken));
             }
             None if !blocking_addresses.is_empty() => {
-                let reason = "the group above has one until then";
-                removed_above.iter().for_each(|(gone, _)| relations.add_edge(at, gone, reason));
+                let reason = "the group above must lose its entry first";
+                removed_above.iter().for_each(|(removed_address, _)| {
+                    relations.add_edge(index, removed_address, reason);
+                });
             }
             None => {}
         }
@@ -84,8 +86,8 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
     relations
 }
 
-/// The section of `step` as in projects, the `name`, and the key that only one entry of a project and its
-/// parent groups can have. `None` if there is no such key.
+/// The section of `step` in projects, the `name`, and the key that only one entry of a project and
+/// its parent groups can have. `None` if there is no such key.
 fn find_exclusive_key<'n>(
     step: &Step,
     name: Option<&'n str>,
@@ -95,10 +97,15 @@ fn find_exclusive_key<'n>(
     Some((section, name, section.exclusive_key(name)?))
 }
 
-fn collision_problem(step: &Step, section: Section, what: &str, taken: &Address) -> Problem {
+fn collision_problem(
+    step: &Step,
+    section: Section,
+    what: &str,
+    taken_address: &Address,
+) -> Problem {
     let texts =
         if section.is_name_unique_above() { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
-    let key = text::escape(taken.entry.as_deref().unwrap_or_default());
-    let words = words![group = taken.path, noun = section.noun, key, what];
-    Problem::from_texts(texts, words, &step.address, &step.origin)
+    let key = text::escape(taken_address.entry.as_deref().unwrap_or_default());
+    let placeholders = words![group = taken_address.path, noun = section.noun, key, what];
+    Problem::from_texts(texts, placeholders, &step.address, &step.origin)
 }

@@ -1,8 +1,8 @@
 //! The order of steps as a graph: which steps come after a step, directly or through others.
 //!
-//! An edge to a section means all earlier steps of that section, as in apply. So that the graph grows
-//! only linearly with the number of steps, each step also has a section node. It comes after the step,
-//! and after the section node of the previous step in the section.
+//! An edge to a section means all earlier steps of that section, as in apply. So that the graph
+//! grows only linearly with the number of steps, each step also has a section node. The section
+//! node comes after the step, and after the section node of the previous step in the section.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,27 +21,27 @@ pub(in crate::plan) struct StepGraph {
 impl StepGraph {
     pub(in crate::plan) fn from_steps(steps: &[Step]) -> Self {
         let positions: HashMap<_, _> =
-            steps.iter().enumerate().map(|(at, step)| (&step.address, at)).collect();
+            steps.iter().enumerate().map(|(index, step)| (&step.address, index)).collect();
         let mut predecessors = vec![Vec::new(); 2 * steps.len()];
         // The last section node so far of each section.
         let mut last_nodes = HashMap::new();
-        for (at, step) in steps.iter().enumerate() {
+        for (index, step) in steps.iter().enumerate() {
             let path = &step.address.path;
-            predecessors[at].extend(step.after.iter().filter_map(|edge| {
+            predecessors[index].extend(step.after.iter().filter_map(|edge| {
                 match positions.get(&edge.address) {
                     Some(position) => Some(*position),
                     None if edge.address.path != *path || edge.address.entry.is_some() => None,
                     None => last_nodes.get(&(path, edge.address.section)).copied(),
                 }
             }));
-            let section_node = steps.len() + at;
-            predecessors[section_node].push(at);
+            let section_node = steps.len() + index;
+            predecessors[section_node].push(index);
             predecessors[section_node]
                 .extend(last_nodes.insert((path, step.address.section), section_node));
         }
         let mut successors = vec![Vec::new(); predecessors.len()];
-        for (at, others) in predecessors.iter().enumerate() {
-            others.iter().for_each(|other| successors[*other].push(at));
+        for (index, others) in predecessors.iter().enumerate() {
+            others.iter().for_each(|other| successors[*other].push(index));
         }
         Self { predecessors, successors }
     }
@@ -56,7 +56,7 @@ impl StepGraph {
     fn visit_followers(&self, start: usize, mut mark_visited: impl FnMut(usize) -> bool) {
         let mut pending = vec![start];
         while let Some(node) = pending.pop() {
-            steps::step();
+            steps::count_step();
             if mark_visited(node) {
                 pending.extend(&self.successors[node]);
             }
@@ -70,7 +70,7 @@ impl StepGraph {
         for start in 0..self.predecessors.len() {
             let mut pending = vec![(start, false)];
             while let Some((node, is_finished)) = pending.pop() {
-                steps::step();
+                steps::count_step();
                 if is_finished {
                     finished.push(node);
                 } else if !std::mem::replace(&mut seen[node], true) {
@@ -79,7 +79,7 @@ impl StepGraph {
                 }
             }
         }
-        // In reverse order, the nodes reachable from a node that have no cycle yet are exactly its cycle.
+        // In reverse order, the nodes that follow a node and have no cycle yet are exactly the cycle of this node.
         let mut cycle_of = HashMap::new();
         for start in finished.into_iter().rev() {
             self.visit_followers(start, |node| {
@@ -90,15 +90,17 @@ impl StepGraph {
         }
         let step_count = self.predecessors.len() / 2;
         let mut cycle_members: HashMap<_, Vec<_>> = HashMap::new();
-        (0..step_count).for_each(|at| cycle_members.entry(cycle_of[&at]).or_default().push(at));
         (0..step_count)
-            .filter_map(|at| {
-                let mut predecessors = self.predecessors[at].iter();
+            .for_each(|index| cycle_members.entry(cycle_of[&index]).or_default().push(index));
+        (0..step_count)
+            .filter_map(|step_index| {
+                let mut predecessors = self.predecessors[step_index].iter();
                 let direct_member = predecessors
-                    .find(|other| **other < step_count && cycle_of[other] == cycle_of[&at]);
-                let other = direct_member
-                    .or_else(|| cycle_members[&cycle_of[&at]].iter().find(|other| **other != at));
-                Some((at, *other?))
+                    .find(|other| **other < step_count && cycle_of[other] == cycle_of[&step_index]);
+                let cycle_member = direct_member.or_else(|| {
+                    cycle_members[&cycle_of[&step_index]].iter().find(|other| **other != step_index)
+                });
+                Some((step_index, *cycle_member?))
             })
             .collect()
     }

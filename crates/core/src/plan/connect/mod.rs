@@ -1,5 +1,5 @@
-//! Relations between steps, most of them of different containers: edges from one step to another,
-//! and conflicts between steps.
+//! Relations between steps, mostly of different containers: edges, which order one step after
+//! another, and conflicts.
 //!
 //! - A step in a new group, or a step that names the group, comes after its creation. A project that is
 //!   created from another new project comes after that project.
@@ -13,8 +13,8 @@
 //!   forbids is created while the setting allows it.
 //! - A rule that names users comes after the groups above give them access, and before groups remove
 //!   that access.
-//! - An entry that must not exist in a group above is created before the entry there, or after the
-//!   removal of that entry.
+//! - If a group above must not have an entry with the same name, an entry is created before the entry
+//!   of the group, or after that one is removed.
 //! - A user with a level in a group has at least that level in everything below.
 //!
 //! An edge points to a step of the nearest group above, and that step has its own edge to the next
@@ -59,8 +59,8 @@ struct StepRelations {
 
 impl StepRelations {
     /// Adds an edge: the step at position `later` comes after the steps at the address `earlier`.
-    fn add_edge(&mut self, later: usize, earlier: &Address, reason: &'static str) {
-        self.edges.push((later, Edge { address: earlier.clone(), reason }));
+    fn add_edge(&mut self, later_index: usize, earlier_address: &Address, reason: &'static str) {
+        self.edges.push((later_index, Edge { address: earlier_address.clone(), reason }));
     }
 
     /// Adds the edges to `steps`, and returns the conflicts.
@@ -70,24 +70,24 @@ impl StepRelations {
     }
 }
 
-/// Adds the edges between steps of different containers. Returns the conflicts between their steps.
+/// Adds the edges between steps of different containers. Returns the conflicts between steps.
 pub(super) fn add_edges(steps: &mut [Step]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for find_relations in [
         edges_to_creations,
-        edges_to_inherited_settings,
+        inherited_edges,
         edges_to_freed_names,
         edges_to_moves,
         edges_to_freed_paths,
         visible::refuse_excess_visibility,
         visible::order_visibility,
-        visible::order_group_contents,
+        visible::check_narrowed_groups,
         entries::order_colliding_entries,
     ] {
         problems.extend(find_relations(steps).apply(steps));
     }
-    for constraint in
-        constraints::all_constraints().filter(|constraint| constraint.by.field != "visibility")
+    for constraint in constraints::all_constraints()
+        .filter(|constraint| constraint.group_setting.field != "visibility")
     {
         problems.extend(order_constraint(constraint, steps));
     }
@@ -107,8 +107,8 @@ fn map_by_path<'s, T>(
     value_of: impl Fn(usize, &'s Step) -> Option<T>,
 ) -> HashMap<String, T> {
     let values =
-        steps.iter().enumerate().filter_map(|(at, step)| Some((step, value_of(at, step)?)));
-    values.map(|(step, found)| (step.address.path.to_lowercase(), found)).collect()
+        steps.iter().enumerate().filter_map(|(index, step)| Some((step, value_of(index, step)?)));
+    values.map(|(step, value)| (step.address.path.to_lowercase(), value)).collect()
 }
 
 /// The addresses of the steps for which `is_wanted` returns true, by path in lower case.
@@ -134,20 +134,24 @@ fn values_above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iter
 fn edges_to_creations(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let creations = map_by_path(steps, |_, step| step.address.section.is_none().then_some(step));
-    for (at, step) in steps.iter().enumerate() {
+    for (index, step) in steps.iter().enumerate() {
         let paths: BTreeSet<_> = step.waits_for().filter(|named| !named.contains('#')).collect();
         for path in paths {
             match creations.get(&path.to_lowercase()) {
                 Some(creation) => {
                     relations.add_edge(
-                        at,
+                        index,
                         &creation.address,
                         Capability::Exists.order_reason(creation.scope),
                     );
                 }
                 None => {
                     let address = Address::container((*path).into());
-                    relations.add_edge(at, &address, Capability::Exists.order_reason(Scope::Group));
+                    relations.add_edge(
+                        index,
+                        &address,
+                        Capability::Exists.order_reason(Scope::Group),
+                    );
                 }
             }
         }
@@ -156,16 +160,16 @@ fn edges_to_creations(steps: &[Step]) -> StepRelations {
 }
 
 /// A container is created after the changes of inherited settings in the groups above.
-fn edges_to_inherited_settings(steps: &[Step]) -> StepRelations {
+fn inherited_edges(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    // Steps in a new group come after its creation anyway.
+    // Skip new groups: all steps in a new group come after its creation.
     let by_group = addresses_by_path(steps, |step| {
         !step.provides(Capability::Exists) && step.effects.contains(&Effect::AffectsNewContainers)
     });
     let reason = "a new group or project starts with the settings of the group above";
-    for (at, step) in steps.iter().enumerate().filter(|(_, s)| s.provides(Capability::Exists)) {
+    for (index, step) in steps.iter().enumerate().filter(|(_, s)| s.provides(Capability::Exists)) {
         for setting_address in values_above(&by_group, &step.address.path).flatten() {
-            relations.add_edge(at, setting_address, reason);
+            relations.add_edge(index, setting_address, reason);
         }
     }
     relations
@@ -184,10 +188,10 @@ fn edges_to_freed_names(steps: &[Step]) -> StepRelations {
     if freed_names.is_empty() {
         return relations;
     }
-    for (at, step) in steps.iter().enumerate().filter(|(_, s)| s.provides(Capability::Exists)) {
+    for (index, step) in steps.iter().enumerate().filter(|(_, s)| s.provides(Capability::Exists)) {
         let name = step.change("name").and_then(|change| change.after.value()?.as_str());
         if let Some(rename_address) = freed_names.get(&name_key(step, name.unwrap_or_default())) {
-            relations.add_edge(at, rename_address, "its name must be free first");
+            relations.add_edge(index, rename_address, "its name must be free first");
         }
     }
     relations
@@ -212,13 +216,13 @@ fn edges_to_moves(steps: &[Step]) -> StepRelations {
             is_move.then_some(&step.address)
         })
     });
-    for (at, step) in steps.iter().enumerate() {
+    for (step_index, step) in steps.iter().enumerate() {
         let named_paths = step.named_paths().filter(|_| !projects.is_empty());
         let moved_projects =
             named_paths.filter_map(|path| projects.get(&path.to_lowercase()).copied());
         for move_address in moved_projects.collect::<BTreeSet<_>>() {
             relations.add_edge(
-                at,
+                step_index,
                 move_address,
                 Capability::AtDeclaredPath.order_reason(Scope::Project),
             );
@@ -226,7 +230,7 @@ fn edges_to_moves(steps: &[Step]) -> StepRelations {
         let nearest = values_above(&groups, &step.address.path).next();
         if let Some(move_address) = nearest.filter(|_| !narrows_visibility(step)) {
             relations.add_edge(
-                at,
+                step_index,
                 move_address,
                 Capability::AtDeclaredPath.order_reason(Scope::Group),
             );
@@ -241,14 +245,14 @@ fn edges_to_freed_paths(steps: &[Step]) -> StepRelations {
     let freeing: HashSet<_> = steps.iter().flat_map(freeing_addresses).collect();
     let addresses = steps.iter().map(|step| &step.address);
     let freed_by_run: HashSet<_> = addresses.filter(|address| freeing.contains(address)).collect();
-    for (at, step) in steps.iter().enumerate() {
+    for (index, step) in steps.iter().enumerate() {
         for first in freeing_addresses(step) {
             let (problem_texts, reason) = match first.entry {
                 Some(_) => (texts::RENAME_NEEDED, "it must be renamed first"),
                 None => (texts::MOVE_NEEDED, "it must move first"),
             };
             if freed_by_run.contains(first) {
-                relations.add_edge(at, first, reason);
+                relations.add_edge(index, first, reason);
             } else if !step.after.iter().any(|edge| edge.address == *first) {
                 let problem =
                     Problem::from_texts(problem_texts, words![first], &step.address, &step.origin);
@@ -261,19 +265,19 @@ fn edges_to_freed_paths(steps: &[Step]) -> StepRelations {
 
 /// The groups, projects and entries that must free their path or name before `step`.
 fn freeing_addresses(step: &Step) -> impl Iterator<Item = &Address> {
-    let containers = step.followed_addresses().filter(|first| first.section.is_none());
-    containers.chain(step.followed_entries().filter(|first| first.entry.is_some()))
+    let containers = step.followed_addresses().filter(|address| address.section.is_none());
+    containers.chain(step.followed_entries().filter(|address| address.entry.is_some()))
 }
 
-/// Refuses steps that wait for each other, such as those of two projects that are created from each
-/// other: they would never start.
+/// Refuses steps that wait for each other and would never start, for example if two projects are
+/// created from each other.
 fn refuse_cycles(steps: &[Step]) -> Vec<Problem> {
     let cycles = StepGraph::from_steps(steps).find_cycles().into_iter();
     cycles
-        .map(|(at, other)| {
-            let step = &steps[at];
-            let words = words![other = steps[other].address];
-            Problem::from_texts(texts::CIRCULAR, words, &step.address, &step.origin)
+        .map(|(index, other_index)| {
+            let step = &steps[index];
+            let placeholders = words![other = steps[other_index].address];
+            Problem::from_texts(texts::CIRCULAR, placeholders, &step.address, &step.origin)
         })
         .collect()
 }
@@ -284,8 +288,8 @@ fn setting_change<'s>(
     setting: &GroupSetting,
 ) -> Option<(&'s FieldChange, Option<&'s Json>, Option<&'s Json>)> {
     let section = step.address.section.unwrap_or(settings::SECTION);
-    let is_group = step.scope == Scope::Group && *section == setting.section;
-    let change = is_group.then(|| step.change(&setting.field))??;
+    let has_setting = step.scope == Scope::Group && *section == setting.section;
+    let change = has_setting.then(|| step.change(&setting.field))??;
     Some((change, change.before.value(), change.after.value()))
 }
 
@@ -294,63 +298,65 @@ fn setting_change<'s>(
 /// [`visible::order_visibility`] handles visibility, where a group may have to come last.
 fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<Problem> {
     let (mut edges, mut problems) = (Vec::new(), Vec::new());
-    let setting_changes =
-        map_by_path(steps, |at, step| Some((at, setting_change(step, &constraint.by)?)));
+    let setting_changes = map_by_path(steps, |step_index, step| {
+        Some((step_index, setting_change(step, &constraint.group_setting)?))
+    });
     if setting_changes.is_empty() {
         return problems;
     }
     let (graph, mut followers) = (OnceCell::new(), HashMap::new());
     // A setting that limits creations applies only directly in its group.
-    let is_on_creation = constraint.over.section == "create";
+    let is_on_creation = constraint.constrained.section == "create";
     let max_levels = if is_on_creation { 1 } else { usize::MAX };
-    let max_settings = if constraint.every { usize::MAX } else { 1 };
-    for (at, step) in
+    let max_settings = if constraint.from_all_ancestors { usize::MAX } else { 1 };
+    for (index, step) in
         steps.iter().enumerate().filter(|(_, step)| is_constrained_by(constraint, step))
     {
         let path = step.address.path.to_lowercase();
-        let own_path = (constraint.groups && step.scope == Scope::Group).then_some(&*path);
+        let own_path = (constraint.includes_groups && step.scope == Scope::Group).then_some(&*path);
         let settings_above = own_path.into_iter().chain(groups_above(&path)).take(max_levels);
         let deciding_steps =
             settings_above.filter_map(|group| setting_changes.get(group)).take(max_settings);
-        for (group_position, (change, before, after)) in deciding_steps {
+        for (group_position, (change, value_before, value_after)) in deciding_steps {
             let group = &steps[*group_position];
-            let [forbade, forbids] = [before, after].map(|value| {
+            let [forbade, forbids] = [value_before, value_after].map(|value| {
                 value.is_some_and(|group_value| constraint.forbids(group_value, step.scope))
             });
-            if constraint.how != ConstraintEffect::Forbids || (forbade && !forbids) {
-                let reason = match after.and_then(|value| constraint.value_below(value)) {
+            if constraint.effect != ConstraintEffect::Forbids || (forbade && !forbids) {
+                let reason = match value_after.and_then(|value| constraint.value_below(value)) {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above must allow it first",
                 };
                 // If both narrow visibility, the group comes last; `order_visibility` adds that edge.
                 if !(narrows_visibility(step) && narrows_visibility(group)) {
-                    edges.push((at, *group_position, reason));
+                    edges.push((index, *group_position, reason));
                 }
             } else if forbids {
                 // A new project depends on the group's step only if that step changes other fields too.
                 let needs_group_step = if is_on_creation {
-                    let mut follows = step.after.iter().map(|edge| &edge.address);
-                    group.changes.len() > 1 && follows.any(|first| *first == group.address)
+                    let mut predecessors = step.after.iter().map(|edge| &edge.address);
+                    group.changes.len() > 1
+                        && predecessors.any(|predecessor| *predecessor == group.address)
                 } else {
                     let graph = graph.get_or_init(|| StepGraph::from_steps(steps));
                     followers
                         .entry(*group_position)
                         .or_insert_with(|| graph.followers(*group_position))
-                        .contains(&at)
+                        .contains(&index)
                 };
                 if group.address.section.is_none() || needs_group_step {
                     problems.push(forbidden_problem(constraint, step, group, change));
                 } else {
-                    edges.push((*group_position, at, "the group above forbids it afterwards"));
+                    edges.push((*group_position, index, "the group above forbids it afterwards"));
                 }
             }
         }
     }
-    for (later, earlier, reason) in edges {
-        let after = steps[later].address.clone();
-        steps[earlier].after.retain(|edge| edge.address != after);
-        let address = steps[earlier].address.clone();
-        steps[later].after.push(Edge { address, reason });
+    for (later_index, earlier_index, reason) in edges {
+        let later_address = steps[later_index].address.clone();
+        steps[earlier_index].after.retain(|edge| edge.address != later_address);
+        let address = steps[earlier_index].address.clone();
+        steps[later_index].after.push(Edge { address, reason });
     }
     problems
 }
@@ -358,15 +364,15 @@ fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<
 /// True if `step` changes the field, or creates an object, that `constraint` limits.
 fn is_constrained_by(constraint: &Constraint, step: &Step) -> bool {
     let section = step.address.section.unwrap_or(settings::SECTION);
-    match &constraint.over.field {
-        _ if constraint.over.section == "create" => step.provides(Capability::Exists),
+    match &constraint.constrained.field {
+        _ if constraint.constrained.section == "create" => step.provides(Capability::Exists),
         None => {
             let name = step.address.entry.as_deref().unwrap_or_default();
-            *section == constraint.over.section
+            *section == constraint.constrained.section
                 && step.adds_entry()
                 && constraint.applies_to(&step.address.path, name)
         }
-        Some(name) => *section == constraint.over.section && step.change(name).is_some(),
+        Some(name) => *section == constraint.constrained.section && step.change(name).is_some(),
     }
 }
 
@@ -376,9 +382,11 @@ fn forbidden_problem(
     group: &Step,
     change: &FieldChange,
 ) -> Problem {
-    let (path, setting) = (&group.address.path, &constraint.by.field);
-    let message =
-        format!("`{setting}` of `{path}` {}, and this run would do so after it", constraint.text);
+    let (path, setting) = (&group.address.path, &constraint.group_setting.field);
+    let message = format!(
+        "`{setting}` of `{path}` {}, but this run would need it afterwards",
+        constraint.text
+    );
     let help = format!("leave out `{setting}` of `{path}` until everything in it exists");
     let origin = change.origin.as_ref().unwrap_or(&step.origin);
     Problem::new(&step.address, &constraint.code, message, help, origin)

@@ -1,5 +1,5 @@
-//! Access of users across containers: it is given before rules name the users, and removed after the
-//! rules no longer name them.
+//! Orders the steps that change the access of users. Access is granted before a rule names the user, and removed
+//! only after no rule names the user any more.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -40,10 +40,11 @@ type GrantsByUser = HashMap<u64, HashMap<String, AccessGrant>>;
 fn collect_grants(steps: &[Step]) -> GrantsByUser {
     let mut grants = GrantsByUser::new();
     for step in steps {
-        for (user, before, after) in step.accesses().filter(|(_, before, after)| before < after) {
+        for (user_id, before, after) in step.accesses().filter(|(_, before, after)| before < after)
+        {
             let path = step.address.path.to_lowercase();
             let grant = AccessGrant { address: step.address.clone(), before, after };
-            grants.entry(user).or_default().insert(path, grant);
+            grants.entry(user_id).or_default().insert(path, grant);
         }
     }
     grants
@@ -67,20 +68,20 @@ fn order_needed_access(steps: &[Step], grants: &GrantsByUser, relations: &mut St
     let reason = Capability::NamedAccess.order_reason(Scope::Project);
     let raised_shares =
         addresses_by_path(steps, |step| step.scope == Scope::Group && raises_share(step));
-    for (at, step) in steps.iter().enumerate() {
+    for (index, step) in steps.iter().enumerate() {
         let path = &step.address.path;
-        for (user, outsider) in step.needed_users() {
-            let Some(grants) = grants.get(&user) else { continue };
-            for grant in grants_for(grants, path, outsider)
-                .filter(|grant| grant.before == 0 || outsider.is_some())
+        for (user, outsider_name) in step.needed_users() {
+            let Some(user_grants) = grants.get(&user) else { continue };
+            for grant in grants_for(user_grants, path, outsider_name)
+                .filter(|grant| grant.before == 0 || outsider_name.is_some())
             {
-                relations.add_edge(at, &grant.address, reason);
+                relations.add_edge(index, &grant.address, reason);
             }
         }
         if step.needed_users().next().is_some() {
             values_above(&raised_shares, path)
                 .flatten()
-                .for_each(|first| relations.add_edge(at, first, reason));
+                .for_each(|grant_address| relations.add_edge(index, grant_address, reason));
         }
     }
 }
@@ -110,13 +111,18 @@ fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepR
         }
         let names: Vec<_> = names.into_iter().collect();
         let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
-        let words = words![names = text::list_names(&names), have, user];
-        let texts = step.scope.choose(texts::NO_MAINTAINERS, texts::OUTSIDERS);
-        relations.problems.push(Problem::from_texts(texts, words, &step.address, &step.origin));
+        let placeholders = words![names = text::list_names(&names), have, user];
+        let problem_texts = step.scope.choose(texts::NO_MAINTAINERS, texts::OUTSIDERS);
+        relations.problems.push(Problem::from_texts(
+            problem_texts,
+            placeholders,
+            &step.address,
+            &step.origin,
+        ));
     }
 }
 
-/// The user who loses access by a step.
+/// The user who loses all access through a step.
 fn user_losing_access(step: &Step) -> Option<u64> {
     step.accesses().find(|(.., after)| *after == 0).map(|(user, ..)| user)
 }
@@ -125,47 +131,51 @@ fn user_losing_access(step: &Step) -> Option<u64> {
 /// name the user are changed before the user leaves a group.
 fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     let mut removals_by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
-    for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
-        if let Some(user) = user_losing_access(step) {
-            removals_by_user.entry(user).or_default().insert(step.address.path.to_lowercase(), at);
+    for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
+        if let Some(user_id) = user_losing_access(step) {
+            removals_by_user
+                .entry(user_id)
+                .or_default()
+                .insert(step.address.path.to_lowercase(), index);
         }
     }
-    for (at, step) in steps.iter().enumerate() {
+    for (index, step) in steps.iter().enumerate() {
         let path = &step.address.path;
         let user_grants = user_losing_access(step).and_then(|user| grants.get(&user));
         let mut grants_above =
             user_grants.into_iter().flat_map(|grants_by_path| values_above(grants_by_path, path));
-        if let Some(first) = grants_above.find(|grant| grant.before == 0) {
-            let reason = "the user keeps access through the group above";
-            relations.add_edge(at, &first.address, reason);
+        if let Some(first_grant) = grants_above.find(|grant| grant.before == 0) {
+            let reason = "the user must first get access through the group above";
+            relations.add_edge(index, &first_grant.address, reason);
         }
-        for (user, _) in step.needed_users() {
-            let later =
-                removals_by_user.get(&user).filter(|_| !gains_access_at(grants, user, path));
-            for later in later.into_iter().flat_map(HashMap::values) {
+        for (user_id, _) in step.needed_users() {
+            let user_removals =
+                removals_by_user.get(&user_id).filter(|_| !gains_access_at(grants, user_id, path));
+            for removal_index in user_removals.into_iter().flat_map(HashMap::values) {
                 let reason = "access ends after the changes that need it";
-                relations.add_edge(*later, &step.address, reason);
+                relations.add_edge(*removal_index, &step.address, reason);
             }
         }
     }
 }
 
 /// True if a user gets access at `path`, or in a group above.
-fn gains_access_at(grants: &GrantsByUser, user: u64, path: &str) -> bool {
-    grants.get(&user).is_some_and(|grants_by_path| {
+fn gains_access_at(grants: &GrantsByUser, user_id: u64, path: &str) -> bool {
+    grants.get(&user_id).is_some_and(|grants_by_path| {
         grants_by_path.contains_key(&path.to_lowercase())
             || values_above(grants_by_path, path).next().is_some()
     })
 }
 
-/// Notes for members removed from groups whose access is needed by `rules`, which are by username.
+/// Notes about members that are removed from groups while one of `rules` needs their access. The keys of `rules`
+/// are usernames.
 pub(in crate::plan) fn note_lost_access(
     steps: &[Step],
     rules: &HashMap<String, Vec<UserRule>>,
 ) -> Vec<Note> {
     let grants = if rules.is_empty() { GrantsByUser::new() } else { collect_grants(steps) };
     let notes = steps.iter().filter(|_| !rules.is_empty()).filter_map(|step| {
-        let user = user_losing_access(step).filter(|_| step.scope == Scope::Group)?;
+        let user_id = user_losing_access(step).filter(|_| step.scope == Scope::Group)?;
         let user_rules = rules.get(&step.address.entry.as_deref()?.to_lowercase())?;
         let group = step.address.path.to_lowercase();
         let affected_rules: Vec<_> = user_rules
@@ -173,13 +183,14 @@ pub(in crate::plan) fn note_lost_access(
             .filter(|rule| {
                 let path = &rule.address.path;
                 let is_below = groups_above(&path.to_lowercase()).any(|above| above == group);
-                (is_below || !rule.is_member) && !gains_access_at(&grants, user, path)
+                (is_below || !rule.is_member) && !gains_access_at(&grants, user_id, path)
             })
             .map(|rule| rule.address.to_string())
             .collect();
         let rule_texts: Vec<_> = affected_rules.iter().map(String::as_str).collect();
-        let what = format!("it may end access that rules need: {}", text::list_first(&rule_texts));
-        let note = Note::new(&step.address, Reason::Besides { what }, &step.origin);
+        let description =
+            format!("it may end access that rules need: {}", text::list_first(&rule_texts));
+        let note = Note::new(&step.address, Reason::Besides { what: description }, &step.origin);
         (!rule_texts.is_empty()).then_some(note)
     });
     notes.collect()
@@ -189,19 +200,21 @@ pub(in crate::plan) fn note_lost_access(
 /// refuses this too.
 fn refuse_lower_levels(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     for step in steps {
-        for (user, _, after) in step.accesses().filter(|(.., after)| *after > 0) {
-            let Some(grants) = grants.get(&user) else { continue };
-            let higher = values_above(grants, &step.address.path).find(|grant| grant.after > after);
-            let problem = higher.map(|grant| level_below_grant_problem(step, after, grant));
+        for (user_id, _, after) in step.accesses().filter(|(.., after)| *after > 0) {
+            let Some(grants) = grants.get(&user_id) else { continue };
+            let higher_grant =
+                values_above(grants, &step.address.path).find(|grant| grant.after > after);
+            let problem = higher_grant.map(|grant| lower_level_problem(step, after, grant));
             relations.problems.extend(problem);
         }
     }
 }
 
-fn level_below_grant_problem(step: &Step, level: u8, grant: &AccessGrant) -> Problem {
-    let word = |level: u8| AccessLevel::parse(&level.into()).map_or("a level", |level| level.word);
+fn lower_level_problem(step: &Step, level: u8, grant: &AccessGrant) -> Problem {
+    let level_word =
+        |level: u8| AccessLevel::parse(&level.into()).map_or("a level", |level| level.word);
     let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
-    let (above, level, group) = (word(grant.after), word(level), &grant.address.path);
-    let words = words![key, above, group, level];
-    Problem::from_texts(texts::BELOW_GRANTED, words, &step.address, &step.origin)
+    let (above, level, group) = (level_word(grant.after), level_word(level), &grant.address.path);
+    let placeholders = words![key, above, group, level];
+    Problem::from_texts(texts::BELOW_GRANTED, placeholders, &step.address, &step.origin)
 }

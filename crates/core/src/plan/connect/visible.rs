@@ -14,8 +14,8 @@ use crate::{
     plan::order::{narrows_visibility, visibility_change},
 };
 
-/// Refuses a step that makes its container more visible than the same run makes the nearest group above.
-/// A new group without a declared visibility is private, unless the service has another default.
+/// Refuses a step if its container would become more visible than the nearest group above after this run.
+/// A new group without a declared visibility counts as private; the service may have another default.
 pub(super) fn refuse_excess_visibility(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let groups = map_by_path(steps, |_, step| {
@@ -28,69 +28,72 @@ pub(super) fn refuse_excess_visibility(steps: &[Step]) -> StepRelations {
             continue;
         };
         if rank > *max_rank {
-            let words = words![
+            let placeholders = words![
                 visibility = VISIBILITIES[rank],
                 group = group.address.path,
                 most = VISIBILITIES[*max_rank]
             ];
             let change = step.change("visibility");
             let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
-            let problem = Problem::from_texts(texts::MORE_VISIBLE, words, &step.address, origin);
+            let problem =
+                Problem::from_texts(texts::MORE_VISIBLE, placeholders, &step.address, origin);
             relations.problems.push(problem);
         }
     }
     relations
 }
 
-/// The visibility that a step gives its container, as a rank.
+/// The rank of the container's visibility after the step; `None` if the step does not set it.
 fn visibility_after(step: &Step) -> Option<usize> {
-    // A restored group keeps its former visibility, so it does not count as new.
+    // A restored group keeps its former visibility, so it is not treated as new.
     let is_new_group = step.scope == Scope::Group
         && step.action == Action::Create
         && step.provides(Capability::Exists);
     visibility_change(step).map(|(_, after)| after).or(is_new_group.then_some(0))
 }
 
-/// Widens a group before its contents, and narrows it after them.
+/// Orders the steps: a group becomes more visible before its contents, and less visible after them.
 pub(super) fn order_visibility(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let reason = "nothing may be more visible than its parent group";
-    let widened = map_by_path(steps, |_, step| widens_visibility(step).then_some(&step.address));
-    let narrowed = map_by_path(steps, |at, step| narrows_visibility(step).then_some(at));
-    for (at, step) in steps.iter().enumerate() {
+    let widened_groups =
+        map_by_path(steps, |_, step| widens_visibility(step).then_some(&step.address));
+    let narrowed_groups =
+        map_by_path(steps, |step_index, step| narrows_visibility(step).then_some(step_index));
+    for (index, step) in steps.iter().enumerate() {
         let path = &step.address.path;
         if narrows_visibility(step) {
-            let group = values_above(&narrowed, path).next();
+            let group = values_above(&narrowed_groups, path).next();
             group.into_iter().for_each(|group| relations.add_edge(*group, &step.address, reason));
         } else if widens_visibility(step) {
-            let group = values_above(&widened, path).next();
-            group.into_iter().for_each(|group| relations.add_edge(at, group, reason));
+            let group = values_above(&widened_groups, path).next();
+            group.into_iter().for_each(|group| relations.add_edge(index, group, reason));
         }
     }
     relations
 }
 
-/// True if a step widens the visibility of its container, or sets that of a new one.
+/// True if a step widens the visibility of its container, or sets the visibility of a new one.
 fn widens_visibility(step: &Step) -> bool {
     visibility_change(step)
         .is_some_and(|(before, after)| before.is_none_or(|before| before < after))
 }
 
-/// Refuses to narrow a group if its contents stay more visible. Contents that move out of the group must
-/// move before the group is narrowed.
-pub(super) fn order_group_contents(steps: &[Step]) -> StepRelations {
+/// Refuses to make a group less visible than contents that stay in it. Contents that move out of the
+/// group must move before the group is narrowed.
+pub(super) fn check_narrowed_groups(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     if !steps.iter().any(|step| !more_visible_contents(step).is_empty()) {
         return relations;
     }
-    let moves_by_path = map_by_path(steps, |_, step| {
+    let move_addresses = map_by_path(steps, |_, step| {
         step.provides(Capability::AtDeclaredPath)
             .then(|| Address::container(step.address.path.clone()))
     });
     let narrowed_ranks = map_by_path(steps, |_, step| {
         Some(visibility_change(step).filter(|_| narrows_visibility(step))?.1)
     });
-    for (at, step) in steps.iter().enumerate() {
+    for (index, step) in steps.iter().enumerate() {
         let Some((_, max_rank)) = visibility_change(step) else { continue };
         let group = step.address.path.to_lowercase();
         for (path, rank) in more_visible_contents(step) {
@@ -98,15 +101,20 @@ pub(super) fn order_group_contents(steps: &[Step]) -> StepRelations {
             let leaves_group = !groups_above(&key).any(|above| above == group);
             let mut paths = std::iter::once(&*key).chain(groups_above(&key));
             if let Some(mover) =
-                paths.find_map(|ancestor| moves_by_path.get(ancestor)).filter(|_| leaves_group)
+                paths.find_map(|ancestor| move_addresses.get(ancestor)).filter(|_| leaves_group)
             {
-                relations.add_edge(at, mover, "it has to leave the group first");
+                relations.add_edge(
+                    index,
+                    mover,
+                    "more visible contents must leave the group first",
+                );
             } else if narrowed_ranks.get(&key).is_none_or(|after| *after > max_rank) {
-                let words = words![path, is = VISIBILITIES[*rank], most = VISIBILITIES[max_rank]];
+                let placeholders =
+                    words![path, is = VISIBILITIES[*rank], most = VISIBILITIES[max_rank]];
                 let texts = texts::VISIBLE_CONTENTS;
                 relations.problems.push(Problem::from_texts(
                     texts,
-                    words,
+                    placeholders,
                     &step.address,
                     &step.origin,
                 ));
@@ -117,7 +125,7 @@ pub(super) fn order_group_contents(steps: &[Step]) -> StepRelations {
     relations
 }
 
-/// The groups and projects in a group that are more visible than a step makes the group.
+/// The contents of a group that are more visible than the group will be after the step.
 fn more_visible_contents(step: &Step) -> &[(Arc<str>, usize)] {
     let contents = step.effects.iter().find_map(|effect| match effect {
         Effect::Visibility { more_visible, .. } => Some(&**more_visible),

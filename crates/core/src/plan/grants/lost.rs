@@ -15,9 +15,9 @@ use crate::{
 };
 
 impl ContainerPlanner<'_> {
-    /// Plans the repair of rules whose grants the service may remove when a share is replaced or a
-    /// membership ends although access stays.
-    pub(in crate::plan) fn repair_grants(&self, plan: &mut ContainerPlan) {
+    /// Plans the repair of rules. The service may remove their grants when a share is replaced, or
+    /// when a membership ends although the user keeps access.
+    pub(in crate::plan) fn plan_grant_repairs(&self, plan: &mut ContainerPlan) {
         let losers: Vec<_> =
             plan.findings.steps.iter().filter_map(|step| self.grant_loser(step)).collect();
         if losers.is_empty() {
@@ -34,10 +34,11 @@ impl ContainerPlanner<'_> {
             return self.hold_replacements(until, plan);
         }
         for repairs in section_repairs {
-            // Report unread entries, which cannot be repaired afterwards, so that nothing is removed.
-            for scope in repairs.incomplete {
-                if !plan.incomplete.contains(&scope) {
-                    plan.findings.incomplete.push(scope);
+            // Grants in unread entries cannot be repaired afterwards. Report these entries, so that the
+            // share or membership is not removed.
+            for unread_part in repairs.incomplete {
+                if !plan.incomplete.contains(&unread_part) {
+                    plan.findings.incomplete.push(unread_part);
                 }
             }
             for step in repairs.steps {
@@ -46,12 +47,12 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The group or user that may lose grants with `step` without losing access.
+    /// The group or user that `step` may deprive of grants in rules, although it keeps its access.
     fn grant_loser(&self, step: &Step) -> Option<(NamedObject, u64)> {
         let keeps_access = step.provides(Capability::NamedAccess);
         match step.action {
             Action::Delete if keeps_access => Some((NamedObject::User, step.live_id()?)),
-            _ if step.replaces && self.is_of_group(step) => {
+            _ if step.replaces && self.is_group_entry(step) => {
                 Some((NamedObject::Group, step.live_id()?))
             }
             _ => None,
@@ -65,9 +66,9 @@ impl ContainerPlanner<'_> {
         section: &DeclaredSection,
         losers: &[(NamedObject, u64)],
     ) -> Option<Findings> {
-        let names_people = section.kind.scoped_kind.requires_members;
+        let names_users = section.kind.scoped_kind.requires_members;
         let live_entries =
-            self.context.live.sections.get(section.kind.section).filter(|_| names_people)?;
+            self.context.live.sections.get(section.kind.section).filter(|_| names_users)?;
         let mut reduced_entries = live_entries.entries().ok()?.to_vec();
         for entry in &mut reduced_entries {
             for (object_type, id) in losers {
@@ -82,14 +83,14 @@ impl ContainerPlanner<'_> {
     fn hold_replacements(&self, until: Date, plan: &mut ContainerPlan) {
         let held_steps: Vec<_> =
             plan.findings.steps.extract_if(.., |step| self.grant_loser(step).is_some()).collect();
-        let held =
+        let held_objects =
             held_steps.iter().map(|step| HeldObject { address: step.address.clone(), until });
-        plan.findings.held.extend(held);
+        plan.findings.held.extend(held_objects);
         plan.findings.watched.extend(held_steps);
     }
 
-    /// Adds notes for steps that remove or replace a share: the service also removes the group's
-    /// grants in rules, and no manifest declares those.
+    /// Adds notes for steps that remove or replace a share and thereby also remove grants of the group
+    /// that no manifest declares.
     pub(in crate::plan) fn note_lost_grants(&self, plan: &mut ContainerPlan) {
         let notes = plan.findings.steps.iter().filter_map(|step| self.lost_grants_note(step));
         plan.findings.notes.extend(notes);
@@ -97,7 +98,7 @@ impl ContainerPlanner<'_> {
 
     fn lost_grants_note(&self, step: &Step) -> Option<Note> {
         let removes = step.replaces || step.action == Action::Delete;
-        let group_id = step.live_id().filter(|_| removes && self.is_of_group(step))?;
+        let group_id = step.live_id().filter(|_| removes && self.is_group_entry(step))?;
         let rules = catalogue::sections(self.declared.scope).filter(|section| {
             let mut specs = section.table().specs().iter();
             section.scoped_kind.requires_members
@@ -138,8 +139,8 @@ impl ContainerPlanner<'_> {
         entries.map(|entry| address.entry(section.entry_name(entry.fields.raw()))).collect()
     }
 
-    /// True if the identity of the entry of `step` is the group in it.
-    fn is_of_group(&self, step: &Step) -> bool {
+    /// True if a group identifies the entry of `step`.
+    fn is_group_entry(&self, step: &Step) -> bool {
         let section = step.address.section.and_then(|name| self.declared.section(name));
         let subject = section.and_then(|section| subject_field(section.kind));
         subject.is_some_and(|(_, object_type)| object_type == NamedObject::Group)
@@ -149,17 +150,17 @@ impl ContainerPlanner<'_> {
 /// Adds a step that is needed if the service removes grants, unless the planned step for the same
 /// object already changes these fields.
 fn add_possible_step(step: Step, steps: &mut Vec<Step>) {
-    let planned = steps.iter_mut().find(|planned| planned.address == step.address);
+    let planned_step = steps.iter_mut().find(|planned| planned.address == step.address);
     if step.changes.iter().all(|change| {
-        planned.as_ref().is_some_and(|planned| planned.change(&change.field).is_some())
+        planned_step.as_ref().is_some_and(|planned| planned.change(&change.field).is_some())
     }) {
         return;
     }
-    // Guards check only the effects on the present live state.
-    let effects = planned.as_ref().map(|planned| planned.effects.clone()).unwrap_or_default();
-    let condition = "if the service removes what rules grant together with the share or membership";
+    // Guards check only the effects on the current live state.
+    let effects = planned_step.as_ref().map(|planned| planned.effects.clone()).unwrap_or_default();
+    let condition = "if removing the share or membership also removes grants in rules";
     let step = Step { possible: Some(condition), effects, ..step };
-    match planned {
+    match planned_step {
         Some(planned) => {
             let certain = std::mem::replace(planned, step);
             planned.certain = Some(Box::new(certain));

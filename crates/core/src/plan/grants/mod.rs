@@ -1,5 +1,5 @@
-//! Access that rules grant to users and groups: rules that name someone whose access is missing, too low
-//! or removed, and the grants that end with a share or membership (`lost`).
+//! Checks the users and groups that rules name: their access may be missing, too low or removed.
+//! `lost` handles the grants that end with a share or membership.
 
 mod lost;
 
@@ -29,9 +29,9 @@ use crate::{
 };
 
 impl ContainerPlanner<'_> {
-    /// Refuses steps whose rules name somebody without enough access: in a project, a group whose
-    /// share (declared or live) is missing or below developer; in a group, a group outside it, or a
-    /// member below maintainer.
+    /// Refuses steps whose rules name somebody without enough access. In a project, this is a group
+    /// whose share (declared or live) is missing or below developer. In a group, this is a group
+    /// outside it, or a member below maintainer.
     pub(super) fn refuse_low_access(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         if !effects.any(|effect| matches!(effect, Effect::NeedsAccess { .. })) {
@@ -39,15 +39,15 @@ impl ContainerPlanner<'_> {
         }
         // The level of other grantees does not matter.
         let deciding_kind = self.declared.scope.choose(NamedObject::User, NamedObject::Group);
-        let levels = self.declared_and_live_levels(deciding_kind);
+        let levels = self.merged_levels(deciding_kind);
         for step in std::mem::take(&mut plan.findings.steps) {
-            let mut seen = BTreeSet::new();
+            let mut seen_grantees = BTreeSet::new();
             let problems_before = plan.findings.problems.len();
             for effect in &step.effects {
                 let Effect::NeedsAccess { object_type: grantee_type, id, .. } = effect else {
                     continue;
                 };
-                if !seen.insert((*grantee_type, id)) {
+                if !seen_grantees.insert((*grantee_type, id)) {
                     continue;
                 }
                 let name = match id {
@@ -81,9 +81,9 @@ impl ContainerPlanner<'_> {
                     _ => continue,
                 };
                 let level = level.map_or("", |level| level.word);
-                let words = words![name = escape(name), level];
+                let placeholders = words![name = escape(name), level];
                 let problem =
-                    Problem::from_texts(problem_texts, words, &step.address, &step.origin);
+                    Problem::from_texts(problem_texts, placeholders, &step.address, &step.origin);
                 plan.findings.problems.push(problem);
             }
             if plan.findings.problems.len() == problems_before {
@@ -100,8 +100,7 @@ impl ContainerPlanner<'_> {
 
     /// True if a group above, or a share, may give a member a higher level.
     fn may_raise_members(&self) -> bool {
-        self.context.has_group_above()
-            || !self.declared_and_live_levels(NamedObject::Group).is_empty()
+        self.context.has_group_above() || !self.merged_levels(NamedObject::Group).is_empty()
     }
 
     /// True if all groups that the container is shared with are known.
@@ -116,9 +115,9 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// Marks steps whose rules name users without access to this project, or without maintainer
-    /// access to this group. `connect` refuses them unless a step elsewhere grants the access. Only
-    /// for administrators: others cannot see all shares with private groups.
+    /// Marks steps whose rules name users without access to this project, or without maintainer access
+    /// to this group. `connect` refuses them unless a step elsewhere grants the access. Marks nothing
+    /// if the caller is not an administrator: others cannot see all shares with private groups.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         let owner = self.context.facts.personal_owner;
@@ -169,8 +168,8 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// Adds to a step that narrows a group: the projects and groups in it that would be more visible.
-    pub(super) fn mark_contents(&self, plan: &mut ContainerPlan) {
+    /// Adds the contents that would be more visible than the group to the step that narrows the group.
+    pub(super) fn fill_more_visible(&self, plan: &mut ContainerPlan) {
         let mut steps = plan.findings.steps.iter_mut().filter(|step| step.scope == Scope::Group);
         let Some(step) = steps.find(|step| narrows_visibility(step)) else { return };
         let Some(contents) = &self.context.live.visibilities_below else {
@@ -186,8 +185,8 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// Reports rules that name a user or group whose access this run removes: the service would remove
-    /// the name from the rule. Marks removals of members who keep access through a group above.
+    /// Reports rules that name a user or group whose access this run removes, because the service would
+    /// remove the name from the rule. Marks removals of members who keep access through a group above.
     pub(super) fn refuse_lost_access(&self, plan: &mut ContainerPlan) {
         let mut rules: HashMap<_, Vec<_>> = HashMap::new();
         for section in self.ordered_sections() {
@@ -202,18 +201,18 @@ impl ContainerPlanner<'_> {
             }
             let Some(grantee) = access_loser(step) else { continue };
             let Some(rules) = rules.get(&grantee) else { continue };
-            let user = step.effects.iter().find_map(|effect| match effect {
+            let losing_user = step.effects.iter().find_map(|effect| match effect {
                 Effect::Access { user, .. } => Some(*user),
                 _ => None,
             });
-            if let Some(user) = user {
+            if let Some(user) = losing_user {
                 let path = &self.address.path;
                 let levels_above =
                     self.context.live.levels_above.as_ref().filter(|_| path.contains('/'));
                 if self.settings.groups.has_member_above(path, &grantee.1)
-                    || levels_above.is_some_and(|above| {
-                        // If the list could not be read, it may be empty.
-                        above.is_empty() || user.is_none_or(|user| above.contains_key(&user))
+                    || levels_above.is_some_and(|levels| {
+                        // An empty list may be one that could not be read.
+                        levels.is_empty() || user.is_none_or(|user| levels.contains_key(&user))
                     })
                 {
                     let is_other = user != Some(self.context.caller.id);
@@ -245,10 +244,10 @@ impl ContainerPlanner<'_> {
         let members: BTreeSet<_> = desired::declared_members(self.declared).collect();
         let mut rules = Vec::new();
         for section in self.ordered_sections() {
-            for ((named, name), rule) in grantees(section) {
+            for ((grantee_type, name), rule) in grantees(section) {
                 let is_member_above =
                     self.settings.groups.has_member_above(&self.address.path, &name);
-                if named == Some(NamedObject::User) && !is_member_above {
+                if grantee_type == Some(NamedObject::User) && !is_member_above {
                     let address = section.address_of(rule, self.address);
                     let is_member = members.contains(&*name);
                     rules.push((name, UserRule { address, is_member }));
@@ -258,8 +257,8 @@ impl ContainerPlanner<'_> {
         rules
     }
 
-    /// The declared and live levels of the container's members or group shares, by id. Declared ones win.
-    fn declared_and_live_levels(&self, object_type: NamedObject) -> BTreeMap<Id, AccessLevel> {
+    /// The declared and live levels of the container's members or group shares, by id. Declared levels win.
+    fn merged_levels(&self, object_type: NamedObject) -> BTreeMap<Id, AccessLevel> {
         let mut levels = BTreeMap::new();
         for section in catalogue::sections(self.declared.scope) {
             let Some((identity, _)) =
@@ -284,7 +283,7 @@ impl ContainerPlanner<'_> {
                 let name = entry.fields.get(identity)?.value;
                 let id = self.context.names.id(object_type, name.text()?)?;
                 let level = entry.fields.get(level.name)?.value;
-                Some((id, AccessLevel::parse(level.plain()?)?))
+                Some((id, AccessLevel::parse(level.plain_json()?)?))
             }));
         }
         levels

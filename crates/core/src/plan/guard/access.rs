@@ -1,4 +1,4 @@
-//! Guards of access: the caller's own, and that of the last owner.
+//! Guards against the loss of access: the caller's own, and that of the last owner of a container.
 
 use super::{GuardedSteps, new_refusal};
 use crate::{
@@ -21,11 +21,11 @@ struct AccessChange<'s> {
 
 impl GuardedSteps<'_> {
     /// Refuses to lower the access of the caller from `before` to `after`.
-    fn refuse_lower(&mut self, step: &Step, before: u8, after: u8, why: &str) {
+    fn refuse_lower_access(&mut self, step: &Step, before: u8, after: u8, suffix: &str) {
         let caller = escape(&self.context.caller.username);
         let (before, after) = (level_word(before), level_word(after));
         let reason = format!(
-            "would lower the access of `{caller}`, the token's owner, from {before} to {after}{why}"
+            "would lower the access of `{caller}`, the token's owner, from {before} to {after}{suffix}"
         );
         self.refuse(Guard::OwnAccess, step, reason);
     }
@@ -37,7 +37,7 @@ impl GuardedSteps<'_> {
         let (context, caller) = (self.context, self.context.caller);
         for change in changes.iter().filter(|change| change.subject_id == Some(caller.id)) {
             if change.after < change.before && change.after < MAINTAINER {
-                self.refuse_lower(change.step, change.before, change.after, "");
+                self.refuse_lower_access(change.step, change.before, change.after, "");
             } else if let Some(role) = lost_role(change.step) {
                 let (role, caller) = (escape(role), escape(&caller.username));
                 let reason = format!(
@@ -46,84 +46,91 @@ impl GuardedSteps<'_> {
                 self.refuse(Guard::OwnAccess, change.step, reason);
             }
         }
-        let demoted: Vec<_> = changes
+        let demotions: Vec<_> = changes
             .iter()
             .filter(|change| change.before == OWNER && change.after < OWNER)
             .collect();
-        let Some(last) = demoted.last() else { return };
-        let has_group = context.target.path.contains('/') && context.facts.personal_owner.is_none();
+        let Some(last_demotion) = demotions.last() else { return };
+        let has_parent_group =
+            context.target.path.contains('/') && context.facts.personal_owner.is_none();
         let inherited_owners = match &context.live.levels_above {
             Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
-            None if has_group => return self.findings.add_missing_fact(ExtraFact::LevelsAbove),
+            None if has_parent_group => {
+                return self.findings.add_missing_fact(ExtraFact::LevelsAbove);
+            }
             None => 0,
         };
         let direct_owners = self.live_effects().filter_map(|effect| match effect {
             Effect::Access { user, before: OWNER, .. } => user,
             _ => None,
         });
-        let owners: Vec<u64> = direct_owners.collect();
+        let owner_ids: Vec<u64> = direct_owners.collect();
         let raised_count =
             changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
-        let other_owners =
+        let other_owner_count =
             inherited_owners + raised_count + usize::from(context.facts.personal_owner.is_some());
-        let mut remaining_owners = owners
+        let mut remaining = owner_ids
             .iter()
-            .filter(|user| !demoted.iter().any(|change| change.subject_id == Some(**user)));
-        if remaining_owners.next().is_none() && other_owners == 0 {
-            let owner_count = owners.len().max(demoted.len());
+            .filter(|user| !demotions.iter().any(|change| change.subject_id == Some(**user)));
+        if remaining.next().is_none() && other_owner_count == 0 {
+            let owner_count = owner_ids.len().max(demotions.len());
             let reason = format!("would remove the last owner (of {owner_count})");
-            self.refuse(Guard::LastOwner, last.step, reason);
+            self.refuse(Guard::LastOwner, last_demotion.step, reason);
         }
     }
 
-    /// Refuses to remove the caller's own access with a share: the run could then neither finish nor
-    /// undo it.
+    /// Refuses to lower or remove a share through which the caller has access: without that access, the run can
+    /// neither finish nor undo the change.
     pub(super) fn check_caller_shares(&mut self) {
         let caller = self.context.caller;
         let changes: Vec<_> =
             self.steps.iter().flat_map(|step| access_changes(step, true)).collect();
         let lowered = changes.iter().filter(|change| change.after < change.before);
-        let Some(first) = lowered.clone().next() else { return };
+        let Some(first_lowered) = lowered.clone().next() else { return };
         if caller.is_administrator || self.context.facts.personal_owner == Some(caller.id) {
             return;
         }
         let Some(access) = &self.context.live.caller_access else {
             return self.findings.add_missing_fact(ExtraFact::CallerAccess);
         };
-        let unread = access
+        let unread_cause = access
             .groups
             .values()
             .chain([&access.without_shares])
             .find_map(|level| level.as_ref().err());
-        let (Ok(level_without_shares), None) = (&access.without_shares, unread) else {
-            let reason = unread.cloned().unwrap_or_else(|| Cause::new("not read"));
+        let (Ok(level_without_shares), None) = (&access.without_shares, unread_cause) else {
+            let reason = unread_cause.cloned().unwrap_or_else(|| Cause::new("not read"));
             let reason = reason.context("whether the token's own access depends on this share");
-            let address = first.step.address.clone();
-            let origin = Some(first.step.origin.clone());
+            let address = first_lowered.step.address.clone();
+            let origin = Some(first_lowered.step.origin.clone());
             return self.findings.incomplete.push(Incomplete { address, reason, origin });
         };
-        let level_in = |group: u64, level: u8| match access.groups.get(&group) {
+        let level_through = |group_id: u64, level: u8| match access.groups.get(&group_id) {
             Some(Ok(group_level)) => level.min(*group_level),
             _ => 0,
         };
-        let (mut before, mut after) = (*level_without_shares, *level_without_shares);
+        let (mut level_before, mut level_after) = (*level_without_shares, *level_without_shares);
         for effect in self.live_effects() {
             let Effect::Share { group: Some(group), before: level, .. } = effect else { continue };
             let change = changes.iter().find(|change| change.subject_id == Some(group));
-            before = before.max(level_in(group, level));
-            after = after.max(level_in(group, change.map_or(level, |change| change.after)));
+            level_before = level_before.max(level_through(group, level));
+            level_after =
+                level_after.max(level_through(group, change.map_or(level, |change| change.after)));
         }
-        let strongest = lowered
-            .max_by_key(|change| change.subject_id.map_or(0, |of| level_in(of, change.before)));
-        if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
+        let strongest = lowered.max_by_key(|change| {
+            change.subject_id.map_or(0, |id| level_through(id, change.before))
+        });
+        if let Some(change) =
+            strongest.filter(|_| level_after < level_before && level_after < MAINTAINER)
+        {
             let replacement_note =
                 if change.step.replaces { ", which is removed and added again" } else { "" };
-            let why = format!(": it comes from this share{replacement_note}");
-            self.refuse_lower(change.step, before, after, &why);
+            let suffix = format!(": it comes from this share{replacement_note}");
+            self.refuse_lower_access(change.step, level_before, level_after, &suffix);
         }
     }
 
-    /// The effects of the declared sections as they are live.
+    /// The effects of the live entries in the declared sections.
     fn live_effects(&self) -> impl Iterator<Item = Effect> {
         self.declared.sections.iter().flat_map(|section| self.section_effects(section))
     }
@@ -149,23 +156,22 @@ pub(super) fn refuse_directory_access(step: &Step, caller: &Caller) -> Option<Gu
     let (before, after) = lowered_levels.filter(|_| !caller.is_administrator)?;
     let (caller, before, after) = (escape(&caller.username), level_word(before), level_word(after));
     let reason = format!(
-        "would lower access from {before} to {after} for people whom only a directory lists; `{caller}`, the token's owner, may be one of them"
+        "would lower access from {before} to {after} for the members of an external directory; `{caller}`, the token's owner, may be one of them"
     );
     Some(new_refusal(Guard::OwnAccess, step, reason))
 }
 
-/// The changes of access in a step: with `is_share` those of groups, otherwise those of users.
+/// The changes of access in a step: of groups if `is_share` is true, otherwise of users.
 fn access_changes(step: &Step, is_share: bool) -> impl Iterator<Item = AccessChange<'_>> {
     step.effects.iter().filter_map(move |effect| {
-        // Access with an end date counts as removed. So does a replaced share: it is missing for a moment.
+        // Treat access that gets an end date as removed. Treat a replaced share the same way: between its removal and
+        // its creation there is no access.
         let (subject_id, before, after, is_gone) = match effect {
-            Effect::Share { group: Some(group), before, after, gets_end_date: ends }
-                if is_share =>
-            {
-                (Some(*group), before, after, *ends || step.replaces)
+            Effect::Share { group: Some(group), before, after, gets_end_date } if is_share => {
+                (Some(*group), before, after, *gets_end_date || step.replaces)
             }
-            Effect::Access { user, before, after, gets_end_date: ends, .. } if !is_share => {
-                (*user, before, after, *ends)
+            Effect::Access { user, before, after, gets_end_date, .. } if !is_share => {
+                (*user, before, after, *gets_end_date)
             }
             _ => return None,
         };

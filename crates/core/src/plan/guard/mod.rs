@@ -17,7 +17,7 @@ use access::refuse_directory_access;
 
 use super::approve::WHOLE_RUN;
 use crate::{
-    address::{Address, group_of},
+    address::{Address, parent_group_path},
     desired::{Container, DeclaredSection, Guard},
     diff::{Action, DiffContext, Findings, GuardRefusal, Step},
     kind::{Effect, RefRule, Risk, WeakerProtection, find_weaker_protections},
@@ -49,9 +49,9 @@ impl Limits {
     pub const REACH: Self = Self { count: 50, share: 0.1 };
 }
 
-/// The share counts only from this number of entries on.
+/// The share is checked only in sections with at least this number of entries.
 const MIN_ENTRIES_FOR_SHARE: usize = 4;
-/// The number of included containers that may always change, whatever their share.
+/// This number of included containers may always change, regardless of their share.
 const MIN_REACH: usize = 5;
 /// The maximum number of entries removed in one run.
 const MAX_REMOVALS: usize = 50;
@@ -62,7 +62,7 @@ fn is_removal(step: &&Step) -> bool {
 }
 
 /// Refuses removals from a section with `live` entries: too many, too large a share, or all of them. A
-/// copy counts as a removal but not for the share, because its original stays.
+/// copy counts as a removal, but not for the share, because its original is kept.
 pub(super) fn refuse_removals(
     address: &Address,
     origin: &Origin,
@@ -101,13 +101,13 @@ pub(super) fn refuse_removals(
 
 /// Refuses too many removals in the whole plan.
 pub(super) fn refuse_many_removals(steps: &[&Step]) -> Option<GuardRefusal> {
-    let removed = steps.iter().copied().filter(is_removal).count();
-    let first = steps.iter().copied().find(is_removal)?;
-    (removed > MAX_REMOVALS).then(|| {
+    let removal_count = steps.iter().copied().filter(is_removal).count();
+    let first_removal = steps.iter().copied().find(is_removal)?;
+    (removal_count > MAX_REMOVALS).then(|| {
         let reason =
-            format!("would remove {} in all; the limit is {MAX_REMOVALS}; acknowledged with `**`, so are all other removals", count(removed, "entry"));
+            format!("would remove {} in all; the limit is {MAX_REMOVALS}; acknowledging it with `**` also acknowledges all other removals", count(removal_count, "entry"));
         let whole_run = Address::container(WHOLE_RUN.into());
-        GuardRefusal::new(Guard::Removals, &whole_run, reason, removed, &first.origin)
+        GuardRefusal::new(Guard::Removals, &whole_run, reason, removal_count, &first_removal.origin)
     })
 }
 
@@ -145,9 +145,8 @@ pub(super) fn check_steps(
     let mut guards = GuardedSteps { steps, declared, context, findings: Findings::default() };
     guards.check_access();
     guards.check_caller_shares();
-    let directory_refusals =
-        steps.iter().filter_map(|step| refuse_directory_access(step, context.caller));
-    guards.findings.refusals.extend(directory_refusals);
+    let refusals = steps.iter().filter_map(|step| refuse_directory_access(step, context.caller));
+    guards.findings.refusals.extend(refusals);
     guards.check_transfer();
     guards.findings.refusals.extend(steps.iter().filter_map(refuse_visibility));
     let weaknesses = guards.rule_weaknesses();
@@ -178,26 +177,29 @@ impl<'a> GuardedSteps<'a> {
     /// Refuses to move a container into a group with other members.
     fn check_transfer(&mut self) {
         let transfer = self.steps.iter().find_map(|step| {
-            let from = step.effects.iter().find_map(|effect| match effect {
+            let source_path = step.effects.iter().find_map(|effect| match effect {
                 Effect::Transfers { former_path: from } => Some(from),
                 _ => None,
             });
-            Some((step, from?))
+            Some((step, source_path?))
         });
-        let Some((step, from)) = transfer else { return };
-        let (Some(before), Some(after)) =
+        let Some((step, old_path)) = transfer else { return };
+        let (Some(levels_before), Some(levels_after)) =
             (&self.context.live.levels_above_former_path, &self.context.live.levels_above)
         else {
             self.findings.add_missing_fact(ExtraFact::LevelsAbove);
             return self.findings.add_missing_fact(ExtraFact::LevelsAboveFormerPath);
         };
-        let (gaining, losing) =
-            (count_higher_levels(after, before), count_higher_levels(before, after));
-        let group = |path: &str| escape(group_of(path).unwrap_or("the top")).into_owned();
+        let (gaining, losing) = (
+            count_higher_levels(levels_after, levels_before),
+            count_higher_levels(levels_before, levels_after),
+        );
+        let group_text =
+            |path: &str| escape(parent_group_path(path).unwrap_or("the top")).into_owned();
         let reason = format!(
             "would move it from {} to {}: {} would inherit more access, {} less, and the variables that it inherits change",
-            group(from),
-            group(&step.address.path),
+            group_text(old_path),
+            group_text(&step.address.path),
             count(gaining, "user"),
             count(losing, "user")
         );
@@ -205,7 +207,7 @@ impl<'a> GuardedSteps<'a> {
         self.refuse(Guard::Transfer, step, reason);
     }
 
-    /// The ways in which the rules for branches, and those for tags, are weaker after all steps.
+    /// The ways in which rules for branches or tags are weaker after all steps.
     fn rule_weaknesses(&self) -> Weaknesses {
         let mut weaknesses = Weaknesses::new();
         for section in &self.declared.sections {
@@ -219,16 +221,18 @@ impl<'a> GuardedSteps<'a> {
                 Effect::Rule { before, .. } => before,
                 _ => None,
             });
-            let before: Vec<RefRule> = live_rules.map(|rule| *rule).collect();
-            let changed_patterns =
-                changes.iter().filter_map(|(was, _)| Some(was.as_ref()?.pattern.as_str()));
+            let rules_before: Vec<RefRule> = live_rules.map(|rule| *rule).collect();
+            let changed_patterns = changes
+                .iter()
+                .filter_map(|(old_rule, _)| Some(old_rule.as_ref()?.pattern.as_str()));
             let changed_patterns: BTreeSet<_> = changed_patterns.collect();
-            let unchanged_rules =
-                before.iter().filter(|rule| !changed_patterns.contains(rule.pattern.as_str()));
-            let new_rules = changes.iter().filter_map(|(_, is)| *is);
-            let after: Vec<RefRule> = unchanged_rules.chain(new_rules).cloned().collect();
+            let unchanged_rules = rules_before
+                .iter()
+                .filter(|rule| !changed_patterns.contains(rule.pattern.as_str()));
+            let new_rules = changes.iter().filter_map(|(_, new_rule)| *new_rule);
+            let rules_after: Vec<RefRule> = unchanged_rules.chain(new_rules).cloned().collect();
             for WeakerProtection { pattern, description } in
-                find_weaker_protections(&before, &after)
+                find_weaker_protections(&rules_before, &rules_after)
             {
                 weaknesses.entry((name, pattern)).or_default().push(description);
             }
@@ -272,7 +276,7 @@ pub(super) fn refuse_openings(steps: &[Step]) -> impl Iterator<Item = GuardRefus
     })
 }
 
-/// The texts of those effects of a step that are one of `risks`.
+/// The texts of the effects of a step that have one of these `risks`.
 fn risk_texts<'s>(step: &'s Step, risks: &'s [Risk]) -> impl Iterator<Item = &'s str> {
     step.effects.iter().filter_map(|effect| match effect {
         Effect::Risk(risk, how) if risks.contains(risk) => Some(how.as_str()),
@@ -292,9 +296,9 @@ fn refuse_weaker_protection(step: &Step, weaknesses: &Weaknesses) -> Option<Guar
     let mut patterns: Vec<_> = changed_rules.map(|rule| &*rule.pattern).collect();
     patterns.dedup();
     let section = step.address.section.unwrap_or_default();
-    let by_rules =
+    let rule_texts =
         patterns.iter().filter_map(|pattern| weaknesses.get(&(section, (*pattern).to_owned())));
-    let mut texts: Vec<_> = risk_text.chain(by_rules.flatten().map(String::as_str)).collect();
+    let mut texts: Vec<_> = risk_text.chain(rule_texts.flatten().map(String::as_str)).collect();
     texts.dedup();
     protection_refusal(step, &texts)
 }

@@ -43,32 +43,33 @@ impl<'p> EdgeBuilder<'p> {
             sections: BTreeMap::new(),
             positions: OnceCell::new(),
         };
-        for (at, (rank, step)) in ranks.iter().zip(steps).enumerate() {
+        for (index, (rank, step)) in ranks.iter().zip(steps).enumerate() {
             let section = step.address.section;
-            builder.sections.entry(section).or_default().push(at);
+            builder.sections.entry(section).or_default().push(index);
             for capability in &rank.provides {
                 let by_section = builder.providers.entry(*capability).or_default();
-                by_section.entry(section).or_default().push(at);
+                by_section.entry(section).or_default().push(index);
             }
         }
-        (0..steps.len()).map(move |at| builder.find_edges(at))
+        (0..steps.len()).map(move |step_index| builder.find_edges(step_index))
     }
 
-    /// The edges of the step at `at`.
-    fn find_edges(&self, at: usize) -> Vec<Edge> {
-        let (step_rank, step) = (&self.ranks[at], &self.steps[at]);
+    /// The edges of the step with the index `step_index`.
+    fn find_edges(&self, step_index: usize) -> Vec<Edge> {
+        let (step_rank, step) = (&self.ranks[step_index], &self.steps[step_index]);
         let mut edges = Vec::new();
         for needed in step_rank.needed_capabilities() {
-            self.add_edges_to_providers(needed, at, &mut edges);
+            self.add_edges_to_providers(needed, step_index, &mut edges);
         }
         if step_rank.rank == MOVE_RANK {
-            let earlier: Vec<_> =
-                (0..at).filter(|at| self.ranks[*at].rank == NARROW_VISIBILITY_RANK).collect();
-            let reason = "it must not be too visible for the group it moves to";
-            self.add_edge(&earlier, reason, &mut edges);
+            let earlier_indices: Vec<_> = (0..step_index)
+                .filter(|at| self.ranks[*at].rank == NARROW_VISIBILITY_RANK)
+                .collect();
+            let reason = "it must not be more visible than the group it moves to";
+            self.add_edge(&earlier_indices, reason, &mut edges);
         }
         if step_rank.removes.contains(&Capability::Owner) {
-            self.add_edges_to_providers(Capability::Owner, at, &mut edges);
+            self.add_edges_to_providers(Capability::Owner, step_index, &mut edges);
         }
         for removed in step_rank.removes.iter().filter(|taken| **taken != Capability::Owner) {
             let is_always_needed = matches!(
@@ -79,24 +80,24 @@ impl<'p> EdgeBuilder<'p> {
                     | Capability::AtDeclaredPath
             );
             for steps in self.sections.values() {
-                // All steps of a section need the same.
+                // All steps of a section need the same capabilities.
                 let mut needed =
                     steps.iter().take(1).flat_map(|at| self.ranks[*at].needed_capabilities());
                 if is_always_needed || needed.any(|needed| needed == *removed) {
                     self.add_edge_to_earlier(
                         steps,
-                        at,
+                        step_index,
                         removed.order_reason(self.scope),
                         &mut edges,
                     );
                 }
             }
         }
-        // Steps of the same container that it names. `connect` handles other containers.
+        // Add edges to the named steps of the same container. `connect` handles other containers.
         for named in step.waits_for() {
             let position = named.contains('#').then(|| self.position_of(&named)).flatten();
-            let earlier = position.filter(|other| *other < at);
-            self.add_edge(earlier.as_slice(), "what it names must exist", &mut edges);
+            let earlier_index = position.filter(|other| *other < step_index);
+            self.add_edge(earlier_index.as_slice(), "what it names must exist", &mut edges);
         }
         for entry in step.followed_entries() {
             let renamed = self.position_of(&entry.to_string());
@@ -105,18 +106,18 @@ impl<'p> EdgeBuilder<'p> {
         if matches!(step_rank.rank, END_ACCESS_RANK | DELETION_RANK)
             && let Some(section) = self.sections.get(&step.address.section)
         {
-            self.add_edge_to_earlier(section, at, "create first, then remove", &mut edges);
+            self.add_edge_to_earlier(section, step_index, "create first, then remove", &mut edges);
         }
         edges
     }
 
-    fn add_edges_to_providers(&self, needed: Capability, at: usize, edges: &mut Vec<Edge>) {
+    fn add_edges_to_providers(&self, needed: Capability, step_index: usize, edges: &mut Vec<Edge>) {
         for steps in self.providers.get(&needed).into_iter().flat_map(BTreeMap::values) {
-            self.add_edge_to_earlier(steps, at, needed.order_reason(self.scope), edges);
+            self.add_edge_to_earlier(steps, step_index, needed.order_reason(self.scope), edges);
         }
     }
 
-    /// Adds an edge to those of the ordered `steps`, of one section, that come before the step at `at`.
+    /// Adds an edge to those of the ordered `steps` of one section that come before the step `step_index`.
     fn add_edge_to_earlier(
         &self,
         steps: &[usize],
@@ -126,7 +127,7 @@ impl<'p> EdgeBuilder<'p> {
     ) {
         let rank = self.ranks[at].rank;
         let earlier_steps = steps.iter().copied().take_while(|other| {
-            steps::step();
+            steps::count_step();
             self.ranks[*other].rank < rank
         });
         // Two are enough: they already lead to an edge to the section.

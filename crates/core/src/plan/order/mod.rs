@@ -2,11 +2,11 @@
 //! and an order that respects them. [`connect`](super::connect) adds edges between containers.
 //!
 //! A step that provides a capability comes before the steps that need it, and a step that removes
-//! it comes after them. Every step needs the container to exist, at its place and writable, and the
-//! caller's access. A section may need more ([`ScopedKind::needed_capabilities`]), and an entry
-//! needs the objects that it names. If several steps of a section provide a capability, one edge
-//! leads to the section instead of an edge to each step: so the number of edges does not grow with
-//! the square of the number of steps.
+//! it comes after them. Every step needs a container that exists at its declared path, that is
+//! writable and that the caller can access. A section may need more
+//! ([`ScopedKind::needed_capabilities`]), and an entry needs the objects that it names. If several
+//! steps of a section provide a capability, one edge leads to the section instead of an edge to
+//! each step. So the number of edges does not grow with the square of the number of steps.
 
 mod edges;
 
@@ -55,7 +55,7 @@ struct StepFacts {
 pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     add_naming_effects(scope, steps);
     let ranks = rank_steps(scope, caller, steps);
-    let depths = predecessor_chain_lengths(steps);
+    let depths = chain_lengths(steps);
     let mut ranked: Vec<_> = ranks.into_iter().zip(std::mem::take(steps)).collect();
     ranked.sort_by_key(|(rank, step)| (rank.rank, depths.get(&step.address).copied()));
     let (ranks, mut sorted): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
@@ -78,8 +78,8 @@ fn add_naming_effects(scope: Scope, steps: &mut [Step]) {
     for (step, names) in steps.iter_mut().zip(names) {
         for (section, name) in names {
             let named_entries: Vec<_> = if name.contains('*') {
-                let matching = created_entries.iter().filter(|((of, created), _)| {
-                    *of == section && patterns_overlap(&name, created)
+                let matching = created_entries.iter().filter(|((created_section, created), _)| {
+                    *created_section == section && patterns_overlap(&name, created)
                 });
                 matching.map(|(_, address)| address.clone()).collect()
             } else {
@@ -104,28 +104,32 @@ pub(super) fn followed_names(scope: Scope, step: &Step) -> Vec<(&'static str, St
     names.collect()
 }
 
-/// The length of the chain of predecessors of each step that must follow another one, because it takes
-/// the name of a renamed entry or names a created entry.
-fn predecessor_chain_lengths(container_steps: &[Step]) -> HashMap<Address, usize> {
-    let predecessor_pairs = container_steps.iter().filter_map(|step| {
+/// For each step that must follow another one: the length of its chain of predecessors. A step must
+/// follow another one if it takes the name of a renamed entry, or names a created entry.
+fn chain_lengths(container_steps: &[Step]) -> HashMap<Address, usize> {
+    let pairs = container_steps.iter().filter_map(|step| {
         let mut entries = step.followed_entries().chain(step.named_entries());
         Some((&step.address, entries.next()?))
     });
-    let predecessors: HashMap<_, _> = predecessor_pairs.collect();
+    let predecessors: HashMap<_, _> = pairs.collect();
     let mut depths = HashMap::new();
     for mut address in predecessors.keys().copied() {
         let mut chain = Vec::new();
         // Branches that are created from each other form a cycle, so the length of the chain is limited.
-        while let Some(next) = predecessors.get(address)
+        while let Some(predecessor) = predecessors.get(address)
             && !depths.contains_key(address)
             && chain.len() < predecessors.len()
         {
-            steps::step();
+            steps::count_step();
             chain.push(address);
-            address = next;
+            address = predecessor;
         }
         let depth = depths.get(address).copied().unwrap_or(0);
-        depths.extend((depth + 1..).zip(chain.into_iter().rev()).map(|(at, of)| (of.clone(), at)));
+        depths.extend(
+            (depth + 1..)
+                .zip(chain.into_iter().rev())
+                .map(|(step_depth, follower)| (follower.clone(), step_depth)),
+        );
     }
     depths
 }
@@ -143,16 +147,17 @@ pub(super) fn needed_steps(
     let needed = ranks.iter().zip(steps).map(|(dependent, step)| {
         let awaited_steps: Vec<_> =
             step.waits_for().filter_map(|name| positions.get(&*name)).collect();
-        let needed = ranks.iter().zip(steps).enumerate().flat_map(|(at, (other, other_step))| {
-            let is_before = other.rank < dependent.rank;
-            let narrows = dependent.rank == MOVE_RANK && narrows_visibility(other_step);
-            let is_named = narrows || (is_before && awaited_steps.contains(&&at));
-            dependent
-                .needed_capabilities()
-                .filter(move |needed| is_before && other.provides.contains(needed))
-                .map(move |needed| (at, Some(needed)))
-                .chain(is_named.then_some((at, None)))
-        });
+        let needed =
+            ranks.iter().zip(steps).enumerate().flat_map(|(index, (other, other_step))| {
+                let is_before = other.rank < dependent.rank;
+                let narrows = dependent.rank == MOVE_RANK && narrows_visibility(other_step);
+                let is_named = narrows || (is_before && awaited_steps.contains(&&index));
+                dependent
+                    .needed_capabilities()
+                    .filter(move |needed| is_before && other.provides.contains(needed))
+                    .map(move |needed| (index, Some(needed)))
+                    .chain(is_named.then_some((index, None)))
+            });
         needed.collect()
     });
     needed.collect()
@@ -160,7 +165,7 @@ pub(super) fn needed_steps(
 
 /// The position of each step, by address.
 fn step_positions(steps: &[Step]) -> HashMap<String, usize> {
-    steps.iter().enumerate().rev().map(|(at, step)| (step.address.to_string(), at)).collect()
+    steps.iter().enumerate().rev().map(|(index, step)| (step.address.to_string(), index)).collect()
 }
 
 fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts> {
@@ -174,15 +179,15 @@ fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts> {
             }
         }
     }
-    // A named entry comes before all steps that name one, unless it needs a feature that is turned on first.
-    let named: BTreeSet<_> = steps.iter().flat_map(Step::named_entries).collect();
+    // An entry that steps name comes before those steps, unless it needs a feature that is turned on first.
+    let named_entries: BTreeSet<_> = steps.iter().flat_map(Step::named_entries).collect();
     let provided = ranks.iter().flat_map(|rank| &rank.provides).copied();
     let opened_features: BTreeSet<_> =
-        provided.filter(|what| matches!(what, Capability::Feature(_))).collect();
+        provided.filter(|candidate| matches!(candidate, Capability::Feature(_))).collect();
     for (rank, step) in ranks.iter_mut().zip(steps) {
         let needs_opened_feature =
             || rank.needed_capabilities().any(|needed| opened_features.contains(&needed));
-        if named.contains(&step.address) && !needs_opened_feature() {
+        if named_entries.contains(&step.address) && !needs_opened_feature() {
             rank.rank = NAMED_ENTRY_RANK;
         }
     }
@@ -195,16 +200,16 @@ fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts> {
     ranks
 }
 
-/// Removes the steps in sections whose feature an earlier step turns off. Returns these sections, each
-/// with the missing feature. The earlier step cannot come last: it also turns a feature on, or must come
-/// before a move. `is_off` returns true for settings that are already off.
+/// Removes the steps in sections whose feature an earlier step turns off. Returns these sections,
+/// each with the missing feature. The earlier step cannot come after them: it also turns a feature
+/// on, or must come before a move. `is_off` returns true for settings that are already off.
 pub(super) fn drop_closed_sections(
     scope: Scope,
     caller: &Caller,
     steps: &mut Vec<Step>,
     is_off: impl Fn(&str) -> bool,
 ) -> BTreeMap<&'static str, Capability> {
-    let mut closed = BTreeMap::new();
+    let mut closed_sections = BTreeMap::new();
     let ranks = rank_steps(scope, caller, steps);
     let (mut removed_early, mut provided_early) = (BTreeSet::new(), BTreeSet::new());
     for early in ranks.iter().filter(|rank| rank.rank < ENTRIES_RANK) {
@@ -222,10 +227,10 @@ pub(super) fn drop_closed_sections(
         let closing_set = feature_sets.find(|set| set.iter().all(&will_be_off));
         let feature = closing_set.and_then(|set| set.iter().find(|name| is_removed(name)));
         let feature = feature.map(|name| Capability::Feature(name));
-        closed.extend(step.address.section.zip(feature));
+        closed_sections.extend(step.address.section.zip(feature));
         feature.is_none()
     });
-    closed
+    closed_sections
 }
 
 /// True if a step narrows the visibility of its container.
@@ -234,8 +239,8 @@ pub(super) fn narrows_visibility(step: &Step) -> bool {
     visibility.is_some_and(|(before, after)| before.is_some_and(|before| before > after))
 }
 
-/// The visibilities before and after a step, as ranks from the narrowest; before is `None` for a
-/// creation.
+/// The visibilities before and after a step, as ranks from the narrowest. For a creation, the
+/// visibility before it is `None`.
 pub(super) fn visibility_change(step: &Step) -> Option<(Option<usize>, usize)> {
     step.effects.iter().find_map(|effect| match effect {
         Effect::Visibility { before, after, .. } => {
@@ -251,19 +256,19 @@ pub(super) fn visibility_change(step: &Step) -> Option<(Option<usize>, usize)> {
 impl StepFacts {
     fn new(scope: Scope, step: &Step, caller: &Caller) -> Self {
         let (mut provides, mut removes) = (Vec::new(), Vec::new());
-        let mut record = |capability, was: bool, is: bool| {
-            provides.extend((is && !was).then_some(capability));
-            removes.extend((was && !is).then_some(capability));
+        let mut record = |capability, had_before: bool, has_after: bool| {
+            provides.extend((has_after && !had_before).then_some(capability));
+            removes.extend((had_before && !has_after).then_some(capability));
         };
         for effect in &step.effects {
             match effect {
-                Effect::Capability { capability: what, before, after } => {
-                    record(*what, *before, *after);
+                Effect::Capability { capability: changed, before, after } => {
+                    record(*changed, *before, *after);
                 }
-                Effect::Access { user, before, after, gets_end_date: ends, lost_role } => {
-                    let level_after = if *ends { 0 } else { *after };
-                    // Rules of a group may name maintainers, those of a project all members. A removed
-                    // member may keep access through a group above.
+                Effect::Access { user, before, after, gets_end_date, lost_role } => {
+                    let level_after = if *gets_end_date { 0 } else { *after };
+                    // Rules of a group may name maintainers; rules of a project may name all
+                    // members. A removed member may keep access through a group above.
                     let min_level = scope.choose(MAINTAINER, 1);
                     let was_inside = *before >= min_level;
                     let keeps_access = was_inside && step.provides(Capability::NamedAccess);
@@ -295,7 +300,8 @@ impl StepFacts {
         let section = step.address.section.and_then(|name| catalogue::section(scope, name));
         let scoped_kind = section.map(|section| section.scoped_kind);
         let name = step.address.entry.as_deref();
-        let exclusive_group = section.zip(name).and_then(|(of, name)| of.exclusive_group(name));
+        let exclusive_group =
+            section.zip(name).and_then(|(entry_section, name)| entry_section.exclusive_group(name));
         // Only one entry may exist: delete the old one before creating the new one.
         let is_exclusive = exclusive_group.is_some();
         if is_exclusive && step.action == Action::Delete {
@@ -309,8 +315,8 @@ impl StepFacts {
     fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
         let always = [Capability::Exists, Capability::Writable, Capability::AtDeclaredPath];
         let free_slot = self.is_exclusive.then_some(Capability::FreeSlot);
-        let section_capabilities = self.kind.into_iter().flat_map(ScopedKind::needed_capabilities);
-        always.into_iter().chain(section_capabilities).chain(free_slot)
+        let capabilities = self.kind.into_iter().flat_map(ScopedKind::needed_capabilities);
+        always.into_iter().chain(capabilities).chain(free_slot)
     }
 }
 

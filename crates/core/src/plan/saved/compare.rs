@@ -1,5 +1,5 @@
-//! Compares a saved plan with a new one: finds the containers that apply may change as saved, and the
-//! changes since.
+//! Compares a saved plan with a new one: finds the containers that apply may change as saved, and
+//! the changes since the plan was saved.
 //!
 //! The plans agree on a group or project if its declaration is unchanged and all its new steps were
 //! saved. A saved step may be missing from the new plan if everything that it concerns could be read.
@@ -31,7 +31,7 @@ use crate::{
 pub struct PlanComparison {
     /// The id of the saved plan.
     pub id: String,
-    /// Saved steps that are no longer needed: somebody did them.
+    /// Saved steps that are no longer needed, because somebody already made these changes.
     pub already: Vec<Address>,
     /// The changes since the plan was saved.
     pub stale: Vec<StaleObject>,
@@ -88,32 +88,34 @@ impl SavedPlan {
             .map(|declaration| ((declaration.scope, declaration.path.clone()), declaration))
             .collect();
         let mut comparison = PlanComparison { id: id.to_owned(), ..PlanComparison::default() };
-        for saved in &self.containers {
-            let container_key = (saved.scope, saved.path.clone());
+        for saved_container in &self.containers {
+            let container_key = (saved_container.scope, saved_container.path.clone());
             let mut stale: Vec<_> =
-                declaration_change(saved, declared.get(&container_key)).into_iter().collect();
-            for step in steps.iter().filter(|step| *step.path == *saved.path) {
-                let saved = self.steps.iter().find(|saved| saved.has_same_object(step));
+                declaration_change(saved_container, declared.get(&container_key))
+                    .into_iter()
+                    .collect();
+            for step in steps.iter().filter(|step| *step.path == *saved_container.path) {
+                let saved_step = self.steps.iter().find(|saved| saved.has_same_object(step));
                 // Steps of the new plan have known sections, so others cannot match.
-                let Ok(shown) = step.to_step() else { continue };
-                if let Some((reason, fields)) = excess_reason(saved, step) {
-                    stale.push(StaleObject { address: shown.address, reason, fields });
+                let Ok(current_step) = step.to_step() else { continue };
+                if let Some((reason, fields)) = excess_reason(saved_step, step) {
+                    stale.push(StaleObject { address: current_step.address, reason, fields });
                 }
             }
-            for saved in self.steps.iter().filter(|step| *step.path == *saved.path) {
-                if steps.iter().any(|step| step.has_same_object(saved)) {
+            for saved_step in self.steps.iter().filter(|step| *step.path == *saved_container.path) {
+                if steps.iter().any(|step| step.has_same_object(saved_step)) {
                     continue;
                 }
-                let Ok(shown) = saved.to_step() else { continue };
-                let Some(doubt) = plan.unconfirmed_cause(&shown) else {
-                    comparison.already.push(shown.address);
+                let Ok(shown_step) = saved_step.to_step() else { continue };
+                let Some(doubt) = plan.unconfirmed_cause(&shown_step) else {
+                    comparison.already.push(shown_step.address);
                     continue;
                 };
                 let reason = format!("cannot tell whether this is still needed: {doubt}");
-                stale.push(StaleObject { address: shown.address, reason, fields: Vec::new() });
+                stale.push(StaleObject { address: shown_step.address, reason, fields: Vec::new() });
             }
             if stale.is_empty() {
-                comparison.agreed_paths.insert(saved.path.as_str().into());
+                comparison.agreed_paths.insert(saved_container.path.as_str().into());
             }
             comparison.stale.extend(stale);
         }
@@ -121,7 +123,7 @@ impl SavedPlan {
     }
 }
 
-/// The change of a declaration since `saved`, if any. `current` is the present declaration.
+/// The change from the declaration `saved` to the declaration `current`, if any.
 fn declaration_change(saved: &Declaration, current: Option<&Declaration>) -> Option<StaleObject> {
     let reason = match current {
         Some(now) if now.declared == saved.declared => return None,
@@ -132,7 +134,7 @@ fn declaration_change(saved: &Declaration, current: Option<&Declaration>) -> Opt
     Some(StaleObject { address, reason: reason.to_owned(), fields: Vec::new() })
 }
 
-/// The reason why `new_step` does more than the step `saved`, or something else, with the fields that
+/// The reason why `new_step` does something that the step `saved` does not do, with the fields that
 /// differ.
 fn excess_reason(
     saved: Option<&SavedStep>,
@@ -189,14 +191,14 @@ fn differing_changes(
 }
 
 fn new_difference(saved: Option<&SavedChange>, new_change: &SavedChange) -> FieldDifference {
-    let sides = |change: &SavedChange| ChangeSides {
+    let change_sides = |change: &SavedChange| ChangeSides {
         before: change.before.clone(),
         after: change.after.clone(),
     };
     FieldDifference {
         field: new_change.field.clone(),
-        saved: saved.map(sides),
-        now: Some(sides(new_change)),
+        saved: saved.map(change_sides),
+        now: Some(change_sides(new_change)),
     }
 }
 
@@ -227,7 +229,7 @@ fn is_same_digest(saved: Option<&String>, now: Option<&String>) -> bool {
 }
 
 impl SavedCall {
-    /// The reason why none of the `saved` calls equals this new call, if so.
+    /// The reason why no call in `saved` equals this new call; `None` if one does.
     fn excess_reason(&self, saved: &[Self]) -> Option<String> {
         let differing_names: Vec<Vec<&str>> = saved
             .iter()
@@ -265,11 +267,9 @@ impl SavedCall {
 fn is_same_path(saved: &str, now: &str) -> bool {
     let is_id = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
     saved.split('/').count() == now.split('/').count()
-        && saved
-            .split('/')
-            .zip(now.split('/'))
-            .enumerate()
-            .all(|(at, (saved, now))| saved == now || (at == 2 && !is_id(saved) && is_id(now)))
+        && saved.split('/').zip(now.split('/')).enumerate().all(|(index, (saved, now))| {
+            saved == now || (index == 2 && !is_id(saved) && is_id(now))
+        })
 }
 
 /// True if two values are equal, except for ids that were not known when saved.
@@ -313,15 +313,15 @@ mod tests {
     /// as an edit or a create, and never remove.
     #[test]
     fn a_step_that_exceeds_the_saved_one_is_stale() {
-        let all = || {
+        let all_kinds = || {
             let actions = ["create", "update", "delete"].into_iter();
             let kinds = actions.flat_map(|action| [(action, false), (action, true)]);
             kinds.flat_map(|(action, replaces)| {
                 [(action, replaces, false), (action, replaces, true)]
             })
         };
-        for saved in all() {
-            for now in all() {
+        for saved in all_kinds() {
+            for now in all_kinds() {
                 for after in ["b", "c"] {
                     let (action, replaces, possible) = now;
                     let is_stale = excess_reason(
@@ -357,14 +357,14 @@ mod tests {
         ] {
             assert_eq!(is_same_path(saved, now), same, "{saved} {now}");
         }
-        let pending = || id_placeholder("acme/neo");
+        let pending_id = || id_placeholder("acme/neo");
         for (saved, now, same) in [
-            (pending(), json!(7), true),
-            (pending(), pending(), true),
-            (pending(), json!("7"), false),
-            (json!(7), pending(), false),
-            (json!([{"group_id": pending()}]), json!([{"group_id": 7}]), true),
-            (json!([{"group_id": pending()}]), json!([{"group_id": 7, "more": 1}]), false),
+            (pending_id(), json!(7), true),
+            (pending_id(), pending_id(), true),
+            (pending_id(), json!("7"), false),
+            (json!(7), pending_id(), false),
+            (json!([{"group_id": pending_id()}]), json!([{"group_id": 7}]), true),
+            (json!([{"group_id": pending_id()}]), json!([{"group_id": 7, "more": 1}]), false),
             (json!([1]), json!([1, 2]), false),
             (json!([1]), json!([2]), false),
         ] {

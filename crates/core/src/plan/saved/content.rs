@@ -44,7 +44,7 @@ impl PlanRecorder<'_> {
         assert_eq!(step.planned_calls.len(), step.calls.len(), "the plan keeps its requests");
         let sections = SavedSections::for_step(step);
         let live = step.live_entry().map(|live| live.fields.raw());
-        let change = |change: &diff::FieldChange| {
+        let record_change = |change: &diff::FieldChange| {
             let live_value = live.and_then(|live| live.get(&*change.field));
             let hidden_value = live_value.filter(|live| {
                 is_masked(live) || sections.is_secret(|spec| *spec.name == *change.field)
@@ -67,7 +67,7 @@ impl PlanRecorder<'_> {
             replaces: step.replaces,
             possible: step.possible.is_some(),
             origin: step.origin.clone(),
-            changes: step.changes.iter().map(change).collect(),
+            changes: step.changes.iter().map(record_change).collect(),
             calls: step
                 .planned_calls
                 .iter()
@@ -92,7 +92,7 @@ impl PlanRecorder<'_> {
         // A replacement also sends the unchanged fields, with their live values.
         let is_put_back =
             |name: &str| call.is_restore || (step.replaces && !changed_names.contains(name));
-        let live_digest = |name: &str, value: &Json| {
+        let digest_live = |name: &str, value: &Json| {
             Sent::AsItIs(if is_secret(name, value) {
                 self.keyed_digest(&step.address, name, value)
             } else {
@@ -103,7 +103,7 @@ impl PlanRecorder<'_> {
             let sent_value = match value {
                 Value::Secret(reference) => Sent::Secret(reference.to_string()),
                 Value::File(path) => Sent::File(self.redact_text(path)),
-                Value::Plain(value) if is_put_back(name) => live_digest(name, value),
+                Value::Plain(value) if is_put_back(name) => digest_live(name, value),
                 Value::Plain(value) if is_secret(name, value) => Sent::Hidden,
                 Value::Plain(value) => Sent::Value(self.redact_json(value)),
             };
@@ -111,7 +111,7 @@ impl PlanRecorder<'_> {
         });
         let repeated = request
             .repeated_values()
-            .map(|(name, value)| (self.redact_text(name), live_digest(name, value)));
+            .map(|(name, value)| (self.redact_text(name), digest_live(name, value)));
         SavedCall {
             operation: request.operation.id.to_owned(),
             path: self.redact_text(&request.display_target()),
@@ -178,19 +178,19 @@ impl PlanRecorder<'_> {
         other_fields: &Fields,
         address: &Address,
     ) -> Json {
-        let shown = show_declared(field, value, other_fields);
+        let shown_value = show_declared(field, value, other_fields);
         let keyed = value
-            .plain()
-            .filter(|plain| !matches!(&shown, Shown::Value(shown) if shown == *plain))
+            .plain_json()
+            .filter(|plain| !matches!(&shown_value, Shown::Value(shown) if shown == *plain))
             .and_then(|plain| self.keyed_digest(address, name, plain));
-        json!({ "value": self.redact_shown(&shown), "keyed": keyed })
+        json!({ "value": self.redact_shown(&shown_value), "keyed": keyed })
     }
 
     /// The keyed digest of a field's `value`; `None` without a key. It depends on the address, so that
     /// equal values of two objects have different digests.
     fn keyed_digest(self, address: &Address, field: &str, value: &Json) -> Option<String> {
-        let at = address.to_string();
-        Some(self.key?.digest(&json!({ "at": at, "field": field, "value": value })))
+        let address_text = address.to_string();
+        Some(self.key?.digest(&json!({ "at": address_text, "field": field, "value": value })))
     }
 
     fn redact_shown(self, shown: &Shown) -> Shown {
@@ -265,10 +265,10 @@ pub(super) fn record_all(
     containers: &[Container],
     recording: PlanRecorder<'_>,
 ) -> (Vec<SavedStep>, Vec<Declaration>) {
-    let containers_by_path: BTreeMap<_, _> =
+    let by_path: BTreeMap<_, _> =
         containers.iter().map(|container| (&container.path, container)).collect();
     let changed_paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
-    let declarations = changed_paths.into_iter().filter_map(|path| containers_by_path.get(path));
+    let declarations = changed_paths.into_iter().filter_map(|path| by_path.get(path));
     let declarations =
         declarations.map(|container| recording.record_declaration(container)).collect();
     (steps.iter().map(|step| recording.record_step(step)).collect(), declarations)

@@ -64,14 +64,14 @@ pub struct SavedPlan {
     pub caller: String,
     /// Whether the service is the embedded sandbox.
     pub sandbox: bool,
-    /// The folder of manifests, from the working directory, if it is below that.
+    /// The folder of manifests relative to the working directory, if it is below that directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests: Option<String>,
     /// The selected part, as in `--only`.
     pub only: Vec<String>,
     /// The excluded part, as in `--exclude`.
     pub exclude: Vec<String>,
-    /// What is sent again, as in `--resend`.
+    /// The objects whose write-only fields are sent again, as in `--resend`.
     pub resend: Vec<String>,
     /// The groups and projects that it changes.
     pub containers: Vec<Declaration>,
@@ -86,8 +86,8 @@ pub struct Declaration {
     pub scope: Scope,
     /// Its full path.
     pub path: String,
-    /// The SHA-256 of its declaration with all layers merged. Hidden values are in it only as their
-    /// HMAC.
+    /// The SHA-256 of its declaration with all layers merged. It only includes the HMACs of hidden
+    /// values.
     pub declared: String,
 }
 
@@ -95,7 +95,7 @@ pub struct Declaration {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SavedStep")]
 pub struct SavedStep {
-    /// Whether it concerns a group or a project, also for something inside one.
+    /// Whether the object is a group or a project, or is in a group or in a project.
     pub scope: Scope,
     /// The full path of the group or project.
     pub path: Arc<str>,
@@ -107,7 +107,7 @@ pub struct SavedStep {
     pub entry: Option<String>,
     /// What it does to the object.
     pub action: Action,
-    /// Whether the object is removed and added anew.
+    /// Whether the object is removed and added again.
     pub replaces: bool,
     /// Whether it may be unnecessary, or a smaller change, once its object can be read.
     pub possible: bool,
@@ -170,8 +170,8 @@ pub enum Sent {
     Secret(String),
     /// The content of a file.
     File(String),
-    /// The live value at the time of the call. Saved is the SHA-256 of the value that was read; for a
-    /// hidden value, its HMAC if `UNDRIFT_PLAN_KEY` was set, and nothing otherwise.
+    /// The live value at the time of the call. The SHA-256 of the value that was read is saved. For
+    /// a hidden value, its HMAC is saved if `UNDRIFT_PLAN_KEY` was set, and nothing otherwise.
     AsItIs(Option<String>),
 }
 

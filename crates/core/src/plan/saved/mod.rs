@@ -1,8 +1,8 @@
 //! Saved plans: one CI job plans, somebody approves the file, another job applies it.
 //!
 //! A file is canonical JSON with a digest of itself ([`SealedPlan`]), so each plan has exactly one
-//! text, and a file that was cut or edited is refused. It contains no secret and nothing to
-//! identify one: a hidden value is in it only as an HMAC, and only if there is a key.
+//! text, and a file that was cut or edited is refused. It contains no secret, and nothing from which
+//! one could be guessed: it contains only the HMAC of a hidden value, and only if there is a key.
 //!
 //! The steps of the file are never executed. Apply plans again; [`SavedPlan::compare`] finds the groups
 //! and projects for which the new plan and the file agree, and [`Plan::approve`] skips the others.
@@ -53,7 +53,7 @@ pub struct PlanSource {
     pub caller: String,
     /// True if the service is the embedded sandbox.
     pub is_sandbox: bool,
-    /// The folder of manifests, from the working directory, if it is below that.
+    /// The folder of manifests relative to the working directory, if it is below that directory.
     pub manifests: Option<String>,
     /// The values of `--only`, `--exclude` and `--resend`.
     pub selectors: [Vec<String>; 3],
@@ -127,7 +127,7 @@ impl SavedPlan {
         SealedPlan { plan: self, id, seal }
     }
 
-    /// True if it contains hidden values; without a key it leaves them out.
+    /// True if the plan has hidden values. Without a key, the file does not contain their digests.
     pub fn hides_values(&self) -> bool {
         let is_hidden = |shown: &Shown| matches!(shown, Shown::Hidden);
         let mut changes = self.steps.iter().flat_map(|step| &step.changes);
@@ -144,7 +144,7 @@ impl SavedPlan {
     /// Checks that the plan is for the service `target` and not too old.
     ///
     /// # Errors
-    /// If it is not, or if its time is in the future.
+    /// If one of these is not true, or if the plan's time is in the future.
     pub fn check_target(&self, target: &str, now: Timestamp) -> Result<(), UnusablePlan> {
         if self.target != target {
             let message = format!("the saved plan is for `{}`, not for `{target}`", self.target);
@@ -251,7 +251,7 @@ pub fn file_text(mut plan: Json) -> String {
     format!("{FILE_START}\"format_version\":{version},{}\n", &plan_json[1..])
 }
 
-/// Checks that `bytes` begin as a saved plan in the present format.
+/// Checks that `bytes` begin with the header of a saved plan in the current format.
 fn check_file_header(bytes: &[u8]) -> Result<(), UnusablePlan> {
     #[derive(Default, Deserialize)]
     #[serde(default)]

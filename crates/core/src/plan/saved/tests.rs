@@ -55,7 +55,7 @@ fn plan_now(container: &Container, live: LiveContainer, secrets: &Secrets) -> Pl
     let settings = crate::plan::PlanSettings { secrets, ..settings(&[]) };
     let mut plan = Plan::default().with_container_plans();
     plan.add(container, super::super::plan_container(container, &live, &settings), live);
-    plan.into_sorted(&Extent::default())
+    plan.finish(&Extent::default())
 }
 
 /// The inputs of a plan: declarations, live state, secrets, and the key.
@@ -164,23 +164,23 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
 #[test]
 fn masked_parts_of_open_texts_are_covered_by_the_key() {
     let address = |secret: &str| format!("https://h.example.org/x?token={secret}");
-    let side = |[sent, found, repeated]: [&str; 3]| {
-        let mut declared = json!({"settings": {"description": address(sent)}});
+    let new_side = |[sent_text, live_text, repeated_text]: [&str; 3]| {
+        let mut declared = json!({"settings": {"description": address(sent_text)}});
         declared["hooks"] = json!([{"url": "https://h.example.org/", "push_events": true}]);
-        let mut live = json!({"settings": {"description": address(found)}});
+        let mut live = json!({"settings": {"description": address(live_text)}});
         live["hooks"] = json!([{
             "id": 4, "url": "https://h.example.org/", "push_events": false,
-            "push_events_branch_filter": address(repeated),
+            "push_events_branch_filter": address(repeated_text),
         }]);
         PlanInputs::new(&declared, &live).with_key()
     };
-    let saved = side(["sent-AAAA", "found-AAAA", "repeated-AAAA"]).save();
+    let saved = new_side(["sent-AAAA", "found-AAAA", "repeated-AAAA"]).save();
     for now in [
         ["sent-BBBB", "found-AAAA", "repeated-AAAA"],
         ["sent-AAAA", "found-BBBB", "repeated-AAAA"],
         ["sent-AAAA", "found-AAAA", "repeated-BBBB"],
     ] {
-        assert_ne!(side(now).stale_reasons(&saved), [] as [&str; 0], "{now:?}");
+        assert_ne!(new_side(now).stale_reasons(&saved), [] as [&str; 0], "{now:?}");
     }
     assert!(!saved.to_text().contains("-AAAA"));
 }
@@ -207,14 +207,14 @@ fn every_changed_byte_is_detected() {
     let side = PlanInputs::new(&small(&declared()), &small(&live())).with_key();
     let original = side.save();
     let text = original.to_text();
-    for at in 0..text.len() {
-        assert!(SealedPlan::read(&text.as_bytes()[..at]).is_err(), "cut at {at}");
+    for byte_index in 0..text.len() {
+        assert!(SealedPlan::read(&text.as_bytes()[..byte_index]).is_err(), "cut at {byte_index}");
         let mut bytes = text.clone().into_bytes();
-        bytes[at] ^= 1 << (at % 8);
+        bytes[byte_index] ^= 1 << (byte_index % 8);
         let Ok(read) = SealedPlan::read(&bytes) else { continue };
         // Only the seal itself is not in the digest.
-        assert_eq!((&read.plan, &read.id), (&original.plan, &original.id), "{at}");
-        assert!(read.check_seal(side.key.as_ref()).is_err(), "{at}");
+        assert_eq!((&read.plan, &read.id), (&original.plan, &original.id), "{byte_index}");
+        assert!(read.check_seal(side.key.as_ref()).is_err(), "{byte_index}");
     }
     for other in [format!(" {text}"), format!("{text} "), text.replace(':', ": "), text.repeat(2)] {
         assert!(SealedPlan::read(other.as_bytes()).is_err(), "{other}");
@@ -222,18 +222,18 @@ fn every_changed_byte_is_detected() {
 }
 
 /// Adds the path of every value in `json` to `found`.
-fn leaves(json: &Json, way: &str, found: &mut Vec<String>) {
+fn leaves(json: &Json, way: &str, pointers: &mut Vec<String>) {
     match json {
         Json::Object(object) if !object.contains_key("env") => {
-            object.iter().for_each(|(name, json)| leaves(json, &format!("{way}/{name}"), found));
+            object.iter().for_each(|(name, json)| leaves(json, &format!("{way}/{name}"), pointers));
         }
         Json::Array(items) => {
             items
                 .iter()
                 .enumerate()
-                .for_each(|(i, json)| leaves(json, &format!("{way}/{i}"), found));
+                .for_each(|(i, json)| leaves(json, &format!("{way}/{i}"), pointers));
         }
-        _ => found.push(way.to_owned()),
+        _ => pointers.push(way.to_owned()),
     }
 }
 
@@ -255,12 +255,12 @@ fn changed_value(json: &Json) -> Json {
 
 #[test]
 fn an_edit_of_any_declared_value_makes_the_plan_stale() {
-    let mut all = Vec::new();
-    leaves(&declared(), "", &mut all);
-    assert_eq!(all.len(), 15, "{all:?}");
+    let mut pointers = Vec::new();
+    leaves(&declared(), "", &mut pointers);
+    assert_eq!(pointers.len(), 15, "{pointers:?}");
     // Hidden values are compared only with the key.
     let hidden = ["/variables/2/value"];
-    for (is_keyed, way) in all.iter().flat_map(|way| [(false, way), (true, way)]) {
+    for (is_keyed, way) in pointers.iter().flat_map(|way| [(false, way), (true, way)]) {
         let keyed = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
         let mut edited = declared();
         let value = edited.pointer_mut(way).unwrap();
@@ -315,7 +315,7 @@ fn a_finished_step_counts_as_already_done() {
     moved["settings"]["topics"] = json!(["b"]);
     assert_eq!(PlanInputs::new(&declared(), &moved).stale_reasons(&sealed), [""; 0]);
     // Without a read, no step counts as done.
-    let unseen = Plan::default().into_sorted(&Extent::default());
+    let unseen = Plan::default().finish(&Extent::default());
     let compared = sealed.plan.compare(
         &sealed.id,
         &unseen,
@@ -346,13 +346,14 @@ fn a_saved_plan_is_valid_for_one_service_and_one_week() {
 
 #[test]
 fn a_seal_is_valid_only_with_its_key() {
-    let (one, two) = (DigestKey::new(&Secret::new("one")), DigestKey::new(&Secret::new("two")));
+    let (first_key, second_key) =
+        (DigestKey::new(&Secret::new("one")), DigestKey::new(&Secret::new("two")));
     for (saved, own, fits) in [
         (None, None, true),
-        (Some(&one), Some(&one), true),
-        (Some(&one), Some(&two), false),
-        (Some(&one), None, false),
-        (None, Some(&one), false),
+        (Some(&first_key), Some(&first_key), true),
+        (Some(&first_key), Some(&second_key), false),
+        (Some(&first_key), None, false),
+        (None, Some(&first_key), false),
     ] {
         let sealed = side().save().plan.seal(saved);
         assert_eq!(sealed.check_seal(own).is_ok(), fits);
@@ -488,7 +489,7 @@ fn a_stale_container_is_skipped_and_stops_all_or_nothing() {
 #[test]
 fn the_digest_covers_every_part_of_a_declaration() {
     // Declarations that differ in any way have different digests.
-    let of = |declared: &Json, tweak: &dyn Fn(&mut Container)| {
+    let declared_digest = |declared: &Json, tweak: &dyn Fn(&mut Container)| {
         let mut container = shop(declared, Unlisted::Report);
         tweak(&mut container);
         side().recording().record_declaration(&container).declared
@@ -502,11 +503,12 @@ fn the_digest_covers_every_part_of_a_declaration() {
         &|c| c.sections[0].unmanaged_globs = vec![crate::address::Glob::for_names("A*").unwrap()],
         &|c| c.lifecycle.former_paths = vec![crate::desired::testing::former_path("acme/old")],
     ];
-    let digests: BTreeSet<_> = tweaks.iter().map(|tweak| of(&declared(), tweak)).collect();
+    let digests: BTreeSet<_> =
+        tweaks.iter().map(|tweak| declared_digest(&declared(), tweak)).collect();
     assert_eq!(digests.len(), tweaks.len());
     let absent = json!({"variables": [{"key": "MODE", "value": "fast", "state": "absent"}]});
     let present = json!({"variables": [{"key": "MODE", "value": "fast"}]});
-    assert_ne!(of(&absent, &|_| ()), of(&present, &|_| ()));
+    assert_ne!(declared_digest(&absent, &|_| ()), declared_digest(&present, &|_| ()));
 }
 
 /// The steps of the file are shown as those of the plan.

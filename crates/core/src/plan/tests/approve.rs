@@ -52,17 +52,17 @@ fn approve_plan(
     plan: &Plan,
     all_or_nothing: bool,
 ) -> Result<(usize, Vec<(String, usize)>), String> {
-    let (approved, left_out) = plan
+    let (approved, skipped) = plan
         .approve(ApprovalPolicy { all_or_nothing, ..ApprovalPolicy::default() })
         .map_err(|Blocked(why)| why)?;
-    let left_out = left_out.into_iter().map(|left| (left.address.to_string(), left.steps));
+    let left_out = skipped.into_iter().map(|left| (left.address.to_string(), left.steps));
     Ok((approved.steps().count(), left_out.collect()))
 }
 
 #[test]
 fn broken_containers_are_skipped_and_too_many_stop_the_run() {
     // The number of projects, the number of broken ones, and whether the others may run.
-    for (all, broken, is_applied) in [
+    for (container_count, broken_count, is_applied) in [
         (1, 0, true),
         (1, 1, true),
         (4, 3, true),
@@ -74,19 +74,26 @@ fn broken_containers_are_skipped_and_too_many_stop_the_run() {
         (1000, 50, true),
         (1000, 51, false),
     ] {
-        let mut plan = plan(all);
-        plan.problems.extend((0..broken).map(problem));
+        let mut plan = plan(container_count);
+        plan.problems.extend((0..broken_count).map(problem));
         match approve_plan(&plan, false) {
             Ok((steps, left_out)) => {
-                assert!(is_applied, "{broken} of {all}");
-                assert_eq!((steps, left_out.len()), (all - broken, broken));
+                assert!(is_applied, "{broken_count} of {container_count}");
+                assert_eq!((steps, left_out.len()), (container_count - broken_count, broken_count));
             }
             Err(why) => {
-                assert!(!is_applied, "{broken} of {all}: {why}");
-                assert!(why.contains(&format!("of {all} ")) && why.contains("5 %"), "{why}");
+                assert!(!is_applied, "{broken_count} of {container_count}: {why}");
+                assert!(
+                    why.contains(&format!("of {container_count} ")) && why.contains("5 %"),
+                    "{why}"
+                );
             }
         }
-        assert_eq!(approve_plan(&plan, true).is_ok(), broken == 0, "{broken} of {all}");
+        assert_eq!(
+            approve_plan(&plan, true).is_ok(),
+            broken_count == 0,
+            "{broken_count} of {container_count}"
+        );
     }
 }
 
@@ -198,7 +205,7 @@ fn apply_acks(acknowledgements: &[Acknowledgement]) -> (usize, usize, Vec<String
 
 #[test]
 fn an_acknowledgement_covers_refusals_that_its_glob_matches() {
-    for (written, left) in [
+    for (ack_text, refusal_count) in [
         ("removals:acme/p000#hooks", 2),
         ("removals:acme/p000", 2),
         ("removals:acme/*#hooks", 0),
@@ -206,7 +213,11 @@ fn an_acknowledgement_covers_refusals_that_its_glob_matches() {
         ("removals:**#hooks", 0),
         ("removals:**", 0),
     ] {
-        assert_eq!(apply_acks(&[parse_ack(written)]), (left, 3 - left, vec![]), "{written}");
+        assert_eq!(
+            apply_acks(&[parse_ack(ack_text)]),
+            (refusal_count, 3 - refusal_count, vec![]),
+            "{ack_text}"
+        );
     }
 }
 
@@ -217,7 +228,7 @@ fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
         testing::container(Scope::Project, "acme/p000", &Json::Null, Unlisted::Report);
     container.lifecycle.former_paths = vec![testing::former_path("prod/web")];
     let moves = Moves::from_containers(&[container]);
-    for (written, is_acknowledged) in [
+    for (ack_text, is_acknowledged) in [
         ("removals:acme/**#hooks", false),
         ("removals:acme/p000#hooks", true),
         ("removals:ACME/p000", true),
@@ -227,12 +238,12 @@ fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
     ] {
         let mut plan = plan(1);
         plan.refusals.push(refusal(0));
-        let warnings = plan.acknowledge(&[parse_ack(written)], &moves, TODAY);
-        assert_eq!(plan.refusals.is_empty(), is_acknowledged, "{written}");
-        assert_eq!(warnings.is_empty(), is_acknowledged, "{written}");
+        let warnings = plan.acknowledge(&[parse_ack(ack_text)], &moves, TODAY);
+        assert_eq!(plan.refusals.is_empty(), is_acknowledged, "{ack_text}");
+        assert_eq!(warnings.is_empty(), is_acknowledged, "{ack_text}");
         let names_former_path =
             warnings.iter().any(|warning| warning.message.contains("`prod/web`, the former"));
-        assert_eq!(names_former_path, written.starts_with("removals:acme/**"), "{warnings:?}");
+        assert_eq!(names_former_path, ack_text.starts_with("removals:acme/**"), "{warnings:?}");
     }
 }
 
@@ -242,7 +253,7 @@ fn a_wider_glob_acknowledges_a_rule_below_a_renamed_group() {
     let mut group = testing::container(Scope::Group, "acme", &Json::Null, Unlisted::Report);
     group.lifecycle.former_paths = vec![testing::former_path("prod")];
     let moves = Moves::from_containers(&[group]);
-    for (path, guard, acknowledged) in [
+    for (path, guard, is_acknowledged) in [
         ("acme/web/**", Guard::Reach, true),
         ("acme/web", Guard::Visibility, false),
         ("other/web", Guard::Visibility, false),
@@ -252,13 +263,13 @@ fn a_wider_glob_acknowledges_a_rule_below_a_renamed_group() {
         plan.refusals.push(GuardRefusal::new(guard, &address, "too many".into(), 6, &origin(1)));
         let written = [parse_ack("reach:acme/**"), parse_ack("visibility:acme/**")];
         plan.acknowledge(&written, &moves, TODAY);
-        assert_eq!(plan.refusals.is_empty(), acknowledged, "{path}");
+        assert_eq!(plan.refusals.is_empty(), is_acknowledged, "{path}");
     }
 }
 
 #[test]
 fn a_deletion_is_acknowledged_by_its_own_path_only() {
-    for (written, acknowledged) in [
+    for (ack_text, acknowledged) in [
         ("deletion:acme/p000", true),
         ("deletion:ACME/p000", true),
         ("deletion:acme/p001", false),
@@ -269,8 +280,8 @@ fn a_deletion_is_acknowledged_by_its_own_path_only() {
         let mut plan = plan(1);
         let reason = "would delete it".to_owned();
         plan.refusals.push(GuardRefusal::new(Guard::Deletion, &address(0), reason, 1, &origin(1)));
-        plan.acknowledge(&[parse_ack(written)], &Moves::default(), TODAY);
-        assert_eq!(plan.refusals.is_empty(), acknowledged, "{written}");
+        plan.acknowledge(&[parse_ack(ack_text)], &Moves::default(), TODAY);
+        assert_eq!(plan.refusals.is_empty(), acknowledged, "{ack_text}");
     }
 }
 
@@ -285,13 +296,14 @@ fn an_unused_acknowledgement_is_a_warning() {
 
 #[test]
 fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
-    let all = parse_ack("removals:acme/p000");
-    let at_most = |most| Acknowledgement { max_objects: Some(most), ..all.clone() };
-    assert_eq!(apply_acks(&[at_most(6)]), (2, 1, vec![]));
+    let ack = parse_ack("removals:acme/p000");
+    let limited_ack =
+        |max_objects| Acknowledgement { max_objects: Some(max_objects), ..ack.clone() };
+    assert_eq!(apply_acks(&[limited_ack(6)]), (2, 1, vec![]));
     let exceeded =
         "the acknowledgement of `removals:acme/p000` allows at most 5, and `acme/p000#hooks` has 6";
-    assert_eq!(apply_acks(&[at_most(5)]), (3, 0, vec![exceeded.to_owned()]));
-    let until = |day| Acknowledgement { until: Some(day), ..all.clone() };
+    assert_eq!(apply_acks(&[limited_ack(5)]), (3, 0, vec![exceeded.to_owned()]));
+    let until = |day| Acknowledgement { until: Some(day), ..ack.clone() };
     assert_eq!(apply_acks(&[until(TODAY)]), (2, 1, vec![]), "that day included");
     let over = [
         until(date(2030, 1, 14)),
@@ -299,7 +311,7 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     ];
     assert_eq!(apply_acks(&over), (3, 0, vec![]), "the check of the manifests warns of it");
     // One valid acknowledgement is enough.
-    assert_eq!(apply_acks(&[at_most(5), all.clone()]), (2, 1, vec![exceeded.to_owned()]));
+    assert_eq!(apply_acks(&[limited_ack(5), ack.clone()]), (2, 1, vec![exceeded.to_owned()]));
     // The number is the sum for all matching refusals. A refusal of the whole run does not count again.
     let glob = |most| Acknowledgement { max_objects: Some(most), ..parse_ack("removals:acme/**") };
     assert_eq!(apply_acks(&[glob(18)]), (0, 3, vec![]));
@@ -321,7 +333,7 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
 
 #[test]
 fn only_a_glob_for_everything_acknowledges_a_refusal_of_the_whole_run() {
-    for (written, through) in
+    for (ack_text, is_acknowledged) in
         [("removals:**", true), ("removals:*", false), ("removals:acme/**", false)]
     {
         let mut plan = Plan::default();
@@ -329,8 +341,8 @@ fn only_a_glob_for_everything_acknowledges_a_refusal_of_the_whole_run() {
         let refusal =
             GuardRefusal::new(Guard::Removals, &everything, "too many".into(), 51, &origin(1));
         plan.refusals.push(refusal);
-        plan.acknowledge(&[parse_ack(written)], &Moves::default(), TODAY);
-        assert_eq!(plan.refusals.is_empty(), through, "{written}");
+        plan.acknowledge(&[parse_ack(ack_text)], &Moves::default(), TODAY);
+        assert_eq!(plan.refusals.is_empty(), is_acknowledged, "{ack_text}");
     }
 }
 
@@ -339,12 +351,12 @@ fn an_acknowledgement_keeps_its_origin_and_applies_to_a_new_plan() {
     let mut plan = plan(1);
     plan.refusals.push(refusal(0));
     let reason = Some("the old hooks go".to_owned());
-    let written = Acknowledgement {
+    let declared_ack = Acknowledgement {
         reason: reason.clone(),
         origin: Some(origin(8)),
         ..parse_ack("removals:**")
     };
-    plan.acknowledge(&[written], &Moves::default(), TODAY);
+    plan.acknowledge(&[declared_ack], &Moves::default(), TODAY);
     let known = &plan.acknowledged[0];
     assert_eq!((&known.reason, &known.by), (&reason, &Some(origin(8))));
     let (approved, _) = plan.approve(ApprovalPolicy::default()).unwrap();

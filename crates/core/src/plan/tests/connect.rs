@@ -72,12 +72,12 @@ fn what_dropped_requests_refer_to_stays_known() {
 
 #[test]
 fn a_creation_follows_changes_of_the_group_settings_that_it_inherits() {
-    let new = || visibility_step("acme/web/shop", "", "private");
+    let new_project = || visibility_step("acme/web/shop", "", "private");
     let rule = || entry_step("acme", "push_rule", vec![Effect::AffectsNewContainers]);
     let created = vec![Effect::provides(Capability::Exists), Effect::AffectsNewContainers];
     for (mut steps, expected) in [
-        (vec![new(), rule()], vec![vec!["acme#push_rule/x"], vec![]]),
-        (vec![new(), entry_step("acme", "settings", created)], vec![vec![], vec![]]),
+        (vec![new_project(), rule()], vec![vec!["acme#push_rule/x"], vec![]]),
+        (vec![new_project(), entry_step("acme", "settings", created)], vec![vec![], vec![]]),
         (vec![entry_step("acme/web/shop", "labels", Vec::new()), rule()], vec![vec![], vec![]]),
         (vec![visibility_step("other/shop", "", "private"), rule()], vec![vec![], vec![]]),
     ] {
@@ -94,32 +94,46 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
         step.changes.push(FieldChange::new("project_creation_level", before, after, None));
         step
     };
-    let new = |path: &str| visibility_step(path, "", "private");
-    let closed = || level("developer", "noone", Vec::new());
+    let new_project = |path: &str| visibility_step(path, "", "private");
+    let close_creation = || level("developer", "noone", Vec::new());
     let settings = "acme#settings/x";
     for (mut steps, expected) in [
-        (vec![closed(), new("acme/shop")], vec![vec!["acme/shop#settings/x"], vec![]]),
-        (vec![level("noone", "owner", Vec::new()), new("acme/shop")], vec![vec![], vec![settings]]),
-        (vec![level("owner", "developer", Vec::new()), new("acme/shop")], vec![vec![], vec![]]),
+        (
+            vec![close_creation(), new_project("acme/shop")],
+            vec![vec!["acme/shop#settings/x"], vec![]],
+        ),
+        (
+            vec![level("noone", "owner", Vec::new()), new_project("acme/shop")],
+            vec![vec![], vec![settings]],
+        ),
+        (
+            vec![level("owner", "developer", Vec::new()), new_project("acme/shop")],
+            vec![vec![], vec![]],
+        ),
         // The setting counts only directly in the group.
-        (vec![closed(), new("acme/web/shop")], vec![vec![], vec![]]),
-        (vec![closed(), entry_step("acme/shop", "labels", Vec::new())], vec![vec![], vec![]]),
+        (vec![close_creation(), new_project("acme/web/shop")], vec![vec![], vec![]]),
+        (
+            vec![close_creation(), entry_step("acme/shop", "labels", Vec::new())],
+            vec![vec![], vec![]],
+        ),
     ] {
         assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), expected);
     }
-    let mut steps =
-        vec![level("developer", "noone", vec![Effect::AffectsNewContainers]), new("acme/shop")];
+    let mut steps = vec![
+        level("developer", "noone", vec![Effect::AffectsNewContainers]),
+        new_project("acme/shop"),
+    ];
     assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/shop#settings/x"], vec![]]);
     // The new project must inherit another setting that the same step changes.
     let mut other = level("developer", "noone", vec![Effect::AffectsNewContainers]);
     other.changes.push(FieldChange::new("default_branch", Shown::Absent, Shown::Absent, None));
-    let problems = add_edges(&mut [other, new("acme/shop")]);
+    let problems = add_edges(&mut [other, new_project("acme/shop")]);
     assert_eq!(problems.len(), 1);
     assert_eq!(
         problems[0].message,
-        "`project_creation_level` of `acme` lets nobody create projects, and this run would do so after it"
+        "`project_creation_level` of `acme` lets nobody create projects, but this run would need it afterwards"
     );
 }
 
@@ -194,16 +208,16 @@ fn the_order_of_many_steps_is_found_in_proportion() {
     let [members, variables] = ["members", "variables"];
     crate::steps::grow_in_proportion("steps that follow a section", |n| {
         let section = |name| Address::container("acme/shop".into()).section(name);
-        let own = |at: usize, name: &'static str, after: Option<&'static str>| {
+        let own_step = |index: usize, name: &'static str, after: Option<&'static str>| {
             let edge = |name| Edge { address: section(name), reason: "of a rule" };
-            let address = section(name).entry(format!("{at}"));
+            let address = section(name).entry(format!("{index}"));
             let step =
                 Step::new(Scope::Project, address, Action::Create, origin(1), vec![], vec![]);
             Step { after: after.into_iter().map(edge).collect(), ..step }
         };
-        let first = (0..n).map(|at| own(at, members, None));
+        let first_steps = (0..n).map(|at| own_step(at, members, None));
         let mut steps: Vec<_> =
-            first.chain((0..n).map(|at| own(at, variables, Some(members)))).collect();
+            first_steps.chain((0..n).map(|at| own_step(at, variables, Some(members)))).collect();
         assert!(add_edges(&mut steps).is_empty());
     });
     crate::steps::grow_in_proportion("steps that a group forbids", |n| {
@@ -341,24 +355,24 @@ fn nothing_becomes_more_visible_than_its_group() {
 
 #[test]
 fn a_level_below_one_granted_in_a_group_above_is_a_problem() {
-    let problems = |above: Vec<Effect>, here: Vec<Effect>| -> Vec<String> {
+    let find_problems = |group_effects: Vec<Effect>, project_effects: Vec<Effect>| -> Vec<String> {
         let mut steps = vec![
-            entry_step("acme", "members", above),
-            entry_step("acme/web/shop", "members", here),
+            entry_step("acme", "members", group_effects),
+            entry_step("acme/web/shop", "members", project_effects),
         ];
         add_edges(&mut steps).into_iter().map(|p| format!("{} {}", p.address, p.message)).collect()
     };
     let message = "acme/web/shop#members/x this run makes `x` maintainer of the group `acme` above, and the service then refuses developer here";
-    assert_eq!(problems(access(3, 0, 40), access(3, 0, 30)), [message]);
-    assert_eq!(problems(access(3, 10, 40), access(3, 50, 30)), [message]);
-    for (above, here) in [
+    assert_eq!(find_problems(access(3, 0, 40), access(3, 0, 30)), [message]);
+    assert_eq!(find_problems(access(3, 10, 40), access(3, 50, 30)), [message]);
+    for (group_effects, project_effects) in [
         (access(3, 0, 30), access(3, 0, 30)),
         (access(3, 0, 40), access(4, 0, 30)),
         (access(3, 0, 40), access(3, 30, 0)),
         // A lowered level above does not matter here.
         (access(3, 50, 40), access(3, 0, 30)),
     ] {
-        assert_eq!(problems(above, here), [] as [&str; 0]);
+        assert_eq!(find_problems(group_effects, project_effects), [] as [&str; 0]);
     }
 }
 
@@ -450,17 +464,18 @@ fn settings_limited_by_a_group_are_changed_after_it() {
         Step::new(scope, address, Action::Update, origin(1), vec![change], Vec::new())
     };
     let group = |field: &str| change("acme", Scope::Group, field);
-    for (above, own, waits) in [
+    for (group_field, project_field, waits) in [
         ("shared_runners_setting", "shared_runners_enabled", true),
         ("show_diff_preview_in_email", "show_diff_preview_in_email", true),
         ("lfs_enabled", "lfs_enabled", true),
         ("request_access_enabled", "request_access_enabled", false),
         ("shared_runners_setting", "show_diff_preview_in_email", false),
     ] {
-        let mut steps = [group(above), change("acme/web/shop", Scope::Project, own)];
+        let mut steps =
+            [group(group_field), change("acme/web/shop", Scope::Project, project_field)];
         assert!(add_edges(&mut steps).is_empty());
         let expected = if waits { vec!["acme#settings".to_owned()] } else { Vec::new() };
-        assert_eq!(edges(&steps), [Vec::new(), expected], "{own} below {above}");
+        assert_eq!(edges(&steps), [Vec::new(), expected], "{project_field} below {group_field}");
     }
 }
 
@@ -469,38 +484,38 @@ fn settings_limited_by_a_group_are_changed_after_it() {
 fn a_creation_waits_until_its_name_is_free() {
     let change = |before: Shown, after: Shown| FieldChange::new("name", before, after, None);
     let text = |name: &str| Shown::Value(name.into());
-    let renamed = |path: &str, before: Shown| {
+    let rename_step = |path: &str, before: Shown| {
         let mut step = entry_step(path, "settings", Vec::new());
         step.changes = vec![change(before, text("Other"))];
         step
     };
-    let new = |path: &str, name: Option<&str>| {
+    let creation_step = |path: &str, name: Option<&str>| {
         let mut step =
             container_step(Scope::Project, path, vec![Effect::provides(Capability::Exists)]);
         step.changes = name.map(|name| change(Shown::Absent, text(name))).into_iter().collect();
         step
     };
     for (gives_up, gets, waits) in [
-        (renamed("acme/old", text("Shop")), new("acme/neo", Some("shop")), true),
-        (renamed("acme/old", text("Shop")), new("ACME/neo", Some("SHOP")), true),
+        (rename_step("acme/old", text("Shop")), creation_step("acme/neo", Some("shop")), true),
+        (rename_step("acme/old", text("Shop")), creation_step("ACME/neo", Some("SHOP")), true),
         // Without a declared name it gets one equal to its path.
-        (renamed("acme/old", text("Shop")), new("acme/shop", None), true),
-        (renamed("acme/old", text("")), new("acme/neo", Some("old")), true),
-        (renamed("acme/old", text("Shop")), new("acme/shop", Some("Else")), false),
-        (renamed("acme/old", text("Shop")), new("acme/web/neo", Some("shop")), false),
-        (renamed("old", text("Shop")), new("neo", Some("shop")), true),
-        (renamed("acme/old", Shown::Unknown), new("acme/neo", Some("shop")), false),
+        (rename_step("acme/old", text("Shop")), creation_step("acme/shop", None), true),
+        (rename_step("acme/old", text("")), creation_step("acme/neo", Some("old")), true),
+        (rename_step("acme/old", text("Shop")), creation_step("acme/shop", Some("Else")), false),
+        (rename_step("acme/old", text("Shop")), creation_step("acme/web/neo", Some("shop")), false),
+        (rename_step("old", text("Shop")), creation_step("neo", Some("shop")), true),
+        (rename_step("acme/old", Shown::Unknown), creation_step("acme/neo", Some("shop")), false),
         (
-            renamed("acme/old", text("Shop")),
+            rename_step("acme/old", text("Shop")),
             container_step(Scope::Project, "acme/shop", Vec::new()),
             false,
         ),
         (
             Step {
                 address: entry_step("acme/old", "hooks", Vec::new()).address,
-                ..renamed("acme/old", text("Shop"))
+                ..rename_step("acme/old", text("Shop"))
             },
-            new("acme/neo", Some("shop")),
+            creation_step("acme/neo", Some("shop")),
             false,
         ),
     ] {
@@ -516,7 +531,7 @@ fn a_creation_waits_until_its_name_is_free() {
 #[test]
 fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
     let [up, other] = ["acme/up", "acme/other"];
-    for (known, expected) in
+    for (known_path, expected) in
         [(None, vec![up]), (Some(up), vec![up]), (Some(other), vec![other, up])]
     {
         let edge = |path: &str| Edge { address: Address::container(path.into()), reason: "known" };
@@ -526,9 +541,10 @@ fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
             "acme/new",
             vec![Effect::follows(Address::container(up.into()))],
         );
-        let mut steps = [moves, Step { after: known.map(edge).into_iter().collect(), ..takes }];
+        let mut steps =
+            [moves, Step { after: known_path.map(edge).into_iter().collect(), ..takes }];
         assert!(add_edges(&mut steps).is_empty());
-        assert_eq!(edges(&steps)[1], expected, "{known:?}");
+        assert_eq!(edges(&steps)[1], expected, "{known_path:?}");
         let problems = add_edges(&mut steps[1..]);
         assert!(problems.is_empty(), "it follows already");
     }
@@ -540,7 +556,7 @@ fn requests_that_name_a_moving_project_wait_for_the_move() {
     let moves = |scope, path: &str| {
         container_step(scope, path, vec![Effect::provides(Capability::AtDeclaredPath)])
     };
-    for (first, upstream, waits) in [
+    for (first_step, upstream, waits) in [
         (moves(Scope::Project, "acme/up"), "Acme/Up", true),
         (moves(Scope::Project, "acme/up"), "acme/other", false),
         (moves(Scope::Group, "acme/up"), "acme/up", false),
@@ -550,7 +566,7 @@ fn requests_that_name_a_moving_project_wait_for_the_move() {
         let address = Address::container("x/fork".into());
         let sends = vec![request.into()];
         let fork = Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), sends);
-        let mut steps = [first, fork];
+        let mut steps = [first_step, fork];
         assert!(add_edges(&mut steps).is_empty());
         let expected = if waits { vec!["acme/up".to_owned()] } else { Vec::new() };
         assert_eq!(edges(&steps), [Vec::new(), expected], "{upstream}");
@@ -568,15 +584,15 @@ fn a_setting_that_a_group_limits_follows_that_once_whatever_else_it_follows() {
         Step { scope: Scope::Group, changes: vec![change("shared_runners_setting")], ..step }
     };
     for others in [&["acme#settings/x"][..], &["acme/shop#members/x"], &[]] {
-        let edge = |at: &&str| {
-            let (path, rest) = at.split_once('#').unwrap();
+        let new_edge = |address_text: &&str| {
+            let (path, rest) = address_text.split_once('#').unwrap();
             let section = if rest.starts_with("members") { "members" } else { "settings" };
             let address = Address::container(path.into()).section(section).entry("x");
             Edge { address, reason: "x" }
         };
         let step = entry_step("acme/shop", "settings", Vec::new());
         let changes = vec![change("shared_runners_enabled")];
-        let limited = Step { changes, after: others.iter().map(edge).collect(), ..step };
+        let limited = Step { changes, after: others.iter().map(new_edge).collect(), ..step };
         let mut steps = vec![limit(), limited];
         assert!(add_edges(&mut steps).is_empty());
         let found = edges(&steps).remove(1);
@@ -627,23 +643,23 @@ fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
         );
         Step { effects, ..step }
     };
-    let taken = || vec![Effect::follows(address("ACME", "bug"))];
+    let taken_effects = || vec![Effect::follows(address("ACME", "bug"))];
     let renamed_here = |effects: Vec<Effect>| {
         let step = rename(Scope::Project, "acme/shop", ["flaw", "bug"]);
         Step { effects, ..step }
     };
-    let (first, second) = ("acme#labels/defect", "acme/shop#labels/bug");
-    for below in [create(taken()), renamed_here(taken())] {
-        let mut steps = vec![below.clone(), rename(Scope::Group, "acme", ["bug", "defect"])];
+    let (group_label, project_label) = ("acme#labels/defect", "acme/shop#labels/bug");
+    for project_step in [create(taken_effects()), renamed_here(taken_effects())] {
+        let mut steps = vec![project_step.clone(), rename(Scope::Group, "acme", ["bug", "defect"])];
         assert!(add_edges(&mut steps).is_empty());
-        assert_eq!(edges(&steps), [vec![first], vec![]]);
-        let mut steps = vec![below, rename(Scope::Group, "acme", ["ops", "defect"])];
+        assert_eq!(edges(&steps), [vec![group_label], vec![]]);
+        let mut steps = vec![project_step, rename(Scope::Group, "acme", ["ops", "defect"])];
         let codes: Vec<_> = add_edges(&mut steps).iter().map(|problem| problem.code).collect();
         assert_eq!(codes, ["duplicate-entry"]);
     }
     for below in [create(Vec::new()), renamed_here(Vec::new())] {
         let mut steps = vec![rename(Scope::Group, "acme", ["ops", "bug"]), below];
         assert!(add_edges(&mut steps).is_empty());
-        assert_eq!(edges(&steps), [vec![second], vec![]]);
+        assert_eq!(edges(&steps), [vec![project_label], vec![]]);
     }
 }

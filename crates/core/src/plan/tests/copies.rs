@@ -11,13 +11,13 @@ type Case = (Section, Json, Json);
 
 /// A case for each section in which the service accepts duplicates.
 fn all_cases() -> Vec<Case> {
-    catalogue::all_sections().filter(|of| of.allows_duplicates()).map(case).collect()
+    catalogue::all_sections().filter(|section| section.allows_duplicates()).map(case).collect()
 }
 
 /// The case for `section`. The service adds undeclared fields to some entries. The others are shown as
 /// declared; their fields are the examples from the table of the kind.
 fn case(section: Section) -> Case {
-    let (declared, shown) = match section.section {
+    let (declared, live_fields) = match section.section {
         "hooks" => (json!({"url": "https://h/x"}), json!({"created_at": MADE})),
         "pipeline_schedules" => (
             json!({"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"}),
@@ -32,18 +32,18 @@ fn case(section: Section) -> Case {
             }),
         ),
         _ => {
-            let shown = match section.section {
+            let other_fields = match section.section {
                 "freeze_periods" => json!({"created_at": MADE}),
                 _ => json!({}),
             };
             let specs = section.table().specs().iter();
             let specs = specs.filter(|spec| section.identity.contains(&spec.name));
             let examples = specs.map(|spec| (spec.name.to_owned(), spec.field.examples[0].clone()));
-            (Json::Object(examples.collect()), shown)
+            (Json::Object(examples.collect()), other_fields)
         }
     };
     let mut live = object(declared.clone());
-    live.extend(object(shown));
+    live.extend(object(live_fields));
     (section, declared, Json::Object(live))
 }
 
@@ -85,21 +85,21 @@ fn copies_are_removed_by_one_run_and_the_next_one_plans_nothing() {
 #[test]
 fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
     for case in all_cases() {
-        for (more, what) in [
+        for (other_fields, difference) in [
             (json!({"of_a_newer_release": 1}), "differ in `of_a_newer_release`"),
             (json!({"created_at": LATER}), "created more than 15 minutes apart"),
         ] {
-            let raw = [with_id(&case.2, 4, json!({})), with_id(&case.2, 5, more.clone())];
+            let raw = [with_id(&case.2, 4, json!({})), with_id(&case.2, 5, other_fields.clone())];
             let plan = plan_case(&case, &raw, &[]);
             // Copies of other kinds have no hidden fields, so the time of creation does not matter.
             let is_open = !["hooks", "pipeline_schedules"].contains(&case.0.section);
-            if more.get("created_at").is_some() && is_open {
+            if other_fields.get("created_at").is_some() && is_open {
                 assert!(plan.steps.len() == 1 && plan.incomplete.is_empty(), "{case:?}");
                 continue;
             }
             assert!(plan.steps.is_empty(), "{case:?}: {plan:?}");
             let why = plan.incomplete[0].reason.message.to_string();
-            assert!(why.contains(what) && why.contains('4') && why.contains('5'), "{why}");
+            assert!(why.contains(difference) && why.contains('4') && why.contains('5'), "{why}");
             assert!(!why.contains("https"), "{why}");
         }
     }
@@ -112,17 +112,20 @@ fn a_renewal_replaces_the_newest_and_removes_the_rest() {
     let resend = [Selector::parse("**#remote_mirrors").unwrap()];
     let raw = [4, 5].map(|id| with_id(&mirrors.2, id, json!({})));
     let plan = plan_case(&mirrors, &raw, &resend);
-    let sent: Vec<_> =
+    let requests: Vec<_> =
         plan.steps.iter().flat_map(Step::requests).map(ToString::to_string).collect();
-    let [post, newest, copy] = &sent[..] else { panic!("{sent:?}") };
+    let [post, newest, copy] = &requests[..] else { panic!("{requests:?}") };
     assert!(post.starts_with("POST"), "{post}");
-    assert!(newest.ends_with("remote_mirrors/5") && copy.ends_with("remote_mirrors/4"), "{sent:?}");
+    assert!(
+        newest.ends_with("remote_mirrors/5") && copy.ends_with("remote_mirrors/4"),
+        "{requests:?}"
+    );
 }
 
 /// Copies of a parent count as one: its entries are compared with those of the kept parent.
 #[test]
 fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
-    let (of, declared, shown) =
+    let (section, declared, shown) =
         case(catalogue::section(Scope::Project, "pipeline_schedules").unwrap());
     let raw = [5, 4].map(|id| with_id(&shown, id, json!({})));
     let variable = json!({"schedule": "n", "key": "A", "value": "x"});
@@ -130,7 +133,7 @@ fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
         json!({"pipeline_schedules": [declared], "pipeline_schedule_variables": [variable]});
     let declared = shop(&sections, Unlisted::Report);
     let mut live = live_container(&declared, &json!({"pipeline_schedules": raw}));
-    let ids = entry_ids(of, &declared, &live.sections["pipeline_schedules"]);
+    let ids = entry_ids(section, &declared, &live.sections["pipeline_schedules"]);
     assert_eq!(ids.clone().unwrap()["n"], Some(Id::Known(4)));
     live.names.insert_entries("pipeline_schedules", ids);
     live.sections.insert("pipeline_schedule_variables", LiveEntries::Nested(Vec::new()));

@@ -13,7 +13,7 @@ fn plan(number: usize, sections: &Json, live: &Json) -> Plan {
         let live = live_container(&declared, live);
         plan.add(&declared, plan_container(&declared, &live, &settings(&[])), live);
     }
-    plan.into_sorted(&Extent::default())
+    plan.finish(&Extent::default())
 }
 
 #[test]

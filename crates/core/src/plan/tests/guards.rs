@@ -14,7 +14,7 @@ use crate::{
 
 #[test]
 fn too_many_removals_are_refused_by_count_and_share() {
-    for (live_count, removed, want) in [
+    for (live_count, removed_count, want) in [
         (1, 1, Some("would remove the only entry")),
         (3, 2, None),
         (4, 1, None),
@@ -26,7 +26,7 @@ fn too_many_removals_are_refused_by_count_and_share() {
         let names: Vec<_> = (0..live_count).map(|i| format!("V{i}")).collect();
         let entries = names.iter().enumerate().map(|(i, name)| {
             let mut entry = json!({"key": name, "environment_scope": "*"});
-            if i < removed {
+            if i < removed_count {
                 entry["state"] = "absent".into();
             }
             entry
@@ -43,7 +43,7 @@ fn too_many_removals_are_refused_by_count_and_share() {
             .map(|reason| (reason, "removals:acme/shop#variables".to_owned()))
             .into_iter()
             .collect();
-        assert_eq!(refusals, want, "{removed} of {live_count}");
+        assert_eq!(refusals, want, "{removed_count} of {live_count}");
     }
 }
 
@@ -74,21 +74,22 @@ fn removing_a_duplicate_counts_but_leaves_its_original() {
     let plan = plan_of(&declared(Some("absent")), &live(vec![hook(20, "https://b.example.org")]));
     assert_eq!((plan.steps.len(), refusals(&plan)), (5, vec![]));
     // A copy makes the share neither smaller nor larger.
-    for (number, others, removed, want) in [
+    for (own_count, other_count, removed_count, want) in [
         (2, 2, 2, None),
         (5, 4, 1, None),
         (4, 4, 2, Some("would remove 2 entries of 5; the limit is 25 %")),
         (7, 4, 0, Some("would remove 6 entries of 11; the limit is 5")),
     ] {
         let url = |at: u64| format!("https://{at}.example.org");
-        let copies = (1..=number).map(|id| hook(id, "https://a.example.org"));
-        let all = copies.chain((20..20 + others).map(|id| hook(id, &url(id))));
+        let copies = (1..=own_count).map(|id| hook(id, "https://a.example.org"));
+        let all = copies.chain((20..20 + other_count).map(|id| hook(id, &url(id))));
         let mut entries = vec![json!({"url": "https://a.example.org"})];
-        entries.extend((20..20 + removed).map(|id| json!({"url": url(id), "state": "absent"})));
+        entries
+            .extend((20..20 + removed_count).map(|id| json!({"url": url(id), "state": "absent"})));
         let all = json!({"hooks": all.collect::<Vec<_>>()});
         let plan = plan_of(&json!({"hooks": entries}), &all);
         let reason = plan.refusals.first().map(|refusal| refusal.reason.as_str());
-        assert_eq!(reason, want, "{number} {others} {removed}");
+        assert_eq!(reason, want, "{own_count} {other_count} {removed_count}");
     }
     let only = json!({"hooks": [{"url": "https://a.example.org", "state": "absent"}]});
     let plan = plan_of(&only, &json!({"hooks": [hook(1, "https://a.example.org")]}));
@@ -116,7 +117,7 @@ fn plan_removals(projects: usize, each: usize) -> Plan {
         let live = live_container(&declared, &json!({"variables": raw}));
         plan.add(&declared, plan_container(&declared, &live, &settings(&[])), live);
     }
-    plan.into_sorted(&Extent::default())
+    plan.finish(&Extent::default())
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn too_many_removals_in_one_run_are_refused() {
         (plan.refusals.len(), &*refusal.reason, refusal.objects, &*refusal.acknowledgement),
         (
             1,
-            "would remove 55 entries in all; the limit is 50; acknowledged with `**`, so are all other removals",
+            "would remove 55 entries in all; the limit is 50; acknowledging it with `**` also acknowledges all other removals",
             55,
             "removals:**"
         )
@@ -137,18 +138,18 @@ fn too_many_removals_in_one_run_are_refused() {
 
 #[test]
 fn wider_visibility_is_refused() {
-    let of = |before: Json, after: &str| {
+    let refusal_reason = |before: Json, after: &str| {
         let plan =
             plan_of(&json!({"settings": {"visibility": after}}), &json!({"settings": before}));
         plan.refusals.first().map(|refusal| refusal.reason.clone())
     };
     let was = |word: &str| json!({"visibility": word});
     assert_eq!(
-        of(was("internal"), "public").as_deref(),
+        refusal_reason(was("internal"), "public").as_deref(),
         Some("would widen `visibility` from internal to public")
     );
-    assert_eq!(of(was("public"), "private"), None);
-    assert_eq!(of(was("public"), "public"), None);
+    assert_eq!(refusal_reason(was("public"), "private"), None);
+    assert_eq!(refusal_reason(was("public"), "public"), None);
 }
 
 #[test]
@@ -576,7 +577,7 @@ fn the_old_owner_is_removed_after_the_new_one_is_added() {
         {"user": "bob", "access_level": "maintainer"},
         {"user": "alice", "access_level": "owner"},
     ]);
-    for (live, first) in [
+    for (live, first_step) in [
         (json!([member(2, "bob", 50)]), "Create acme/shop#members/alice access_level"),
         (
             json!([member(2, "bob", 50), member(3, "alice", 30)]),
@@ -585,10 +586,10 @@ fn the_old_owner_is_removed_after_the_new_one_is_added() {
     ] {
         let plan = plan_members(&declared, &live, inherited_levels(&[]));
         assert_eq!(refusals(&plan), [] as [&str; 0]);
-        assert_eq!(step_lines(&plan), [first, "Update acme/shop#members/bob access_level"]);
+        assert_eq!(step_lines(&plan), [first_step, "Update acme/shop#members/bob access_level"]);
         let edge = &plan.steps[1].after[0];
         assert_eq!(edge.address, plan.steps[0].address);
-        assert_eq!(edge.reason, "the new owner comes before the old one goes");
+        assert_eq!(edge.reason, "the new owner must be added before the old one is removed");
     }
 }
 
@@ -650,25 +651,26 @@ fn plan_shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8
 
 #[test]
 fn the_callers_access_through_a_share_is_guarded() {
-    let lower = json!([{"group": "team", "group_access": "guest"}]);
+    let lower_share = json!([{"group": "team", "group_access": "guest"}]);
     let gone = json!([{"group": "team", "state": "absent"}]);
     let ends = json!([{"group": "team", "group_access": "maintainer", "expires_at": "2099-01-31"}]);
     let raised = json!([{"group": "team", "group_access": "owner"}]);
-    let both = json!([{"group": "team", "state": "absent"}, {"group": "crew", "state": "absent"}]);
+    let both_absent =
+        json!([{"group": "team", "state": "absent"}, {"group": "crew", "state": "absent"}]);
     let refusal = &["own-access:acme/shop#shares/team"][..];
     let is_own_access = |acknowledgement: &&str| acknowledgement.starts_with("own-access");
     for (declared, otherwise, team, crew, want) in [
-        (&lower, 0, 50, 0, refusal),
+        (&lower_share, 0, 50, 0, refusal),
         (&gone, 30, 50, 0, refusal),
         // There is no edit: once the share is removed, the caller may not add it again.
         (&raised, 0, 50, 0, refusal),
         (&ends, 0, 50, 0, refusal),
-        (&both, 0, 50, 30, refusal),
+        (&both_absent, 0, 50, 30, refusal),
         // The caller keeps enough access without this share, or never had it through this share.
         (&gone, 40, 50, 0, &[]),
         (&gone, 0, 50, 40, &[]),
         (&gone, 0, 0, 40, &[]),
-        (&lower, 30, 30, 0, &[]),
+        (&lower_share, 30, 30, 0, &[]),
     ] {
         let plan = plan_shares(declared, otherwise, Ok(team), crew);
         let found: Vec<_> = refusals(&plan).into_iter().filter(is_own_access).collect();
@@ -716,14 +718,14 @@ fn a_level_below_the_inherited_one_is_a_problem() {
     let codes = |plan: &ContainerPlan| -> Vec<_> {
         plan.problems.iter().map(|problem| (problem.code, problem.message.clone())).collect()
     };
-    let below = vec![(
+    let expected_problems = vec![(
         "inherited-access",
         "`bob` is already maintainer through the group above, and the service refuses developer here"
             .to_owned(),
     )];
     for live in [json!([]), json!([member(2, "bob", 20)])] {
         let plan = plan_members(&declared, &live, inherited_levels(&[(2, 40)]));
-        assert_eq!((plan.steps.len(), codes(&plan)), (0, below.clone()), "{live}");
+        assert_eq!((plan.steps.len(), codes(&plan)), (0, expected_problems.clone()), "{live}");
         for above in
             [inherited_levels(&[(2, 30)]), inherited_levels(&[(3, 50)]), inherited_levels(&[])]
         {

@@ -44,7 +44,7 @@ fn a_hold_also_applies_to_former_paths() {
         assert!(plan_of.steps.is_empty(), "{hold}: {:?}", plan_of.steps);
         let mut plan = Plan::default();
         plan.add(&declared, plan_of, live.clone());
-        let plan = plan.into_sorted(&Extent::default());
+        let plan = plan.finish(&Extent::default());
         assert_eq!(settings.holds.unmatched_warnings(&plan, &settings.moves), [], "{hold}");
         let others =
             PlanSettings { moves: moves_from(moves), ..settings_with_holds(&["acme/other"]) };
@@ -87,10 +87,10 @@ fn addresses(steps: &[Step]) -> Vec<String> {
 #[test]
 fn every_step_is_either_planned_or_held() {
     let (declared, live) = differing_project();
-    let all = addresses(&plan_container(&declared, &live, &settings(&[])).steps);
-    assert_eq!(all.len(), 5, "{all:?}");
-    let hook = all.iter().find(|address| address.contains("#hooks/")).expect("a hook");
-    for (holds, held) in [
+    let step_addresses = addresses(&plan_container(&declared, &live, &settings(&[])).steps);
+    assert_eq!(step_addresses.len(), 5, "{step_addresses:?}");
+    let hook = step_addresses.iter().find(|address| address.contains("#hooks/")).expect("a hook");
+    for (holds, held_count) in [
         (&["other/**"][..], 0),
         (&["acme/shop#settings"], 1),
         (&["acme/shop#variables"], 3),
@@ -104,11 +104,11 @@ fn every_step_is_either_planned_or_held() {
     ] {
         let settings = settings_with_holds(holds);
         let plan = plan_container(&declared, &live, &settings);
-        assert_eq!(plan.watched.len(), held, "{holds:?}");
+        assert_eq!(plan.watched.len(), held_count, "{holds:?}");
         let mut both = addresses(&plan.steps);
         both.extend(addresses(&plan.watched));
         both.sort();
-        assert_eq!(both, all, "{holds:?}");
+        assert_eq!(both, step_addresses, "{holds:?}");
         let is_held = |step: &&Step| settings.held_until(&step.address).is_some();
         assert!(plan.watched.iter().all(|step| is_held(&step)), "{holds:?}");
         assert!(!plan.steps.iter().any(|step| is_held(&step)), "{holds:?}");
@@ -118,7 +118,7 @@ fn every_step_is_either_planned_or_held() {
 #[test]
 fn held_differences_are_reported_by_container_or_section() {
     let (declared, live) = differing_project();
-    for (holds, named) in [
+    for (holds, named_texts) in [
         (&["acme/shop", "**#hooks"][..], &["acme/shop"][..]),
         (&["**#variables"], &["acme/shop#variables"]),
         (&["acme/shop#variables/*"], &["variables/A@*", "variables/B@*", "variables/C@*"]),
@@ -126,33 +126,39 @@ fn held_differences_are_reported_by_container_or_section() {
     ] {
         let plan = plan_container(&declared, &live, &settings_with_holds(holds));
         let held: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
-        assert_eq!(held.len(), named.len(), "{held:?}");
-        assert!(held.iter().zip(named).all(|(held, named)| held.ends_with(named)), "{held:?}");
+        assert_eq!(held.len(), named_texts.len(), "{held:?}");
+        assert!(
+            held.iter().zip(named_texts).all(|(held, named)| held.ends_with(named)),
+            "{held:?}"
+        );
     }
 }
 
 #[test]
 fn a_held_step_counts_for_no_guard_and_is_a_known_difference() {
     let (declared, live) = differing_project();
-    let refused = |plan: &ContainerPlan| -> Vec<_> {
+    let refused_addresses = |plan: &ContainerPlan| -> Vec<_> {
         plan.refusals.iter().map(|refusal| refusal.address.to_string()).collect()
     };
-    assert_eq!(refused(&plan_container(&declared, &live, &settings(&[]))), ["acme/shop#hooks"]);
+    assert_eq!(
+        refused_addresses(&plan_container(&declared, &live, &settings(&[]))),
+        ["acme/shop#hooks"]
+    );
     let settings = settings_with_holds(&["acme/shop#hooks"]);
-    assert!(refused(&plan_container(&declared, &live, &settings)).is_empty());
+    assert!(refused_addresses(&plan_container(&declared, &live, &settings)).is_empty());
     let plan = |settings: &PlanSettings| {
         let mut plan = Plan::default();
         plan.add(&declared, plan_container(&declared, &live, settings), live.clone());
-        plan.into_sorted(&Extent::default())
+        plan.finish(&Extent::default())
     };
     assert!(plan(&settings).differs(Strictness::Declared), "the rest differs");
-    let all = plan(&settings_with_holds(&["acme/**"]));
+    let held_plan = plan(&settings_with_holds(&["acme/**"]));
     assert!(
-        !all.differs(Strictness::Declared)
-            && all.differs(Strictness::Unlisted)
-            && all.unapplied_paths().len() == 1
+        !held_plan.differs(Strictness::Declared)
+            && held_plan.differs(Strictness::Unlisted)
+            && held_plan.unapplied_paths().len() == 1
     );
-    assert_eq!(all.counts().calls, 0);
+    assert_eq!(held_plan.counts().calls, 0);
 }
 
 #[test]
@@ -167,7 +173,7 @@ fn a_held_unlisted_entry_is_a_known_difference() {
             live.clone(),
         );
         assert_eq!(
-            plan.into_sorted(&Extent::default()).differs(Strictness::Declared),
+            plan.finish(&Extent::default()).differs(Strictness::Declared),
             differs,
             "{holds:?}"
         );
@@ -193,7 +199,7 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
     assert!(held.steps.is_empty(), "{held:?}");
     let mut plan = Plan::default();
     plan.add(&declared, held, live);
-    let plan = plan.into_sorted(&Extent::default());
+    let plan = plan.finish(&Extent::default());
     assert!(plan.unapplied_paths().len() == 1 && !plan.differs(Strictness::Declared), "{plan:?}");
 }
 
@@ -211,14 +217,14 @@ fn an_exchange_is_held_as_a_whole() {
         &declared,
         &json!({"integrations": [{"slug": "redmine", "active": true, "properties": old}]}),
     );
-    for (hold, held) in [
+    for (hold, held_entries) in [
         ("acme/shop#integrations/redmine", &["redmine", "youtrack"][..]),
         ("acme/shop#integrations/youtrack", &["redmine", "youtrack"]),
         ("acme/shop#integrations/external-wiki", &["external-wiki"]),
     ] {
         let plan = plan_container(&declared, &live, &settings_with_holds(&[hold]));
         let held: Vec<_> =
-            held.iter().map(|held| format!("acme/shop#integrations/{held}")).collect();
+            held_entries.iter().map(|held| format!("acme/shop#integrations/{held}")).collect();
         assert_eq!(addresses(&plan.watched), held, "{hold}");
         assert_eq!(plan.steps.len() + plan.watched.len(), 3, "{hold}");
         let mut told: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
@@ -233,8 +239,7 @@ fn a_hold_that_matches_nothing_is_a_warning() {
     let settings = settings_with_holds(&["acme/shop#hooks", "acme/shop#hoks", "acme/shp"]);
     let mut plan = Plan::default();
     plan.add(&declared, plan_container(&declared, &live, &settings), live);
-    let idle =
-        settings.holds.unmatched_warnings(&plan.into_sorted(&Extent::default()), &settings.moves);
+    let idle = settings.holds.unmatched_warnings(&plan.finish(&Extent::default()), &settings.moves);
     let idle: Vec<_> = idle.into_iter().map(|warning| warning.message).collect();
     assert_eq!(idle.len(), 2, "{idle:?}");
     assert!(idle[0].contains("acme/shop#hoks@2027-01-10") && idle[1].contains("acme/shp@"));

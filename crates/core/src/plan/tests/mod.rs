@@ -66,23 +66,23 @@ fn step_lines(plan: &ContainerPlan) -> Vec<String> {
 #[test]
 fn a_plan_keeps_equal_parts_of_steps_once_and_few_live_states() {
     let sections = json!({"variables": [{"key": "A", "value": "x"}]});
-    let path = |at: usize| format!("acme/p{at:05}");
+    let numbered_path = |index: usize| format!("acme/p{index:05}");
     let mut plan = Plan::default();
-    for at in 0..=MAX_KEPT_LIVE {
-        let path = path(at);
+    for index in 0..=MAX_KEPT_LIVE {
+        let path = numbered_path(index);
         let declared = container_of(Scope::Project, &path, &sections, Unlisted::Report);
         let live = live_container(&declared, &json!({"variables": []}));
         let own = plan_container(&declared, &live, &settings(&[]));
         plan.add(&declared, own, live);
     }
-    let plan = plan.into_sorted(&Extent::default());
+    let plan = plan.finish(&Extent::default());
     let [first, .., last] = &plan.steps[..] else { panic!("no steps") };
     assert!(Arc::ptr_eq(&first.calls[0].fields, &last.calls[0].fields));
     for (one, other) in first.changes.iter().zip(&last.changes) {
         assert!(Arc::ptr_eq(&one.field, &other.field));
         assert!(Arc::ptr_eq(&one.before, &other.before) && Arc::ptr_eq(&one.after, &other.after));
     }
-    let is_kept = |at| plan.live(&path(at)).is_some();
+    let is_kept = |at| plan.live(&numbered_path(at)).is_some();
     assert!(is_kept(MAX_KEPT_LIVE - 1) && !is_kept(MAX_KEPT_LIVE));
 }
 
@@ -438,10 +438,10 @@ fn unarchiving_makes_the_other_steps_possible_except_removals() {
         "hooks": [],
     });
     let declared = shop(&sections, Unlisted::Delete);
-    let found = json!({
+    let live_fields = json!({
         "archived": {"archived": true}, "settings": {"merge_method": "merge"}, "hooks": [],
     });
-    let mut live = archived_live(&declared, &found);
+    let mut live = archived_live(&declared, &live_fields);
     live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into()));
     let plan = plan_container(&declared, &live, &settings(&[]));
     let condition = Some("if it differs once it can be read");
@@ -476,12 +476,14 @@ fn a_section_follows_the_switch_that_it_needs() {
         plan.notes.iter().map(|note| (note.address.to_string(), note.reason.clone())).collect()
     };
     // Off and declared off: an unreadable section is closed, not incomplete.
-    let closed = plan(off(), off(), false);
+    let closed_plan = plan(off(), off(), false);
     let why = Reason::Closed { why: "CI/CD must be on".into() };
-    assert_eq!(reasons(&closed), [("acme/shop#variables".to_owned(), why)]);
-    assert_eq!((closed.steps.len(), closed.incomplete.len()), (0, 0));
-    assert!(closed.is_section_closed("variables") && !closed.is_section_closed("settings"));
-    let whole = Plan::for_test(closed.findings, 1);
+    assert_eq!(reasons(&closed_plan), [("acme/shop#variables".to_owned(), why)]);
+    assert_eq!((closed_plan.steps.len(), closed_plan.incomplete.len()), (0, 0));
+    assert!(
+        closed_plan.is_section_closed("variables") && !closed_plan.is_section_closed("settings")
+    );
+    let whole = Plan::for_test(closed_plan.findings, 1);
     assert_eq!(
         (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
         (false, false)
@@ -626,15 +628,15 @@ fn an_unselected_creation_is_a_problem_with_help() {
 #[test]
 fn nothing_is_planned_until_imported_contents_have_arrived() {
     let mut declared = shop(&json!({"variables": [{"key": "A", "value": "x"}]}), Unlisted::Report);
-    let from = CreationPolicy::Allowed(fields(&json!({"fork_of": "acme/up"})));
-    let plain = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})));
+    let fork_creation = CreationPolicy::Allowed(fields(&json!({"fork_of": "acme/up"})));
+    let plain_creation = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})));
     let raw = |status: &str| {
         object(json!({"id": 1, "import_status": status, "import_error": "no space"}))
     };
     for (create, arrives) in [
-        (from.clone(), true),
+        (fork_creation.clone(), true),
         (CreationPolicy::Unselected { imports_contents: true }, true),
-        (plain, false),
+        (plain_creation, false),
         (CreationPolicy::Forbidden, false),
     ] {
         declared.create = create;
@@ -776,31 +778,34 @@ fn unconfirmed_causes(change: impl FnOnce(&mut LiveContainer)) -> Vec<Option<Str
 #[test]
 fn a_step_counts_as_done_only_after_a_complete_read() {
     assert_eq!(unconfirmed_causes(|_| ()), [None, None, None, None]);
-    let all = |text: &str| vec![Some(text.to_owned()); 4];
+    let repeat_cause = |text: &str| vec![Some(text.to_owned()); 4];
     let replaced = |presence: Presence| {
         unconfirmed_causes(|live| *live = LiveContainer::with_presence(presence, Duration::ZERO))
     };
     let gone = shop(&json!({}), Unlisted::Report);
     let gone = Target { id: None, ..target(&gone) };
-    assert_eq!(replaced(Presence::Unreadable("answered 502".into())), all("answered 502"));
-    assert_eq!(replaced(Presence::Missing(gone)), all("the project `acme/shop` does not exist"));
+    assert_eq!(replaced(Presence::Unreadable("answered 502".into())), repeat_cause("answered 502"));
+    assert_eq!(
+        replaced(Presence::Missing(gone)),
+        repeat_cause("the project `acme/shop` does not exist")
+    );
     assert_eq!(
         replaced(Presence::Redirected { new_path: Some("acme/b".into()) }),
-        all("the project `acme/shop` is now `acme/b`")
+        repeat_cause("the project `acme/shop` is now `acme/b`")
     );
     let archived = unconfirmed_causes(|live| {
         if let Presence::Existing(_, facts) = &mut live.presence {
             facts.is_archived = true;
         }
     });
-    assert_eq!(archived, all("the project is archived"));
-    for (section, at) in [("settings", 0), ("variables", 1), ("hooks", 2), ("push_rule", 3)] {
+    assert_eq!(archived, repeat_cause("the project is archived"));
+    for (section, index) in [("settings", 0), ("variables", 1), ("hooks", 2), ("push_rule", 3)] {
         for (collection, why) in [
             (LiveEntries::Partial("cut".into()), "cut"),
             (LiveEntries::Unreadable("answered 403".into()), "answered 403"),
         ] {
             let mut expected = vec![None; 4];
-            expected[at] = Some(why.to_owned());
+            expected[index] = Some(why.to_owned());
             assert_eq!(
                 unconfirmed_causes(|live| drop(live.sections.insert(section, collection))),
                 expected,
@@ -808,7 +813,7 @@ fn a_step_counts_as_done_only_after_a_complete_read() {
             );
         }
         assert_eq!(
-            unconfirmed_causes(|live| drop(live.sections.remove(section)))[at].as_deref(),
+            unconfirmed_causes(|live| drop(live.sections.remove(section)))[index].as_deref(),
             Some("not read"),
             "{section}"
         );
@@ -859,8 +864,8 @@ fn a_project_is_archived_only_if_everything_else_was_compared() {
         let last = planned.steps.last().map(|step| step.effects.clone());
         assert_eq!(last, Some(vec![Effect::revokes(Capability::Writable)]), "it comes last");
         plan.add(&declared, planned, live);
-        let (approved, left_out) = plan.approve(ApprovalPolicy::default()).unwrap();
-        (approved.steps().count(), left_out)
+        let (approved, skipped) = plan.approve(ApprovalPolicy::default()).unwrap();
+        (approved.steps().count(), skipped)
     };
     assert_eq!(archives(&|_| ()), (2, vec![]));
     let unread = |live: &mut LiveContainer| {
@@ -929,26 +934,26 @@ fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
     assert_eq!(lost(absent.clone(), json!({})), unread);
     let main = json!({"name": "main", "allowed_to_push": [{"access_level": "maintainer"}]});
     let rules = json!({"protected_branches": [main, {"name": "gone", "state": "absent"}]});
-    let of = |names: &[&str]| {
+    let rule_addresses = |names: &[&str]| {
         let branches = names.iter().map(|name| format!("acme/shop#protected_branches/{name}"));
         let others = ["environments", "tags"].map(|of| format!("acme/shop#protected_{of}"));
         Some(branches.chain(others).collect())
     };
-    assert_eq!(lost(absent, rules.clone()), of(&["main", "other"]));
+    assert_eq!(lost(absent, rules.clone()), rule_addresses(&["main", "other"]));
     let mut whole = rules;
     whole["protected_branches"][0]["allowed_to_merge"] = json!([{"access_level": "maintainer"}]);
-    assert_eq!(lost(share("developer"), whole), of(&["other"]));
+    assert_eq!(lost(share("developer"), whole), rule_addresses(&["other"]));
 }
 
 /// A project shared with a group that may push by a rule; `more` are further live fields of the
 /// rule.
-fn project_with_share_and_rule(more: Json) -> Json {
+fn project_with_share_and_rule(other_fields: Json) -> Json {
     let mut rule = json!({
         "name": "main", "allow_force_push": false,
         "push_access_levels": [{"id": 1, "access_level": 40}, {"id": 2, "access_level": 40, "group_id": 4}],
         "merge_access_levels": [{"id": 3, "access_level": 40}],
     });
-    rule.as_object_mut().unwrap().extend(object(more));
+    rule.as_object_mut().unwrap().extend(object(other_fields));
     json!({
         "shares": [{"group_id": 4, "group_full_path": "acme/leads", "group_access_level": 30, "expires_at": null}],
         "protected_branches": [rule],
@@ -1005,9 +1010,9 @@ fn a_step_planned_in_another_way_exceeds_the_plan() {
 fn planning_time_grows_linearly_with_entries() {
     crate::steps::grow_in_proportion("entries of a project", |n| {
         let hooks = |from: usize, push: bool| -> Vec<Json> {
-            let url = |at: usize| format!("https://h{at}.example.org");
-            let hook = |at| json!({"id": at + 1, "url": url(at), "push_events": push});
-            (from..from + n).map(hook).collect()
+            let hook_url = |at: usize| format!("https://h{at}.example.org");
+            let new_hook = |at| json!({"id": at + 1, "url": hook_url(at), "push_events": push});
+            (from..from + n).map(new_hook).collect()
         };
         let declared: Vec<Json> = (0..n)
             .map(|at| json!({"url": format!("https://h{at}.example.org"), "push_events": true}))
@@ -1026,7 +1031,7 @@ fn a_doubt_concerns_its_own_object_only() {
     let plan = plan_of(&json!({"hooks": []}), &json!({"hooks": []}));
     let address =
         |entry: &str| Address::container("acme/shop".into()).section("hooks").entry(entry);
-    let incomplete = |entry: &str, why: &'static str| Incomplete {
+    let new_incomplete = |entry: &str, why: &'static str| Incomplete {
         address: address(entry),
         reason: Cause::new(why),
         origin: None,
@@ -1035,7 +1040,10 @@ fn a_doubt_concerns_its_own_object_only() {
         Problem::new(&address(entry), "ambiguous", why.to_owned(), "", &origin(1))
     };
     let findings = Findings {
-        incomplete: vec![incomplete("a", "two are alike"), incomplete("b", "it lacks its id")],
+        incomplete: vec![
+            new_incomplete("a", "two are alike"),
+            new_incomplete("b", "it lacks its id"),
+        ],
         problems: vec![problem("c", "no such user"), problem("d", "no such group")],
         ..plan.findings
     };
@@ -1080,12 +1088,12 @@ fn an_undeclared_project_is_noted_with_its_state() {
     for (policy, fails) in [(Unlisted::Report, false), (Unlisted::Fail, true)] {
         declared.lifecycle.unlisted_projects = Some(Sourced { value: policy, origin: origin(3) });
         let plan = plan_container(&declared, &live, &settings(&[]));
-        let found: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
+        let found_reasons: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         let expected = [None, Some("archived"), marked, marked].map(|state| match fails {
             true => Reason::UndeclaredFails { state },
             false => Reason::Undeclared { state },
         });
-        assert_eq!(found, expected);
+        assert_eq!(found_reasons, expected);
     }
     // Excluded projects are not noted.
     declared.lifecycle.excluded_projects = vec![Selector::parse("ACME/[bc]").unwrap()];

@@ -37,9 +37,9 @@ fn entries_of_a_feature_that_must_be_closed_first_are_closed_as_declared() {
         "labels": [{"name": "old", "color": "#112233"}], "environments": [],
         "settings": {"issues_access_level": "enabled", "merge_requests_access_level": "enabled", "builds_access_level": "disabled"},
     });
-    let plan = |closed: &[&str]| {
+    let plan_closed = |closed_features: &[&str]| {
         let mut settings = json!({"builds_access_level": "enabled"});
-        closed.iter().for_each(|name| settings[name] = json!("disabled"));
+        closed_features.iter().for_each(|name| settings[name] = json!("disabled"));
         plan_of(
             &json!({"labels": labels, "environments": environments, "settings": settings}),
             &live,
@@ -48,16 +48,16 @@ fn entries_of_a_feature_that_must_be_closed_first_are_closed_as_declared() {
     let is_planned = |plan: &ContainerPlan, section: &str| {
         plan.steps.iter().any(|step| step.address.section.is_some_and(|name| name == section))
     };
-    let one = plan(&["issues_access_level"]);
+    let one = plan_closed(&["issues_access_level"]);
     assert!(is_planned(&one, "labels"), "merge requests still have labels");
-    let both = plan(&["issues_access_level", "merge_requests_access_level"]);
-    assert!(!is_planned(&both, "labels") && is_planned(&both, "environments"));
+    let closed_plan = plan_closed(&["issues_access_level", "merge_requests_access_level"]);
+    assert!(!is_planned(&closed_plan, "labels") && is_planned(&closed_plan, "environments"));
     assert!(
-        !both.compared_sections.contains("labels"),
+        !closed_plan.compared_sections.contains("labels"),
         "nobody knows whether they are as declared"
     );
     let closed = |note: &Note| matches!(note.reason, Reason::Closed { .. });
-    let closed: Vec<_> = both.findings.notes.iter().filter(|note| closed(note)).collect();
+    let closed: Vec<_> = closed_plan.findings.notes.iter().filter(|note| closed(note)).collect();
     assert_eq!(closed.len(), 1);
     assert_eq!(closed[0].address.to_string(), "acme/shop#labels");
 }
@@ -142,8 +142,8 @@ fn each_reason_orders_two_steps() {
     let variable = step("acme/shop#variables/A@*", Create, vec![]);
     let provides = |capability| vec![Effect::provides(capability)];
     let takes = |capability| vec![Effect::revokes(capability)];
-    let new = step("acme/shop", Create, provides(Exists));
-    assert_before(&new, &variable, "the project must exist");
+    let creation = step("acme/shop", Create, provides(Exists));
+    assert_before(&creation, &variable, "the project must exist");
     let unarchive = step("acme/shop#archived", Update, provides(Writable));
     assert_before(&unarchive, &variable, "an archived project cannot be changed");
     let archive = step("acme/shop#archived", Update, takes(Writable));
@@ -156,9 +156,13 @@ fn each_reason_orders_two_steps() {
     assert_before(&variable, &removal, "create first, then remove");
     let new_owner = step("acme/shop#members/alice", Create, access(3, 0, 50));
     let old_owner = step("acme/shop#members/bob", Update, access(2, 50, 40));
-    assert_before(&new_owner, &old_owner, "the new owner comes before the old one goes");
+    assert_before(
+        &new_owner,
+        &old_owner,
+        "the new owner must be added before the old one is removed",
+    );
     let gone = step("acme/shop#members/bob", Delete, access(2, 50, 0));
-    assert_before(&new_owner, &gone, "the new owner comes before the old one goes");
+    assert_before(&new_owner, &gone, "the new owner must be added before the old one is removed");
     let own = step("acme/shop#members/root", Update, access(CALLER_ID, 50, 40));
     assert_before(&variable, &own, "the token's owner needs this access until then");
 }
@@ -215,27 +219,27 @@ fn sections_share_edges() {
 fn narrower_visibility_precedes_a_move() {
     let moves =
         step("acme/shop", Action::Update, vec![Effect::provides(Capability::AtDeclaredPath)]);
-    let seen = |before: Option<&str>, after: &str| {
+    let visibility_step = |before: Option<&str>, after: &str| {
         let before = before.map(str::to_owned);
         let effect = Effect::visibility(before, after);
         step("acme/shop#settings", Action::Update, vec![effect])
     };
     for (before, after) in [("public", "private"), ("public", "internal"), ("internal", "private")]
     {
-        let reason = "it must not be too visible for the group it moves to";
-        assert_before(&seen(Some(before), after), &moves, reason);
+        let reason = "it must not be more visible than the group it moves to";
+        assert_before(&visibility_step(Some(before), after), &moves, reason);
         let variable = step("acme/shop#variables/A@*", Action::Create, vec![]);
         assert_before(&moves, &variable, "the project must be at its path");
         // Without a move, narrowing has no special order.
-        let steps = ordered_with_edges(vec![variable, seen(Some(before), after)]);
+        let steps = ordered_with_edges(vec![variable, visibility_step(Some(before), after)]);
         assert!(steps.iter().all(|(_, after)| after.is_empty()), "{steps:?}");
     }
     for (before, after) in
         [(Some("private"), "public"), (Some("public"), "public"), (None, "private")]
     {
-        assert_before(&moves, &seen(before, after), "the project must be at its path");
+        assert_before(&moves, &visibility_step(before, after), "the project must be at its path");
     }
-    let narrowed = seen(Some("public"), "private");
+    let narrowed = visibility_step(Some("public"), "private");
     assert!(order::narrows_visibility(&narrowed));
     assert!(!order::narrows_visibility(&Step { action: Action::Create, ..narrowed }), "it is new");
 }
@@ -243,7 +247,7 @@ fn narrower_visibility_precedes_a_move() {
 /// A user becomes a member before a rule names the user, and is removed after the rule is gone.
 #[test]
 fn a_rule_follows_new_members_and_precedes_removed_ones() {
-    let reason = "access comes before rules that may name it";
+    let reason = "users need access before a rule can name them";
     let rule = step("acme/shop#protected_branches/main", Action::Update, vec![]);
     let comes = step("acme/shop#members/alice", Action::Create, access(3, 0, 30));
     let goes = step("acme/shop#members/bob", Action::Update, access(2, 30, 0));
@@ -281,23 +285,23 @@ fn a_step_follows_the_entry_that_it_names() {
     use crate::operation::HOOK_CREATE;
     let branch =
         |name: &str| step(&format!("acme/shop#protected_branches/{name}"), Action::Create, vec![]);
-    let rule = |named: &str| {
-        let request = HOOK_CREATE.request().arg_by_path("id", named, None);
+    let rule_step = |named_address: &str| {
+        let request = HOOK_CREATE.request().arg_by_path("id", named_address, None);
         let rule = step("acme/shop#approval_rules/A", Action::Create, vec![]);
         let (scope, action, sends) = (rule.scope, rule.action, vec![request.into()]);
         Step::new(scope, rule.address, action, rule.origin, rule.changes, sends)
     };
     let (a, b) = ("acme/shop#protected_branches/a", "acme/shop#protected_branches/b");
-    for (named, expected) in [
+    for (named_address, expected) in [
         (a, vec![format!("{a}: what it names must exist")]),
         (b, vec![format!("{b}: what it names must exist")]),
         ("acme/shop#protected_branches/c", vec![]),
         // A container is none of these.
         ("acme/shop", vec![]),
     ] {
-        let steps = vec![branch("a"), branch("b"), rule(named)];
+        let steps = vec![branch("a"), branch("b"), rule_step(named_address)];
         let found =
             ordered_with_edges(steps).into_iter().find(|(at, _)| at.contains("approval_rules"));
-        assert_eq!(found.unwrap().1, expected, "{named}");
+        assert_eq!(found.unwrap().1, expected, "{named_address}");
     }
 }

@@ -10,28 +10,29 @@ use crate::{
 
 /// A plan of one declared project that changes, and of `all` projects that a rule includes; `changed` of
 /// these change.
-fn plan_with(all: usize, changed: usize, extent: &Extent) -> Plan {
+fn plan_with(container_count: usize, changed_count: usize, extent: &Extent) -> Plan {
     let mut plan = Plan::default();
-    for i in 0..=all {
+    for i in 0..=container_count {
         let path = format!("acme/p{i:03}");
         let sections = json!({"settings": {"merge_method": "ff"}});
         let mut declared = testing::container(Scope::Project, &path, &sections, Unlisted::Report);
         declared.including_glob = (i > 0).then(|| "acme/**".into());
-        let method = if i <= changed { "merge" } else { "ff" };
+        let method = if i <= changed_count { "merge" } else { "ff" };
         let live = live_container(&declared, &json!({"settings": {"merge_method": method}}));
         plan.add(&declared, plan_container(&declared, &live, &settings(&[])), live);
     }
-    plan.into_sorted(extent)
+    plan.finish(extent)
 }
 
 #[test]
 fn a_rule_that_exceeds_its_reach_is_refused() {
-    let refused = |all: usize, changed: usize, reach: Limits| {
-        let plan = plan_with(all, changed, &Extent { reach, ..Extent::default() });
-        assert_eq!(plan.counts().projects, changed + 1);
+    let refusal_reason = |container_count: usize, changed_count: usize, reach: Limits| {
+        let plan =
+            plan_with(container_count, changed_count, &Extent { reach, ..Extent::default() });
+        assert_eq!(plan.counts().projects, changed_count + 1);
         plan.refusals.first().map(|refusal| refusal.reason.clone())
     };
-    for (all, changed, is_refused) in [
+    for (container_count, changed_count, is_refused) in [
         (5, 5, false),
         (6, 6, true),
         (59, 6, true),
@@ -39,15 +40,21 @@ fn a_rule_that_exceeds_its_reach_is_refused() {
         (600, 50, false),
         (600, 51, true),
     ] {
-        let reason = refused(all, changed, Limits::REACH);
-        assert_eq!(reason.is_some(), is_refused, "{changed} of {all}: {reason:?}");
+        let reason = refusal_reason(container_count, changed_count, Limits::REACH);
+        assert_eq!(
+            reason.is_some(),
+            is_refused,
+            "{changed_count} of {container_count}: {reason:?}"
+        );
     }
     assert_eq!(
-        refused(20, 10, Limits::REACH).unwrap(),
+        refusal_reason(20, 10, Limits::REACH).unwrap(),
         "would change 10 of 20 undeclared groups or projects that the rule includes; the limit is 10 %"
     );
-    assert!(refused(20, 10, Limits { count: 9, share: 1.0 }).unwrap().ends_with("limit is 9"));
-    assert!(refused(20, 10, Limits { count: 10, share: 1.0 }).is_none());
+    assert!(
+        refusal_reason(20, 10, Limits { count: 9, share: 1.0 }).unwrap().ends_with("limit is 9")
+    );
+    assert!(refusal_reason(20, 10, Limits { count: 10, share: 1.0 }).is_none());
 }
 
 /// The limit is a share of all included projects, also if the run selects only some.
@@ -63,7 +70,7 @@ fn the_share_of_a_rule_counts_those_that_the_run_does_not_select() {
             other.including_glob = Some("acme/**".into());
             plan.count_included(&other);
         }
-        let plan = plan.into_sorted(&Extent::default());
+        let plan = plan.finish(&Extent::default());
         assert_eq!(plan.projects, 9, "they are not read");
         plan.refusals.len()
     };
@@ -189,8 +196,8 @@ fn excluded_projects_of_a_roster_are_counted() {
     let members =
         [None, Some(ExclusionReason::Archived), Some(ExclusionReason::Archived)].map(member);
     let incomplete = vec![("acme/**".into(), Cause::new("answered 403"))];
-    let roster = Roster { members: members.to_vec(), incomplete, ..Roster::default() };
-    let plan = Plan::from_roster(roster).into_sorted(&Extent::default());
+    let roster = Roster { containers: members.to_vec(), incomplete, ..Roster::default() };
+    let plan = Plan::from_roster(roster).finish(&Extent::default());
     assert_eq!(plan.exceptions.into_iter().collect::<Vec<_>>(), [(ExclusionReason::Archived, 2)]);
     assert_eq!(plan.findings.incomplete[0].address.to_string(), "acme/**");
 }

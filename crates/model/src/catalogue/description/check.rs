@@ -8,7 +8,9 @@ use super::{
 };
 use crate::{
     catalogue::{Registry, words},
-    field::{Accepted, Among, Field, NamedObject, Range, Readback, Required, ValueType, Weakens},
+    field::{
+        Accepted, Field, NamedObject, Range, Readback, Required, Uniqueness, ValueType, Weakens,
+    },
     kind::{self, Create, EditMethod, Kind, Removal, Shape},
     level::AccessLevel,
     operation::{
@@ -134,8 +136,9 @@ impl DescriptionCheck<'_> {
             self.check_field_name(key.to_owned(), self.json[key].as_str());
         }
         for (index, name) in identity.iter().enumerate() {
-            if let Some(why) = self.find_field(name).and_then(|field| self.identity_fault(field)) {
-                self.report_with_detail(format!("identity/{index}"), "not_identifying", why);
+            if let Some(reason) = self.find_field(name).and_then(|field| self.identity_fault(field))
+            {
+                self.report_with_detail(format!("identity/{index}"), "not_identifying", reason);
             }
         }
         let stored_name = name_field.and_then(|name| self.find_field(name));
@@ -201,11 +204,11 @@ impl DescriptionCheck<'_> {
         let name = field.name;
         let mut same_name_fields =
             self.description.fields.iter().filter(|other| other.name == name);
-        let first_in_scope = same_name_fields.find(|other: &&Field| {
-            let scopes = other.available.scope().zip(field.available.scope());
-            scopes.is_none_or(|(one, other)| one == other)
+        let same_scope_field = same_name_fields.find(|other_field: &&Field| {
+            let scopes = other_field.available.scope().zip(field.available.scope());
+            scopes.is_none_or(|(own_scope, other_scope)| own_scope == other_scope)
         });
-        if first_in_scope.is_some_and(|first| !std::ptr::eq(first, field)) {
+        if same_scope_field.is_some_and(|first_field| !std::ptr::eq(first_field, field)) {
             self.report_with_detail(format!("{pointer}/name"), "field_twice", name);
         }
         if words::ENTRY_KEYS.contains(&name) {
@@ -242,9 +245,9 @@ impl DescriptionCheck<'_> {
             let is_restricted =
                 value.is_some_and(|value| values.is_empty() || values.contains(value));
             if is_restricted && !types.contains(&field.value_type) {
-                let (at, message) =
+                let (key_pointer, message) =
                     (format!("{pointer}/{key}"), format!("`{key}` does not fit this type"));
-                self.faults.push(DescriptionFault { pointer: at, message, help });
+                self.faults.push(DescriptionFault { pointer: key_pointer, message, help });
             }
         }
     }
@@ -311,7 +314,7 @@ impl DescriptionCheck<'_> {
         // If entries are found by their name, their identity can change.
         let is_fixed_identity = name_field.is_none() && identity.contains(&field.name);
         // An entry shared by several containers keeps the values of the first creation.
-        let is_shared = field.among == Among::Shared;
+        let is_shared = field.among == Uniqueness::Shared;
         let is_readable = field.read != Readback::Never;
         let should_be_editable = !is_replaced && !is_fixed_identity && !is_shared && is_readable;
         if field.accepted == Accepted::OnCreate && should_be_editable {
@@ -362,15 +365,17 @@ impl DescriptionCheck<'_> {
             let pointer = format!("homes/{index}/path");
             let path = match EntryPath::parse(home.path) {
                 Ok(path) => path,
-                Err(why) => {
-                    self.report_with_detail(pointer, "no_path", why);
+                Err(path_error) => {
+                    self.report_with_detail(pointer, "no_path", path_error);
                     continue;
                 }
             };
             if !scopes.insert(path.scope) {
                 self.report_with_detail(pointer, "scope_twice", path.scope.noun());
-            } else if let Err(why) = make::find_parents(self.description, home, &path, registry) {
-                self.report_with_detail(pointer, "no_path", why);
+            } else if let Err(path_error) =
+                make::find_parents(self.description, home, &path, registry)
+            {
+                self.report_with_detail(pointer, "no_path", path_error);
             } else {
                 self.check_addressing(&pointer, &path);
                 if let Some((fault_key, detail)) = self.find_path_fault(&path, &operations) {
@@ -414,19 +419,19 @@ impl DescriptionCheck<'_> {
         operations: &[&'o Operation],
     ) -> Option<(&'static str, &'o str)> {
         let path_has_name_from =
-            |list: &str| path.names().any(|part| FAULT_TABLE.paths[list].contains(&part));
-        if path_has_name_from("shown_once") && !self.description.names_any(NamedObject::Runner) {
+            |list: &str| path.names().any(|name| FAULT_TABLE.paths[list].contains(&name));
+        if path_has_name_from("shown_once") && !self.description.refers_to(NamedObject::Runner) {
             return Some(("shown_once", ""));
         }
         let is_document = self.description.shape == Shape::Mapping;
         let (table_rows, described) = operations.split_at(OPERATIONS.len());
-        let mut overlapping = table_rows
+        let mut overlapping_rows = table_rows
             .iter()
             .filter(|row| path.shares_first_name_with(row))
             .chain(described.iter().filter(|row| path.shares_path_with(row, is_document)));
         let ids: Vec<_> = collection::operation_ids(path.scope, self.description.noun).collect();
-        match overlapping.next() {
-            Some(other) => Some(("path_twice", other.path)),
+        match overlapping_rows.next() {
+            Some(other_operation) => Some(("path_twice", other_operation.path)),
             None if path_has_name_from("contents") => Some(("contents", "")),
             None if path_has_name_from("without_grants") && !self.has_type(ValueType::Grants) => {
                 Some(("without_grants", ""))
@@ -435,8 +440,9 @@ impl DescriptionCheck<'_> {
                 Some(("without_level", ""))
             }
             None => {
-                let other = operations.iter().find(|row| ids.iter().any(|id| id == row.id))?;
-                Some(("operation_twice", other.id))
+                let other_operation =
+                    operations.iter().find(|row| ids.iter().any(|id| id == row.id))?;
+                Some(("operation_twice", other_operation.id))
             }
         }
     }

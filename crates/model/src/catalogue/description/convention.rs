@@ -10,8 +10,8 @@ use crate::{
         description::{CollectionTrait, Create, EditMethod, Operations, RemovalAction},
     },
     operation::{
-        AnyOp, List, Method, Op, Operation, Parameter, ParameterLocation, Read, ResponseBody,
-        RetrySafety, Type, Write,
+        AnyOp, Method, Op, Operation, Parameter, ParameterList, ParameterLocation, Read,
+        ResponseBody, RetrySafety, Type, Write,
         collection::{self, EntryPath, leak_parameters, read_operation, write_operation},
     },
     text,
@@ -25,14 +25,14 @@ pub(super) fn derive_operations(
     path: &EntryPath,
     parents: Option<ParentCollection>,
 ) -> Vec<AnyOp> {
-    let derived = OperationDeriver { kind, scoped_kind, path, parents }.derive_all();
+    let operations = OperationDeriver { kind, scoped_kind, path, parents }.derive_all();
     let is_shared = parents.is_some_and(|parents| parents.get.is_some());
-    let reads = [derived.list, derived.get].into_iter().flatten().filter(|_| !is_shared);
-    let create = derived.create.filter(|op| Some(*op) != derived.edit);
-    let action_operation = derived.others.first().copied();
-    let writes = [create, derived.edit, action_operation, derived.delete].into_iter().flatten();
+    let reads = [operations.list, operations.get].into_iter().flatten().filter(|_| !is_shared);
+    let create_op = operations.create.filter(|op| Some(*op) != operations.edit);
+    let action = operations.others.first().copied();
+    let writes = [create_op, operations.edit, action, operations.delete].into_iter().flatten();
     let new_operations = reads.map(AnyOp::Read).chain(writes.map(AnyOp::Write)).collect();
-    scoped_kind.operations = derived;
+    scoped_kind.operations = operations;
     new_operations
 }
 
@@ -47,7 +47,7 @@ struct OperationDeriver<'k> {
 impl OperationDeriver<'_> {
     fn derive_all(&self) -> Operations {
         let kind = self.kind;
-        let edit = match kind.edit {
+        let edit_op = match kind.edit {
             EditMethod::Put | EditMethod::OrReplace => Some(self.edit_operation(Method::Put)),
             EditMethod::Patch => Some(self.edit_operation(Method::Patch)),
             EditMethod::Replace => None,
@@ -56,20 +56,25 @@ impl OperationDeriver<'_> {
         let is_document = kind.shape == Shape::Mapping;
         let has_get =
             is_document || (shared_get.is_none() && !self.has_trait(CollectionTrait::HasNoGet));
-        let get = has_get
+        let get_op = has_get
             .then(|| read_operation(self.operation_row("get", Method::Get, ResponseBody::One, [])));
         if is_document {
-            return Operations { get, create: edit, edit, ..Operations::default() };
+            return Operations {
+                get: get_op,
+                create: edit_op,
+                edit: edit_op,
+                ..Operations::default()
+            };
         }
         Operations {
             list: Some(shared_get.unwrap_or_else(|| self.list_operation())),
-            get,
+            get: get_op,
             create: match kind.create {
-                Create::Put => edit,
+                Create::Put => edit_op,
                 Create::Never => None,
                 Create::Post | Create::WithContainer => Some(self.create_operation()),
             },
-            edit,
+            edit: edit_op,
             delete: (kind.create != Create::Never).then(|| self.delete_operation()),
             others: self.removal_action().into_iter().collect(),
         }
@@ -82,7 +87,7 @@ impl OperationDeriver<'_> {
     fn list_operation(&self) -> Op<Read> {
         let query = self.path.list_query.iter().map(|(name, value)| list_parameter(name, value));
         let row = self.operation_row("list", Method::Get, ResponseBody::List, query);
-        let parameters = [row.parameters, &[List::Named("paging")]].concat().leak();
+        let parameters = [row.parameters, &[ParameterList::Named("paging")]].concat().leak();
         let unpaged = self.has_trait(CollectionTrait::ListsWithoutPages);
         read_operation(Operation {
             parameters,
@@ -94,9 +99,13 @@ impl OperationDeriver<'_> {
 
     fn create_operation(&self) -> Op<Write> {
         let refuses_duplicates = self.has_trait(CollectionTrait::RefusesDuplicates);
-        let again = if refuses_duplicates { RetrySafety::Refused } else { RetrySafety::Second };
+        let retry_safety = if refuses_duplicates {
+            RetrySafety::RefusesDuplicates
+        } else {
+            RetrySafety::MayDuplicate
+        };
         let row = self.operation_row("create", Method::Post, ResponseBody::One, []);
-        self.with_fields(Operation { again, ..row }, WriteRequest::Create)
+        self.with_fields(Operation { retry_safety, ..row }, WriteRequest::Create)
     }
 
     fn edit_operation(&self, method: Method) -> Op<Write> {
@@ -114,9 +123,9 @@ impl OperationDeriver<'_> {
         let about = "Without it, the service refuses some entries.";
         let parameter = parameter
             .map(|(name, _)| Parameter::new(ParameterLocation::Query, name, Type::Text, about));
-        let row = self.operation_row(action, Method::Post, ResponseBody::Unsaid, parameter);
+        let row = self.operation_row(action, Method::Post, ResponseBody::Undocumented, parameter);
         let path = String::leak(format!("{}/{action}", row.path));
-        Some(write_operation(Operation { path, again: RetrySafety::Same, ..row }))
+        Some(write_operation(Operation { path, retry_safety: RetrySafety::Idempotent, ..row }))
     }
 
     fn delete_operation(&self) -> Op<Write> {
@@ -142,7 +151,7 @@ impl OperationDeriver<'_> {
         let fields = Some(((self.path.scope, self.kind.section), request));
         write_operation(Operation {
             fields,
-            shows: self.has_trait(CollectionTrait::ReturnsEntry),
+            shows_object: self.has_trait(CollectionTrait::ReturnsEntry),
             ..row
         })
     }
@@ -173,7 +182,7 @@ impl OperationDeriver<'_> {
             .chain(entry_parameter)
             .map(|parameter| Parameter { required: true, ..parameter });
         let parameters = vec![
-            List::Named(path.scope.noun()),
+            ParameterList::Named(path.scope.noun()),
             leak_parameters(path_parameters.chain(other_parameters)),
         ];
         let argument_suffix = argument.map(|argument| format!("/:{argument}")).unwrap_or_default();
@@ -186,7 +195,7 @@ impl OperationDeriver<'_> {
             tier: self.scoped_kind.available.tier,
             since: self.scoped_kind.available.since,
             denies_with_401: self.has_trait(CollectionTrait::DeniesWith401),
-            ..Operation::usual(method)
+            ..Operation::with_defaults(method)
         }
     }
 

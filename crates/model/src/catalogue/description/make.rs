@@ -18,7 +18,8 @@ use crate::{
     page::EntryKeys,
 };
 
-/// Completes `kind`. Checks only the paths. `registry` must contain the parent section.
+/// Derives what the description `kind` does not contain. Checks only the paths. `registry` must contain the parent
+/// section.
 ///
 /// # Errors
 /// If a path is not the path of a collection.
@@ -63,9 +64,9 @@ fn assign_operations(kind: &Kind, operations: &mut Operations) {
     match kind.shape {
         // The rules in Rust choose between the requests that create, move and remove a container.
         Shape::Container => {
-            let write_operations =
+            let writes =
                 [operations.create.take(), operations.edit.take(), operations.delete.take()];
-            operations.others.splice(..0, write_operations.into_iter().flatten());
+            operations.others.splice(..0, writes.into_iter().flatten());
         }
         Shape::Switch => operations.others.extend(operations.create.take()),
         // One request creates and edits.
@@ -97,17 +98,19 @@ pub(super) fn find_parents(
     let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
     let section = sections
         .find(|section| matches!(section.scoped_kind.read_source, ReadSource::List(list) if list.row().path == parent_path))
-        .ok_or("must start with that of a section, for the parent entry")?;
+        .ok_or("must start with the path of a section, which has the parent entry")?;
     if section.scoped_kind.operations.edit.is_none()
         || !section.scoped_kind.address_keys.iter().any(|key: &AddressKey| {
             key.field == "id"
                 && matches!(key.location, AddressKeyIn::Path(name) if name == argument)
         })
     {
-        return Err("must be below entries that keep an id in their paths, under the same name");
+        return Err("must be below entries whose paths contain their id, under the same name");
     }
     let [field, _, ..] = *kind.identity else {
-        return Err("has a parent entry, so `identity` must name it first, and another field");
+        return Err(
+            "has a parent entry, so the first field of `identity` must name the parent, and others must follow",
+        );
     };
     let get_parent = registry
         .find_read_operation(&format!("{parent_path}/:{argument}"))
@@ -132,7 +135,9 @@ fn derive_scoped_kind(
             (Shape::List, Some(list), _) => ReadSource::List(list),
             (Shape::Mapping, _, Some(get)) => ReadSource::Optional(get),
             _ => match (scoped_kind.within, scoped_kind.sign) {
-                (Some(field), Some(sign)) => ReadSource::ObjectField { field, marker_field: sign },
+                (Some(field), Some(marker_field)) => {
+                    ReadSource::ObjectField { field, marker_field }
+                }
                 (Some(field), None) => ReadSource::ListField(field),
                 (None, _) => ReadSource::Object,
             },
@@ -157,9 +162,9 @@ fn derive_scoped_kind(
 fn resolve_addresses(kind: &Kind, scoped_kind: &mut ScopedKind, path: Option<&EntryPath>) {
     let argument = path.and_then(|path| path.argument);
     let address_key = argument.map(|argument| {
-        let delete_without_argument =
+        let plain_delete =
             scoped_kind.operations.delete.filter(|op| !has_argument(op.row().path, argument));
-        let location = match delete_without_argument {
+        let location = match plain_delete {
             Some(_) => AddressKeyIn::PathOnCreate(argument),
             None => AddressKeyIn::Path(argument),
         };
@@ -174,11 +179,10 @@ fn resolve_addresses(kind: &Kind, scoped_kind: &mut ScopedKind, path: Option<&En
         .chain(needs_id.then_some(AddressKey::REFERENCED_ID))
         .chain(scoped_kind.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
         .collect();
-    let available_fields =
-        kind.fields.iter().filter(|field| field.available.exists_in(scoped_kind.scope));
-    // A list with a row without one of these fields counts as not read. Runners are an exception:
+    let available = kind.fields.iter().filter(|field| field.available.exists_in(scoped_kind.scope));
+    // If a row lacks one of these fields, the list is treated as not read. Runners are an exception:
     // they may have no description.
-    let required_names = available_fields
+    let required_names = available
         .filter(|field| {
             (field.names != Some(NamedObject::Runner)
                 && kind.required_identity().any(|name| name == field.name)
@@ -224,7 +228,7 @@ fn requires_members(field: &Field) -> bool {
 
 /// True if `path` has the argument `name`.
 fn has_argument(path: &str, name: &str) -> bool {
-    path.split('/').any(|part| part.strip_prefix(':') == Some(name))
+    path.split('/').any(|segment| segment.strip_prefix(':') == Some(name))
 }
 
 /// The response field whose value is the argument `name` of the path.

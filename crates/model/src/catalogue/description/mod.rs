@@ -58,7 +58,10 @@ const FIRST_SECTIONS: &str = "create settings variables members shares protected
 fn read_descriptions() -> Vec<Kind> {
     let mut kinds: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
     kinds.sort_by_key(|kind| {
-        FIRST_SECTIONS.split(' ').position(|first| first == kind.section).unwrap_or(usize::MAX)
+        FIRST_SECTIONS
+            .split(' ')
+            .position(|section_name| section_name == kind.section)
+            .unwrap_or(usize::MAX)
     });
     kinds
 }
@@ -67,7 +70,7 @@ fn read_descriptions() -> Vec<Kind> {
 pub(super) fn built_in() -> Registry {
     read_descriptions().into_iter().fold(Registry::default(), |registry, kind| {
         let described_kind = make::make_kind(kind, &registry);
-        registry.with_kind(described_kind.expect("every file describes a kind, as a test holds"))
+        registry.with_kind(described_kind.expect("a test checks that every file describes a kind"))
     })
 }
 

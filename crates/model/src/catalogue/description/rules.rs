@@ -20,11 +20,12 @@ impl Kind {
 impl KindRules for Kind {
     fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
         let has_any = self.either.iter().any(|name| declared.contains_key(name));
-        if let Some(first) = self.either.first().filter(|_| !has_any) {
-            let (one, names) = (text::with_article(self.noun), text::alternatives(self.either));
+        if let Some(first_name) = self.either.first().filter(|_| !has_any) {
+            let (noun_phrase, names) =
+                (text::with_article(self.noun), text::alternatives(self.either));
             report(
-                EntryFault::for_field(texts::NONE_OF_SEVERAL, first)
-                    .fill("one", &one)
+                EntryFault::for_field(texts::NONE_OF_SEVERAL, first_name)
+                    .fill("one", &noun_phrase)
                     .fill("names", &names),
             );
         }
@@ -45,19 +46,19 @@ impl KindRules for Kind {
         let declared_grants = self.grants.iter().filter(|name| {
             before.is_empty() && after.get(**name).is_some_and(|value| !value.is_boolean())
         });
-        // Runners use `Opens`, which guards also check in a new project. The other lists use `Weakens`,
-        // which they do not: a new project must declare whose job tokens it accepts.
+        // Runners use `Opens`, which guards also check in a new project. The other lists use `Weakens`, which
+        // guards do not check there: each new project must declare whose job tokens it accepts.
         let grant_effects = declared_grants.map(|_| {
             let risk =
-                if self.names_any(NamedObject::Runner) { Risk::Opens } else { Risk::Weakens };
+                if self.refers_to(NamedObject::Runner) { Risk::Opens } else { Risk::Weakens };
             Effect::Risk(risk, format!("add a {}", self.noun))
         });
         let (grant_lists, approval_lists) =
             (self.lists_with_verbs(ValueType::Grants), self.lists_with_verbs(ValueType::Approvals));
         let weakened_approvals = approval_lists.iter().filter(|(name, _)| {
-            let [old, new] =
+            let [old_rows, new_rows] =
                 [before, after].map(|fields| fields.get(*name).and_then(Json::as_array));
-            old.zip(new).is_some_and(|(old, new)| approvals_are_weakened(old, new))
+            old_rows.zip(new_rows).is_some_and(|(old, new)| approvals_are_weakened(old, new))
         });
         let approval_effects = weakened_approvals.map(|(_, verb)| {
             Effect::Risk(Risk::Weakens, format!("require fewer approvals to {verb}"))
@@ -66,8 +67,8 @@ impl KindRules for Kind {
             grant_lists.iter().chain(&approval_lists).map(|(list, _)| *list).collect();
         // If an entry has grants, its first identity field is the name or pattern of the protected
         // object.
-        let object_name_field = self.identity.first().filter(|_| !list_names.is_empty());
-        let protection_effects = object_name_field
+        let name_field = self.identity.first().filter(|_| !list_names.is_empty());
+        let protection_effects = name_field
             .map(|name| rule_effects(name, before, after, &grant_lists, &list_names, false));
         // No group: undrift does not know who gets the level.
         let level_field = self.fields.iter().find(|field| field.value_type == ValueType::Level);
@@ -97,21 +98,23 @@ impl KindRules for Kind {
     }
 }
 
-/// The keys that say who must approve. A row must have exactly one of them.
+/// The keys that name who must approve. A row must have exactly one of them.
 const GRANTEE_KEYS: [&str; 3] = ["access_level", "user", "group"];
 
-/// True if an approval that `before` requires is no longer required, or if more people can give it.
-fn approvals_are_weakened(before: &[Json], after: &[Json]) -> bool {
-    before.iter().any(|old| !after.iter().any(|new| requires_as_much(old, new)))
+/// True if an approval that `old_rows` requires is no longer required, or if more people can give it.
+fn approvals_are_weakened(old_rows: &[Json], new_rows: &[Json]) -> bool {
+    old_rows
+        .iter()
+        .any(|old_row| !new_rows.iter().any(|new_row| requires_as_much(old_row, new_row)))
 }
 
-/// True if `new` requires at least as many approvals as `old`, from the same people.
-fn requires_as_much(old: &Json, new: &Json) -> bool {
-    let [[old_number, old_type], [new_number, new_type]] = [old, new].map(|row| {
+/// True if `new_row` requires at least as many approvals as `old_row`, from the same people.
+fn requires_as_much(old_row: &Json, new_row: &Json) -> bool {
+    let [[old_number, old_type], [new_number, new_type]] = [old_row, new_row].map(|row| {
         ["required_approvals", "group_inheritance_type"]
             .map(|name| row[name].as_u64().unwrap_or_default())
     });
-    ["access_level", "user_id", "group_id"].iter().all(|name| old[*name] == new[*name])
+    ["access_level", "user_id", "group_id"].iter().all(|name| old_row[*name] == new_row[*name])
         && new_number >= old_number
         && new_type <= old_type
 }

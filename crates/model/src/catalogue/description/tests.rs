@@ -157,7 +157,10 @@ fn the_effect_of_a_request_follows_from_its_operation() {
     let scoped_kind = section_in_scope(&toys, Scope::Project).scoped_kind;
     let (create, edit) =
         (scoped_kind.operations.create.unwrap(), scoped_kind.operations.edit.unwrap());
-    assert_eq!((create.row().again, create.row().shows), (RetrySafety::Refused, true));
+    assert_eq!(
+        (create.row().retry_safety, create.row().shows_object),
+        (RetrySafety::RefusesDuplicates, true)
+    );
     assert_eq!(edit.row().path, "/projects/:id/play/toys/:toy_code");
     assert_eq!((create.row().tier, create.row().since), (Tier::Premium, Some(Release::new(16, 2))));
     assert_eq!(scoped_kind.rows.keys, ["code"]);
@@ -207,14 +210,17 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
         ]
     );
     let operations = &section_in_scope(&badges, Scope::Group).scoped_kind.operations;
-    assert_eq!(operations.create.unwrap().row().again, RetrySafety::Second);
-    assert!(operations.create.unwrap().row().shows && !operations.delete.unwrap().row().shows);
+    assert_eq!(operations.create.unwrap().row().retry_safety, RetrySafety::MayDuplicate);
+    assert!(
+        operations.create.unwrap().row().shows_object
+            && !operations.delete.unwrap().row().shows_object
+    );
     assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
     let without_edit = BADGES.replace("traits: [", "edit: replace\ntraits: [refuses_duplicates, ");
     let made = build_kind(&without_edit.replace("/groups/", "/projects/"));
     let create =
         section_in_scope(&made, Scope::Project).scoped_kind.operations.create.unwrap().row();
-    assert_eq!((made.operations.len(), create.again), (4, RetrySafety::Refused));
+    assert_eq!((made.operations.len(), create.retry_safety), (4, RetrySafety::RefusesDuplicates));
     assert_eq!(create.id, "odd-badge-create");
 }
 
@@ -878,7 +884,7 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
         let ReadSource::List(read) = section.scoped_kind.read_source else { panic!("it is read") };
         assert_eq!((read.row().path, parts.operations.len()), (list, all));
         let handles: Vec<_> =
-            section.scoped_kind.address_keys.iter().map(|handle| handle.field).collect();
+            section.scoped_kind.address_keys.iter().map(|key| key.field).collect();
         assert_eq!(handles, ["id", "widget_id"]);
         assert_eq!(
             (section.scoped_kind.rows.keys, section.scoped_kind.rows.other_keys),
@@ -909,7 +915,7 @@ fn a_nested_collection_must_name_its_parent_and_field() {
         (path, deep, "homes/0/path", "at most one argument"),
         ("[widget, name]", "[other, name]", "identity/0", "unknown field `other`"),
         ("[widget, name]", "[secret, name]", "identity/0", "cannot name the parent"),
-        ("[widget, name]", "[widget]", "homes/0/path", "must name it first"),
+        ("[widget, name]", "[widget]", "homes/0/path", "must name the parent"),
         (
             "The widget., type: text",
             "The widget., read: {as: other}, type: text",
@@ -933,5 +939,5 @@ fn a_nested_collection_must_name_its_parent_and_field() {
     assert!(faults[0].message.contains("already knows"), "{faults:?}");
     let text = PARTS.replace(path, "/projects/:id/protected_tags/:name/parts/:widget_part_id");
     let faults = describe(&text, &known, &[]).map(|_| ()).unwrap_err();
-    assert!(faults.iter().any(|fault| fault.message.contains("keep an id")), "{faults:?}");
+    assert!(faults.iter().any(|fault| fault.message.contains("contain their id")), "{faults:?}");
 }

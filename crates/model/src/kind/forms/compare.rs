@@ -50,7 +50,7 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
     let former_names =
         former_names.as_ref().and_then(|names| names.as_array()).into_iter().flatten();
     let former_keys = former_names.map(|name| {
-        let leading_keys = keys.split_last().map_or(&[][..], |(_, above)| above);
+        let leading_keys = keys.split_last().map_or(&[][..], |(_, leading)| leading);
         let compare = section.field(section.identity[section.identity.len() - 1]).compare;
         let last_key = normal_form(compare, &plain_text(name)).into_owned();
         leading_keys.iter().cloned().chain([last_key]).collect::<Vec<_>>().join("@")
@@ -88,7 +88,7 @@ pub fn are_equal(compare: Compare, declared: &Json, live: &Json) -> bool {
             declared == live
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Topics => {
-            normalized_topics(declared) == normalized_topics(live)
+            normalised_topics(declared) == normalised_topics(live)
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
             let is_effective = |rows: &[Json], row: &Json| rows.len() == 1 || !is_nobody_row(row);
@@ -121,7 +121,7 @@ fn is_nobody_row(row: &Json) -> bool {
 }
 
 /// Topics in the form in which the service compares them.
-fn normalized_topics(list: &[Json]) -> BTreeSet<String> {
+fn normalised_topics(list: &[Json]) -> BTreeSet<String> {
     let texts = list.iter().filter_map(Json::as_str).flat_map(|text| text.split(','));
     texts.map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty()).collect()
 }
@@ -163,10 +163,11 @@ mod tests {
 
     #[test]
     fn an_entry_is_known_by_its_identity() {
-        let name = |of: &str, fields: Json| section(of).entry_name(&object(fields));
+        let entry_name =
+            |section_name: &str, fields: Json| section(section_name).entry_name(&object(fields));
         let variable = json!({"key": "A", "environment_scope": "prod/*"});
-        assert_eq!(name("variables", variable), "A@prod/*");
-        assert_eq!(name("push_rule", json!({"member_check": true})), "");
+        assert_eq!(entry_name("variables", variable), "A@prod/*");
+        assert_eq!(entry_name("push_rule", json!({"member_check": true})), "");
         let identity = section("shares").identify(&object(json!({"group": "Acme/Kids"})));
         assert_eq!(identity.keys, ["acme/kids"], "names are the same in any case");
     }

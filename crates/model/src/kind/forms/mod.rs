@@ -24,7 +24,7 @@ pub use crate::value::plain_text;
 pub use compare::{are_equal, identify};
 pub use request::{
     Encoder, find_credential_in, id_fields, is_hidden_in_responses, is_literal_hidden,
-    is_masked_in_logs, is_reset, require_shown, sensitive_fields, use_single_level_parameter,
+    is_masked_in_logs, is_reset, prefer_single_levels, require_shown, sensitive_fields,
 };
 pub use rows::without_ids;
 
@@ -36,13 +36,17 @@ fn named_objects<'v>(
     key_name: fn(&'static Field) -> &'static str,
 ) -> impl Iterator<Item = (NamedObject, &'v Json)> {
     let items = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
-    let row_objects = move |row: &'v Json| {
+    let list_row_objects = move |row: &'v Json| {
         let key_fields = spec.key_fields.iter().filter(move |_| spec.has_rows());
         key_fields
             .filter_map(move |key_field| Some((key_field.names?, row.get(key_name(key_field))?)))
     };
     items.iter().flat_map(move |item| {
-        spec.field.names.map(|object_type| (object_type, item)).into_iter().chain(row_objects(item))
+        spec.field
+            .names
+            .map(|object_type| (object_type, item))
+            .into_iter()
+            .chain(list_row_objects(item))
     })
 }
 
@@ -50,7 +54,7 @@ fn named_objects<'v>(
 pub fn referenced_names(section: Section, declared: &Fields) -> Vec<(String, NamedObject, String)> {
     let mut names = Vec::new();
     for (name, value) in declared {
-        let Some((spec, value)) = section.spec(name).zip(value.plain()) else { continue };
+        let Some((spec, value)) = section.spec(name).zip(value.plain_json()) else { continue };
         names.extend(named_objects(spec, value, |key_field| key_field.name).filter_map(
             |(object_type, value): (_, &Json)| {
                 Some((name.clone(), object_type, value.as_str()?.to_owned()))
@@ -82,9 +86,8 @@ pub fn referenced_entries(
     specs.flat_map(move |spec| {
         value::items(fields, spec.name).flat_map(|row| {
             spec.key_fields.iter().filter_map(|key_field| {
-                let candidate_values =
-                    [key_field.name, key_field.sent_name()].map(|name| &row[name]);
-                let reference = candidate_values.into_iter().find(|value| !value.is_null());
+                let candidates = [key_field.name, key_field.sent_name()].map(|name| &row[name]);
+                let reference = candidates.into_iter().find(|value| !value.is_null());
                 key_field.relations.names_entries.zip(reference)
             })
         })
@@ -95,12 +98,12 @@ pub fn referenced_entries(
 pub fn normalise(spec: &Spec, declared: &mut Value) {
     let Value::Plain(value) = declared else { return };
     if spec.field.is_level() {
-        *value = AccessLevel::word_of(value);
+        *value = AccessLevel::convert_to_word(value);
     }
     for row in value.as_array_mut().into_iter().flatten().filter(|_| spec.has_rows()) {
         for field in spec.level_keys() {
             if let Some(level) = row.get_mut(field.name) {
-                *level = AccessLevel::word_of(level);
+                *level = AccessLevel::convert_to_word(level);
             }
         }
         for field in spec.key_fields {
@@ -134,16 +137,17 @@ pub fn replace_deprecated_keys(spec: &Spec, declared: &mut Value) {
 pub const CONDITION_KEYS: [&str; 2] = ["at_least", "none_of"];
 
 /// Replaces each declared condition on a list by the list that meets it and is closest to the
-/// `live` one. An unknown list counts as empty. `None` if there are no conditions.
+/// `live` one. An unknown list is treated as empty. `None` if there are no conditions.
 pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
     let resolved_lists = declared.iter().filter_map(|(name, value)| {
-        let condition = value.plain()?.as_object().filter(|object| {
+        let condition = value.plain_json()?.as_object().filter(|object| {
             object.keys().all(|key| CONDITION_KEYS.contains(&key.as_str())) && !object.is_empty()
         })?;
         section.spec(name).filter(|spec| is_list(&spec.schema))?;
-        let list = |list: Option<&Json>| list.and_then(Json::as_array).cloned().unwrap_or_default();
-        let [at_least, none_of] = CONDITION_KEYS.map(|key| list(condition.get(key)));
-        let mut items = list(live.get(name));
+        let parse_list =
+            |list: Option<&Json>| list.and_then(Json::as_array).cloned().unwrap_or_default();
+        let [at_least, none_of] = CONDITION_KEYS.map(|key| parse_list(condition.get(key)));
+        let mut items = parse_list(live.get(name));
         let none_of: HashSet<_> = none_of.iter().collect();
         items.retain(|item| !none_of.contains(item));
         let item_set: HashSet<_> = items.iter().cloned().collect();
@@ -161,12 +165,12 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
 /// Converts a live value to the comparable form; `None` if the object does not contain the field.
 pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     let live = raw.get(spec.field.live_name()?);
-    // A member without a custom role lacks the key.
+    // A member without a custom role lacks the key: the role is null.
     let is_member = spec.field.names == Some(NamedObject::Role) && raw.contains_key("username");
     let missing_role = is_member.then_some(&Json::Null);
     let live = live.or(missing_role)?;
     Some(match live {
-        _ if spec.field.is_level() => AccessLevel::word_of(live),
+        _ if spec.field.is_level() => AccessLevel::convert_to_word(live),
         _ if spec.field.is_nested() && live["locked"] == true => return None,
         _ if spec.field.is_nested() => live.get("value")?.clone(),
         Json::Array(rows) if spec.has_rows() => {
@@ -189,8 +193,8 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
 /// The path of the group whose page is at `url`: some responses contain only the URL. Any other
 /// text is returned unchanged.
 fn group_path(url: &str) -> &str {
-    let after_host = url.split_once("://").and_then(|(_, rest)| rest.split_once("/groups/"));
-    after_host.map_or(url, |(_, path)| path)
+    let host_and_path = url.split_once("://").and_then(|(_, rest)| rest.split_once("/groups/"));
+    host_and_path.map_or(url, |(_, path)| path)
 }
 
 /// Converts a declared value to the comparable form: known names become ids. This applies to lists,
@@ -199,12 +203,12 @@ pub fn to_comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Jso
     let Some(spec) = spec else { return declared.clone() };
     let Json::Array(items) = declared else {
         let object_type = spec.field.names.filter(|_| shows_id(spec));
-        let id = object_type.map(|named| id_or_name(named, declared, names));
+        let id = object_type.map(|named_type| id_or_name(named_type, declared, names));
         return id.unwrap_or_else(|| declared.clone());
     };
     let items = items.iter().map(|item| match spec.field.names {
         _ if spec.has_rows() => spec.comparable_row(item, names),
-        Some(named) => id_or_name(named, item, names),
+        Some(named_type) => id_or_name(named_type, item, names),
         None => item.clone(),
     });
     items.collect()
@@ -258,7 +262,7 @@ pub fn is_level_enabled(level: &Json) -> Option<bool> {
 /// The plain fields among `fields`.
 pub fn plain_fields(fields: &Fields) -> Object {
     let plain_values =
-        fields.iter().filter_map(|(name, value)| Some((name.clone(), value.plain()?.clone())));
+        fields.iter().filter_map(|(name, value)| Some((name.clone(), value.plain_json()?.clone())));
     plain_values.collect()
 }
 
@@ -296,7 +300,7 @@ mod tests {
 
     #[test]
     fn different_spellings_are_normalised_to_one() {
-        for (of, name, written, normal) in [
+        for (section_name, name, written, normal) in [
             ("members", "access_level", json!("Maintainer"), json!("maintainer")),
             ("members", "access_level", json!(40), json!("maintainer")),
             ("members", "access_level", json!(35), json!(35)),
@@ -309,27 +313,30 @@ mod tests {
             ("labels", "description", json!("Maintainer"), json!("Maintainer")),
         ] {
             let mut value = Value::Plain(written);
-            normalise(section(of).spec(name).unwrap(), &mut value);
+            normalise(section(section_name).spec(name).unwrap(), &mut value);
             assert_eq!(value, Value::Plain(normal), "{name}");
         }
     }
 
     #[test]
     fn named_things_are_found_by_field() {
-        let named = |of: &str, declared: Json| -> Vec<_> {
-            let named = referenced_names(section(of), &fields(declared)).into_iter();
-            named.map(|(field, named, name)| format!("{field}: {} {name}", named.noun())).collect()
+        let list_names = |section_name: &str, declared: Json| -> Vec<_> {
+            let named_objects =
+                referenced_names(section(section_name), &fields(declared)).into_iter();
+            named_objects
+                .map(|(field, object_type, name)| format!("{field}: {} {name}", object_type.noun()))
+                .collect()
         };
-        assert_eq!(named("shares", json!({"group": "acme/kids"})), ["group: group acme/kids"]);
+        assert_eq!(list_names("shares", json!({"group": "acme/kids"})), ["group: group acme/kids"]);
         let rule = json!({"name": "carol", "users": ["alice", "bob"], "protected_branches": ["a"]});
-        assert_eq!(named("approval_rules", rule), ["users: user alice", "users: user bob"]);
+        assert_eq!(list_names("approval_rules", rule), ["users: user alice", "users: user bob"]);
         let rows = json!([{"user": "bob"}, {"access_level": "guest"}, {"group": "acme/kids"}]);
         assert_eq!(
-            named("protected_branches", json!({"name": "carol", "allowed_to_push": rows})),
+            list_names("protected_branches", json!({"name": "carol", "allowed_to_push": rows})),
             ["allowed_to_push: user bob", "allowed_to_push: group acme/kids"]
         );
-        let existing = live_entry(section("protected_branches"), branch());
-        let ids = referenced_ids(section("protected_branches"), existing.fields.raw());
+        let existing_branch = live_entry(section("protected_branches"), branch());
+        let ids = referenced_ids(section("protected_branches"), existing_branch.fields.raw());
         assert_eq!(ids, [(NamedObject::User, 3), (NamedObject::Group, 5)]);
         let rule = object(json!({"users": [3, 4], "approvals_required": 5}));
         let ids = referenced_ids(section("approval_rules"), &rule);
@@ -341,19 +348,22 @@ mod tests {
         let spec = Some(pushers());
         let declared =
             json!([{"user": "alice"}, {"access_level": "no_access"}, {"group": "acme/kids"}]);
-        let found = to_comparable(spec, &declared, &names());
-        assert_eq!(found, json!([{"user_id": 3}, {"access_level": "no_access"}, {"group_id": 5}]));
+        let comparable = to_comparable(spec, &declared, &names());
+        assert_eq!(
+            comparable,
+            json!([{"user_id": 3}, {"access_level": "no_access"}, {"group_id": 5}])
+        );
         let live =
             live_entry(section("protected_branches"), branch()).fields.raw()["allowed_to_push"]
                 .clone();
-        let same = |found: &Json| are_equal(pushers().field.compare, found, &live);
-        assert!(same(&found), "{live}");
+        let is_same = |value: &Json| are_equal(pushers().field.compare, value, &live);
+        assert!(is_same(&comparable), "{live}");
         for other in [
             json!([{"user": "alice"}, {"access_level": "no_access"}]),
             json!([{"user": "alice"}, {"access_level": "guest"}, {"group": "acme/kids"}]),
             json!([{"user": "bob"}, {"access_level": "no_access"}, {"group": "acme/kids"}]),
         ] {
-            assert!(!same(&to_comparable(spec, &other, &names())), "{other}");
+            assert!(!is_same(&to_comparable(spec, &other, &names())), "{other}");
         }
         assert_eq!(to_readable(spec, &live, &names()), declared);
         let strangers = json!([{"id": 8, "user_id": 77}]);

@@ -47,17 +47,17 @@ impl Encoder<'_> {
     }
 
     /// True if the service refuses a request with both fields.
-    fn are_exclusive(self, one: &str, other: &str) -> bool {
-        [(one, other), (other, one)]
-            .iter()
-            .any(|(name, other)| self.section.field(name).relations.not_with == Some(other))
+    fn are_exclusive(self, first_name: &str, second_name: &str) -> bool {
+        [(first_name, second_name), (second_name, first_name)].iter().any(|(name, other_name)| {
+            self.section.field(name).relations.not_with == Some(other_name)
+        })
     }
 
     /// The body of an edit: the changed fields, and the declared values of fields that the service
     /// would reset.
     ///
     /// # Errors
-    /// As [`Self::body`].
+    /// Those of [`Self::body`].
     pub fn edit_body(
         self,
         declared: &Fields,
@@ -96,7 +96,7 @@ impl Encoder<'_> {
     /// value or else their live value.
     ///
     /// # Errors
-    /// As [`Self::body`].
+    /// Those of [`Self::body`].
     pub fn add_required_fields(
         self,
         body: &mut Fields,
@@ -134,7 +134,7 @@ impl Encoder<'_> {
     /// # Errors
     /// If the response lacks such a field and it is not declared.
     pub fn repeated_fields(self, declared: &Fields, live: &LiveEntry) -> Result<Object, NoCalls> {
-        if Bug::RepeatNothing.is_planted() {
+        if Bug::OmitRepeatedValues.is_planted() {
             return Ok(Object::new());
         }
         require_shown(self.section, live, "which this edit would reset", |spec| {
@@ -144,8 +144,8 @@ impl Encoder<'_> {
         let repeated_specs = self.section.specs().iter().filter(|spec| spec.field.with_every_edit);
         let repeated_values = repeated_specs.filter_map(|spec| {
             let value = live.fields.raw().get(spec.name).filter(|value| !value.is_null())?;
-            let (name, encoded) = self.encode_field(spec.name, &value.clone().into()).ok()?;
-            Some((name, encoded.plain()?.clone()))
+            let (name, encoded_value) = self.encode_field(spec.name, &value.clone().into()).ok()?;
+            Some((name, encoded_value.plain_json()?.clone()))
         });
         Ok(repeated_values.collect())
     }
@@ -153,14 +153,14 @@ impl Encoder<'_> {
     /// Encodes one field: returns its name and value for requests.
     ///
     /// # Errors
-    /// As [`Self::body`].
+    /// Those of [`Self::body`].
     pub fn encode_field(self, name: &str, value: &Value) -> Result<(String, Value), NoCalls> {
         let Self { section, names } = self;
         let field = section.field(name);
         let sent_name = section.table().sent_name(name).to_owned();
-        let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
-        let rows = section.spec(name).filter(|spec| spec.has_rows());
-        let encoded = match (plain, rows) {
+        let Value::Plain(json_value) = value else { return Ok((sent_name, value.clone())) };
+        let row_spec = section.spec(name).filter(|spec| spec.has_rows());
+        let encoded_value = match (json_value, row_spec) {
             (Json::Array(rows), Some(spec)) => {
                 rows.iter().map(|row| spec.encode_row(row, names)).collect::<Result<_, _>>()?
             }
@@ -169,12 +169,12 @@ impl Encoder<'_> {
                 .map(|item| encode_item(field, item, names, field.name))
                 .collect::<Result<_, _>>()?,
             (Json::String(_), _) if field.names.is_some() => {
-                encode_item(field, plain, names, field.name)?
+                encode_item(field, json_value, names, field.name)?
             }
-            _ if field.is_level() => AccessLevel::number_of(plain),
-            _ => null_as_empty(plain),
+            _ if field.is_level() => AccessLevel::convert_to_number(json_value),
+            _ => null_as_empty(json_value),
         };
-        Ok((sent_name, Value::Plain(encoded)))
+        Ok((sent_name, Value::Plain(encoded_value)))
     }
 }
 
@@ -199,8 +199,8 @@ pub(super) fn encode_item(
 
 /// True if the service resets `field` when `changed` fields change.
 pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
-    field.relations.reset_by.is_some_and(|other| changed.contains(&other))
-        && !Bug::ForgetToken.is_planted()
+    field.relations.reset_by.is_some_and(|field_name| changed.contains(&field_name))
+        && !Bug::OmitHookSecret.is_planted()
 }
 
 /// True if an edit of the `changed` fields turns on the switch that `field` limits.
@@ -234,8 +234,8 @@ pub fn is_literal_hidden(field: &Field, value: &Json, values: &Fields) -> bool {
         || field.secrecy() != Secrecy::Address && find_credential_in(value).is_some()
 }
 
-/// Checks that the response contains the fields that `is_relevant` selects and that the tier of the
-/// service has ([`LiveEntry::tier`]). A field may be missing if it is nullable, or newer than the
+/// Checks that the response contains the fields that `is_relevant` selects, if the service's tier
+/// has them ([`LiveEntry::tier`]). A field may be missing if it is nullable, or newer than the
 /// release of the reference.
 ///
 /// # Errors
@@ -267,7 +267,7 @@ pub fn require_shown(
 
 /// Replaces each list that contains a single access level by the parameter for one level, which is
 /// available in all tiers.
-pub fn use_single_level_parameter(section: Section, body: &mut Fields) {
+pub fn prefer_single_levels(section: Section, body: &mut Fields) {
     for Spec { field, .. } in section.specs() {
         if let Some(single_parameter) = field.grants.single_level_as
             && let Some([row]) = body.list(field.sent_name()).map(Vec::as_slice)
@@ -294,8 +294,8 @@ fn null_as_empty(value: &Json) -> Json {
 /// The names of body fields whose values must not be quoted in messages.
 pub fn sensitive_fields(section: Section) -> impl Iterator<Item = &'static str> {
     let specs = section.specs().iter();
-    let sensitive_specs = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
-    sensitive_specs.map(|spec| spec.field.sent_name())
+    let sensitive = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
+    sensitive.map(|spec| spec.field.sent_name())
 }
 
 /// The names of body fields that contain ids of referenced objects.
@@ -342,24 +342,24 @@ mod tests {
 
     #[test]
     fn an_unknown_name_gives_a_reason_instead_of_a_call() {
-        let push = |row: Json| json!({"name": "x", "allowed_to_push": [row]});
-        for (of, declared, at, code) in [
+        let push_fields = |row: Json| json!({"name": "x", "allowed_to_push": [row]});
+        for (section_name, declared, at, code) in [
             ("members", json!({"user": "nobody", "access_level": "guest"}), "user", "unknown-user"),
             ("shares", json!({"group": "acme/never-asked"}), "group", "unknown-group"),
             (
                 "protected_branches",
-                push(json!({"group": "a/gone"})),
+                push_fields(json!({"group": "a/gone"})),
                 "allowed_to_push",
                 "unknown-group",
             ),
             (
                 "protected_branches",
-                push(json!({"user": "nobody"})),
+                push_fields(json!({"user": "nobody"})),
                 "allowed_to_push",
                 "unknown-user",
             ),
         ] {
-            match calls(section(of), CallPurpose::Create(&fields(declared.clone()))) {
+            match calls(section(section_name), CallPurpose::Create(&fields(declared.clone()))) {
                 Err(NoCalls::Impossible(EntryFault { code: found, field, .. })) => {
                     assert_eq!((found, field), (code, at), "{declared}");
                 }
@@ -386,9 +386,9 @@ mod tests {
         declared.insert("avatar".into(), Value::File("shop.png".into()));
         let raw = json!({"description": "old", "name": "Shop", "avatar_url": null});
         let edits = update(section("settings"), &declared, raw, &["description", "avatar"]);
-        let put = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
+        let put_request = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
         let file = Fields::from([("avatar".to_owned(), Value::File("shop.png".into()))]);
-        let expected = [put(fields(json!({"description": "new"}))), put(file)];
+        let expected = [put_request(fields(json!({"description": "new"}))), put_request(file)];
         assert_eq!(sent_parts(&edits), sent_parts(&expected));
     }
 
@@ -422,17 +422,18 @@ mod tests {
 
     #[test]
     fn fields_that_a_change_would_reset_must_be_known() {
-        let existing = json!({"id": 3, "url": "https://h/x", "push_events_branch_filter": "main"});
+        let existing_hook =
+            json!({"id": 3, "url": "https://h/x", "push_events_branch_filter": "main"});
         let pushes = json!({"push_events": false});
-        assert_eq!(block_reason("hooks", &pushes, &existing, "created_at"), None);
+        assert_eq!(block_reason("hooks", &pushes, &existing_hook, "created_at"), None);
         let why = "the service's answer lacks `job_events`, which this edit would reset";
-        assert_eq!(block_reason("hooks", &pushes, &existing, "job_events").unwrap(), why);
+        assert_eq!(block_reason("hooks", &pushes, &existing_hook, "job_events").unwrap(), why);
         assert_eq!(
-            block_reason("hooks", &json!({"job_events": true}), &existing, "job_events"),
+            block_reason("hooks", &json!({"job_events": true}), &existing_hook, "job_events"),
             None
         );
         let filter = "push_events_branch_filter";
-        assert_eq!(block_reason("hooks", &pushes, &existing, filter), None, "that is null");
+        assert_eq!(block_reason("hooks", &pushes, &existing_hook, filter), None, "that is null");
 
         let share =
             json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 10});

@@ -55,7 +55,10 @@ impl Spec {
         let subject = fields.into_iter().find_map(|field| {
             let name = field.sent_name();
             let value = row.get(name).filter(|value| !value.is_null())?;
-            Some((name, if field.is_level() { AccessLevel::word_of(value) } else { value.clone() }))
+            Some((
+                name,
+                if field.is_level() { AccessLevel::convert_to_word(value) } else { value.clone() },
+            ))
         });
         let id = row.get("id").map(|id| ("id", id.clone()));
         let comparable =
@@ -66,8 +69,8 @@ impl Spec {
     /// A declared row in comparable form: names are replaced by ids, if the ids are known.
     pub(super) fn comparable_row(&self, row: &Json, names: &Names) -> Json {
         // Responses do not contain fields that are never read.
-        let readable = self.key_fields.iter().filter(|field| is_readable(field));
-        let fields = readable.filter_map(|field| {
+        let readable_fields = self.key_fields.iter().filter(|field| is_readable(field));
+        let fields = readable_fields.filter_map(|field| {
             let value = row.get(field.name)?;
             let id = match field.names {
                 Some(object_type) => Some(super::id_or_name(object_type, value, names)),
@@ -114,7 +117,7 @@ impl Spec {
         declared
     }
 
-    /// A row in the form of requests.
+    /// A row as requests contain it.
     pub(super) fn encode_row(&self, row: &Json, names: &Names) -> Result<Json, NoCalls> {
         let mut fields = Object::new();
         for field in self.key_fields {
@@ -122,7 +125,7 @@ impl Spec {
             let value = row.get(field.name).or_else(|| row.get(sent_name));
             let Some(value) = value.or(field.default.create.as_ref()) else { continue };
             let value = if field.is_level() {
-                AccessLevel::number_of(value)
+                AccessLevel::convert_to_number(value)
             } else {
                 super::request::encode_item(field, value, names, self.name)?
             };
@@ -141,7 +144,7 @@ impl Spec {
                 let mut row = row.clone();
                 for field in self.level_keys() {
                     if let Some(level) = row.get_mut(field.sent_name()) {
-                        *level = AccessLevel::number_of(level);
+                        *level = AccessLevel::convert_to_number(level);
                     }
                 }
                 row
@@ -156,7 +159,7 @@ impl Spec {
             .collect();
         added_rows
             .retain(|row| !unchanged_rows.iter().any(|live| without_id(live) == without_id(row)));
-        let row_subject = |row: &Json| {
+        let find_row_subject = |row: &Json| {
             let mut subject = without_id(row);
             self.extra_values().for_each(|(name, _)| drop(subject.remove(name)));
             subject
@@ -164,7 +167,7 @@ impl Spec {
         let has_extra_values = self.extra_values().next().is_some();
         for row in added_rows.iter_mut().filter(|_| has_extra_values) {
             let live_index =
-                live_rows.iter().position(|live| row_subject(live) == row_subject(row));
+                live_rows.iter().position(|live| find_row_subject(live) == find_row_subject(row));
             let id =
                 live_index.and_then(|index| live_rows.remove(index).get_mut("id").map(Json::take));
             if let (Some(row), Some(id)) = (row.as_object_mut(), id) {
@@ -172,13 +175,13 @@ impl Spec {
             }
         }
         let removals = live_rows.iter().filter_map(|row| {
-            // The service requires the value even if the row is removed.
+            // The service requires the row's value even in its removal.
             if self.has_named_rows() {
                 let mut removal = row.as_object().cloned().unwrap_or_default();
                 removal.insert("destroy".into(), true.into());
                 return Some(Json::Object(removal));
             }
-            let mut removal = if has_extra_values { row_subject(row) } else { Object::new() };
+            let mut removal = if has_extra_values { find_row_subject(row) } else { Object::new() };
             removal
                 .extend([("id".into(), row.get("id")?.clone()), ("_destroy".into(), true.into())]);
             Some(Json::Object(removal))
@@ -238,10 +241,10 @@ mod tests {
 
     #[test]
     fn a_live_row_is_identified_by_user_or_group_before_level() {
-        let existing = live_entry(section("protected_branches"), branch());
+        let existing_branch = live_entry(section("protected_branches"), branch());
         let rows = json!([{"id": 1, "user_id": 3}, {"id": 2, "access_level": "no_access"}, {"id": 4, "group_id": 5}]);
-        assert_eq!(existing.fields.raw()["allowed_to_push"], rows);
-        assert_eq!(existing.tier, Tier::Premium, "without a licence no rule names anybody");
+        assert_eq!(existing_branch.fields.raw()["allowed_to_push"], rows);
+        assert_eq!(existing_branch.tier, Tier::Premium, "without a licence no rule names anybody");
     }
 
     #[test]
@@ -252,17 +255,17 @@ mod tests {
             branch["code_owner_approval_required"] = true.into();
             branch
         });
-        let removal = |id: u64| json!({"id": id, "_destroy": true});
+        let removal_row = |id: u64| json!({"id": id, "_destroy": true});
         for (declared, rows) in [
             (
                 json!([{"user": "alice"}, {"access_level": "maintainer"}]),
-                json!([removal(2), removal(4), {"access_level": 40}]),
+                json!([removal_row(2), removal_row(4), {"access_level": 40}]),
             ),
             (
                 json!([{"user": "alice"}, {"access_level": "no_access"}, {"group": "ACME/kids"}]),
                 json!([]),
             ),
-            (json!([]), json!([removal(1), removal(2), removal(4)])),
+            (json!([]), json!([removal_row(1), removal_row(2), removal_row(4)])),
         ] {
             let declared = fields(json!({"allowed_to_push": declared}));
             let edit = requests_for(
@@ -270,7 +273,7 @@ mod tests {
                 &names(),
                 CallPurpose::Change(&declared, &existing, &["allowed_to_push"]),
             );
-            assert_eq!(edit[0].body_fields().unwrap()["allowed_to_push"].plain(), Some(&rows));
+            assert_eq!(edit[0].body_fields().unwrap()["allowed_to_push"].plain_json(), Some(&rows));
         }
     }
 }

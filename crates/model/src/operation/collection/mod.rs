@@ -1,9 +1,9 @@
 //! Operations of plain collections. They are generated from data and are not in the table.
 //!
-//! Only a GET becomes an [`Op<Read>`], so planning never writes, whatever the data contain. No path
+//! Only a GET becomes an [`Op<Read>`], so planning never writes, even if data are wrong. No path
 //! addresses the group or project itself, because a fixed segment always follows its id.
 
-use super::{List, Method, Op, Operation, Parameter, Read, RetrySafety, Write};
+use super::{Method, Op, Operation, Parameter, ParameterList, Read, RetrySafety, Write};
 use crate::field::Scope;
 
 /// The path of a collection and of its entries, or of a single object.
@@ -63,7 +63,7 @@ impl EntryPath {
         Ok(path)
     }
 
-    /// Adds the parameters of a query: the value `:field` addresses an entry, another is sent as is.
+    /// Adds the parameters of a query: a value `:field` addresses an entry, others are sent unchanged.
     fn add_query(&mut self, query: &'static str) -> Result<(), EntryPathError> {
         for pair in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or("has a query without `=`")?;
@@ -142,15 +142,15 @@ fn container_path(scope: Scope) -> String {
 }
 
 /// A list of parameters with a static lifetime, like the lists of the table.
-pub fn leak_parameters(parameters: impl IntoIterator<Item = Parameter>) -> List {
-    List::Custom(Vec::leak(parameters.into_iter().collect()))
+pub fn leak_parameters(parameters: impl IntoIterator<Item = Parameter>) -> ParameterList {
+    ParameterList::Custom(Vec::leak(parameters.into_iter().collect()))
 }
 
 /// The operation in `row` as a GET that is safe to retry.
 pub fn read_operation(row: Operation) -> Op<Read> {
     Op::new(Box::leak(Box::new(Operation {
         method: Method::Get,
-        again: RetrySafety::Reads,
+        retry_safety: RetrySafety::Reads,
         ..row
     })))
 }

@@ -49,7 +49,7 @@ fn parse_headers(text: &str) -> HeaderMap {
 fn read_list(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
     let mut pager = hooks();
     for (text, page) in pages {
-        assert!(pager.next().is_some(), "asks for {} pages only", pager.page_count);
+        assert!(pager.next_request().is_some(), "asks for {} pages only", pager.page_count);
         pager.accept(&parse_headers(text), page.clone())?;
     }
     pager.finish().map(CompleteList::into_vec)
@@ -141,7 +141,7 @@ fn the_first_page_decides_what_may_follow() {
                 assert_eq!(pager.finish().unwrap().len() as u64, entries, "{label}");
             }
             ExpectedResult::Next(entries_expected) => {
-                assert!(pager.next().unwrap().target().ends_with("page=2"), "{label}");
+                assert!(pager.next_request().unwrap().target().ends_with("page=2"), "{label}");
                 let mut empty = hooks();
                 empty.accept(&headers(&first_page.pairs()), ids(1..=entries)).unwrap();
                 let accepts_end = empty.accept(&HeaderMap::new(), ids([])).is_ok();
@@ -245,8 +245,9 @@ fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
     let projects = || Pager::new(PROJECT_LIST.request(), EntryKeys::with_id(&[])).unwrap();
     let link =
         |query: &str| format!("<https://evil.example/x?{query}&private_token=y>; rel=\"next\"");
-    let target =
-        |pager: &Pager| pager.next().unwrap().target().split_once("sort=asc").unwrap().1.to_owned();
+    let target = |pager: &Pager| {
+        pager.next_request().unwrap().target().split_once("sort=asc").unwrap().1.to_owned()
+    };
     // Wherever the links lead, no entry is skipped.
     for (query, next) in [
         ("id_after=7", "&id_after=7"),
@@ -296,7 +297,7 @@ fn a_passed_list_is_not_kept_and_proves_nothing() {
     assert_eq!(pager.accept(&pairs("2"), ids(1..=2)).unwrap().len(), 2);
     assert_eq!(pager.total_pages(), Some(2));
     assert_eq!(pager.accept(&pairs(""), ids(2..=3)).unwrap(), ids(2..=3), "all that the page has");
-    assert!(pager.next().is_none(), "without a page more");
+    assert!(pager.next_request().is_none(), "without a page more");
     assert_eq!((pager.objects.len(), pager.identities.len()), (2, 0));
     assert_eq!(pager.finish(), Err(PageError::Unfinished));
 }
@@ -319,7 +320,7 @@ fn a_contradiction_ends_a_search_without_an_error() {
             Ok(3),
             "{text}"
         );
-        assert!(pager.next().is_none(), "{text}");
+        assert!(pager.next_request().is_none(), "{text}");
     }
     for page in [ids([2, 1]), vec![object(&json!({"path": "a"}))]] {
         let mut pager = Pager::for_search(PROJECT_LIST.request());
@@ -327,7 +328,7 @@ fn a_contradiction_ends_a_search_without_an_error() {
             pager.accept(&parse_headers("link: <x?id_after=2>; rel=next"), page.clone()),
             Ok(&*page)
         );
-        assert!(pager.next().is_none());
+        assert!(pager.next_request().is_none());
     }
 }
 
@@ -353,7 +354,7 @@ fn a_search_requests_no_more_pages_than_exist() {
     for (request, text, entries, has_next) in table {
         let mut pager = Pager::for_search(request.clone());
         pager.accept(&parse_headers(text), ids(1..=entries)).unwrap();
-        assert_eq!(pager.next().is_some(), has_next, "{request} {text} {entries}");
+        assert_eq!(pager.next_request().is_some(), has_next, "{request} {text} {entries}");
     }
 }
 
@@ -437,7 +438,7 @@ fn a_list_that_is_filtered_after_paging_is_never_whole() {
 fn read_filtered(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
     let mut pager = Pager::for_filtered(NOTE_LIST.request().arg("id", 1), EntryKeys::with_id(&[]));
     for (text, page) in pages {
-        assert!(pager.next().is_some(), "asks for {} pages only", pager.page_count);
+        assert!(pager.next_request().is_some(), "asks for {} pages only", pager.page_count);
         pager.accept(&parse_headers(text), page.clone())?;
     }
     pager.into_visible()
@@ -521,7 +522,8 @@ fn a_service_that_repeats_pages_is_given_up() {
 
 #[test]
 fn a_requested_order_is_kept() {
-    let target = |request: Request<Read>| Pager::for_search(request).next().unwrap().target();
+    let target =
+        |request: Request<Read>| Pager::for_search(request).next_request().unwrap().target();
     let keyset = "pagination=keyset&order_by=id&sort=asc";
     assert_eq!(
         target(PROJECT_LIST.request().query("owned", true)),
@@ -609,7 +611,7 @@ fn a_row_without_a_text_as_path_is_refused() {
 #[test]
 fn an_unpaged_list_is_complete_after_one_response() {
     let (path, answer) = ("/projects/:id/odd", ResponseBody::List);
-    let row = Operation { path, answer, unpaged: true, ..Operation::usual(Method::Get) };
+    let row = Operation { path, answer, unpaged: true, ..Operation::with_defaults(Method::Get) };
     let op = collection::read_operation(row);
     for (text, sent, is_complete) in [
         ("", 0, true),

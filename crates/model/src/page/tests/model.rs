@@ -115,7 +115,7 @@ impl Model {
     ) -> (Result<Vec<u64>, PageError>, u64) {
         let mut pager = self.pager();
         let mut calls = 0;
-        while let Some(request) = pager.next() {
+        while let Some(request) = pager.next_request() {
             let target = request.target();
             assert!(!target.contains("token") && !target.contains("simple"), "{target}");
             let answer = change(&target, self.respond(&target));

@@ -29,7 +29,7 @@ use crate::{
     value::Json,
 };
 
-/// How long live values that an update repeats count as current. Any wait makes them stale.
+/// The maximum age of live values that an update repeats. Any wait makes them stale.
 const FRESH_DURATION: Duration = Duration::from_secs(5);
 
 /// A step that is being applied.
@@ -40,7 +40,7 @@ struct StepTask {
     read_time: ReadTime,
     /// The index of the next call.
     next_call: usize,
-    /// The number of the next sending of this call, from 1.
+    /// The number of the next attempt to send this call, from 1.
     attempt: u32,
     /// True if the call was sent once more after a reading that did not find its object.
     is_resent: bool,
@@ -52,13 +52,13 @@ struct StepTask {
 
 /// The next action of a step.
 enum NextAction {
-    /// It ended.
+    /// The step ended.
     Finished(StepOutcome, Option<ApiError>),
-    /// It continues after the next reading of its section that begins at this instant or later.
+    /// The step continues after the next reading of its section that begins at this instant or later.
     WaitUntil(Duration, WaitReason),
 }
 
-/// A completed piece of work of a container.
+/// Completed work of a container: calls of a step, or a reading for waiting steps.
 #[expect(clippy::large_enum_variant, reason = "there is one for each project that is processed")]
 enum FinishedWork {
     Calls(StepTask, NextAction),
@@ -105,12 +105,12 @@ impl<'a> ContainerRun<'a> {
         let (in_flight, waiting) = (FuturesUnordered::new(), Vec::new());
         let mut schedule = Schedule { unstarted: steps, in_flight, waiting, is_reading: false };
         loop {
-            let ready_before = schedule.unstarted.len();
+            let unstarted_before = schedule.unstarted.len();
             self.start_ready(&mut schedule, times, state);
             if schedule.is_empty() {
                 return;
             }
-            if schedule.unstarted.len() == ready_before && self.is_deadlocked(&schedule) {
+            if schedule.unstarted.len() == unstarted_before && self.is_deadlocked(&schedule) {
                 for step in schedule.unstarted {
                     self.end_step(state, &step, StepOutcome::Skipped("it waits for itself".into()));
                 }
@@ -129,7 +129,7 @@ impl<'a> ContainerRun<'a> {
         schedule: &mut Schedule<'r>,
         state: &mut RunState<'a>,
     ) -> Option<FinishedWork> {
-        let Some(due) = schedule.next_due() else {
+        let Some(due_time) = schedule.next_due() else {
             if !schedule.in_flight.is_empty() {
                 return schedule.in_flight.next().await;
             }
@@ -140,26 +140,26 @@ impl<'a> ContainerRun<'a> {
             }
             return None;
         };
-        let wait = self.apply.writer.read_client().wait_until(due);
+        let wait = self.apply.writer.read_client().wait_until(due_time);
         let may_continue = if schedule.in_flight.is_empty() {
             self.wait_without_slot(state, wait).await
         } else {
             tokio::select! { biased; completed = schedule.in_flight.next() => return completed, goes_on = wait => goes_on }
         };
-        let waiting = std::mem::take(&mut schedule.waiting);
+        let waiting_tasks = std::mem::take(&mut schedule.waiting);
         if may_continue {
-            let now = self.now().max(due);
+            let now = self.now().max(due_time);
             let (due_tasks, later_tasks) =
-                waiting.into_iter().partition(|(instant, ..)| *instant <= now);
+                waiting_tasks.into_iter().partition(|(instant, ..)| *instant <= now);
             (schedule.waiting, schedule.is_reading) = (later_tasks, true);
             schedule.spawn(self.reread_for_tasks(due_tasks));
         } else {
-            self.end_waiting(waiting, state);
+            self.end_waiting(waiting_tasks, state);
         }
         None
     }
 
-    /// Continues the steps of a completed piece of work.
+    /// Continues the steps that waited for `finished_work`.
     fn handle_finished_work<'r>(
         &'r self,
         finished_work: FinishedWork,
@@ -167,8 +167,8 @@ impl<'a> ContainerRun<'a> {
         state: &mut RunState<'_>,
     ) {
         match finished_work {
-            FinishedWork::Calls(task, NextAction::WaitUntil(due, reason)) => {
-                schedule.waiting.push((due, task, reason));
+            FinishedWork::Calls(task, NextAction::WaitUntil(due_time, reason)) => {
+                schedule.waiting.push((due_time, task, reason));
             }
             FinishedWork::Calls(mut task, NextAction::Finished(outcome, error)) => {
                 state.error = state.error.take().or(error);
@@ -182,17 +182,17 @@ impl<'a> ContainerRun<'a> {
                 // This reading also serves steps that began to wait meanwhile, if it began after they
                 // became due. At the same instant, the order is uncertain.
                 if let Ok(Reading { times, .. }) = &reading {
-                    let served_tasks = schedule.waiting.extract_if(.., |(due, task, _)| {
-                        times.read_time(task.step.address.section).began > *due
+                    let served_tasks = schedule.waiting.extract_if(.., |(due_time, task, _)| {
+                        times.read_time(task.step.address.section).began > *due_time
                     });
                     tasks.extend(served_tasks.map(|(_, task, reason)| (task, reason)));
                 }
                 for (task, reason) in tasks {
                     match self.action_after_reading(task, reason, &reading) {
                         (task, None) => schedule.spawn(self.send_and_complete(task)),
-                        (task, Some(next)) => {
+                        (task, Some(next_action)) => {
                             self.handle_finished_work(
-                                FinishedWork::Calls(task, next),
+                                FinishedWork::Calls(task, next_action),
                                 schedule,
                                 state,
                             );
@@ -212,8 +212,8 @@ impl<'a> ContainerRun<'a> {
     ) {
         for step in std::mem::take(&mut schedule.unstarted) {
             match self.readiness(&step, state) {
-                Readiness::Blocked(why) => {
-                    self.end_step(state, &step, StepOutcome::Skipped(why.into()));
+                Readiness::Blocked(reason) => {
+                    self.end_step(state, &step, StepOutcome::Skipped(reason.into()));
                 }
                 Readiness::Waits => schedule.unstarted.push(step),
                 Readiness::Ready if self.has_run_ended() || state.error.is_some() => {
@@ -236,7 +236,7 @@ impl<'a> ContainerRun<'a> {
         (self.emit)(Event::Started { address, action });
         state.progress.has_sent = true;
         let mut read_time = times.read_time(step.address.section);
-        // A container that this run created was empty at that time, so that counts as a reading.
+        // A container that this run created was empty at its creation, which replaces a reading.
         if let Some(created_at) = self.cache.borrow().created_at
             && created_at > read_time.ended
         {
@@ -250,7 +250,7 @@ impl<'a> ContainerRun<'a> {
         StepTask { step, read_time, next_call, attempt, is_resent, may_have_changed, failure }
     }
 
-    /// True if all remaining steps wait for each other. Plans have no such cycles; with one, the run
+    /// True if all remaining steps wait for each other. Plans have no such cycles, but a run with one
     /// would never end.
     fn is_deadlocked(&self, schedule: &Schedule<'_>) -> bool {
         schedule.in_flight.is_empty()
@@ -267,13 +267,13 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Waits until a step of another container ends. If the run ends first, ends the unstarted steps.
-    async fn wait_for_another(&self, ready: &mut Vec<Step>, state: &mut RunState<'a>) {
+    async fn wait_for_another(&self, unstarted: &mut Vec<Step>, state: &mut RunState<'a>) {
         let run_end = self.apply.writer.read_client().wait_for_end();
         let next_event = self.wait_without_slot(state, async {
             tokio::select! { biased; () = self.dependencies.wait_for_step_end() => true, () = run_end => false }
         });
         if !next_event.await {
-            for step in std::mem::take(ready) {
+            for step in std::mem::take(unstarted) {
                 self.end_step(state, &step, StepOutcome::NotStarted);
             }
         }
@@ -284,8 +284,8 @@ impl<'a> ContainerRun<'a> {
     }
 
     async fn send_and_complete(&self, mut task: StepTask) -> FinishedWork {
-        let next = self.send_calls(&mut task).await;
-        FinishedWork::Calls(task, next)
+        let next_action = self.send_calls(&mut task).await;
+        FinishedWork::Calls(task, next_action)
     }
 
     /// Sends the calls of a step in order, until one cannot be sent.
@@ -318,13 +318,13 @@ impl<'a> ContainerRun<'a> {
             if let Some(cause) = partial_refusal_cause(&answer) {
                 return finish_failed(self.add_repeat_help(cause, task, &request));
             }
-            if request.operation.shows && answer.is_null() {
+            if request.operation.shows_object && answer.is_null() {
                 return NextAction::WaitUntil(self.now(), WaitReason::NullAnswer);
             }
             if let Some(cause) = self.missing_limit_cause(task, &request, &answer) {
                 let undo = task.call_at(1).filter(|call| call.is_undo);
                 if undo.is_none() || self.has_run_ended() {
-                    return finish_failed(cause.with_consequence("it is in effect without that"));
+                    return finish_failed(cause.with_consequence("the switch is on without it"));
                 }
                 task.failure = Some(cause);
             } else if call.is_undo {
@@ -351,7 +351,7 @@ impl<'a> ContainerRun<'a> {
     ) -> Option<Cause> {
         let section = task.step.address.section.unwrap_or(settings::SECTION);
         let kind = catalogue::section(self.container.scope, section)?;
-        let body = answer.as_object().filter(|_| request.operation.shows)?;
+        let body = answer.as_object().filter(|_| request.operation.shows_object)?;
         let missing_limits = limits::unlimited_switches(kind, request.body_fields()?, body);
         let (switch, _) = missing_limits.first()?;
         let switch_limits = missing_limits.iter().filter(|(other, _)| other == switch);
@@ -404,19 +404,20 @@ impl<'a> ContainerRun<'a> {
                 _ if is_undo => {
                     failure.with_consequence(format!("turning it off again failed ({why})"))
                 }
-                StepOutcome::Done => failure.context("what was there was put back"),
+                StepOutcome::Done => failure.context("the old object was restored"),
                 StepOutcome::Already => failure
                     .context("someone else added it again, perhaps without its undeclared fields"),
-                _ => failure
-                    .context(format!("what was there is gone, and putting it back failed ({why})")),
+                _ => failure.context(format!(
+                    "the old object was removed, and restoring it failed ({why})"
+                )),
             };
             return Some(StepOutcome::Failed(cause));
         }
-        let next = task.call_at(1).filter(|_| task.next_call > 0);
+        let second_call = task.call_at(1).filter(|_| task.next_call > 0);
         match outcome {
             StepOutcome::Failed(cause)
-                if next.is_some_and(|call| call.is_restore)
-                    && !Bug::LeaveRemoved.is_planted()
+                if second_call.is_some_and(|call| call.is_restore)
+                    && !Bug::SkipRestore.is_planted()
                     && !self.has_run_ended()
                     && state.error.is_none() =>
             {

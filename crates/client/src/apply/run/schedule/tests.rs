@@ -76,7 +76,7 @@ fn cases() -> Vec<Case> {
             description("old"),
             description("new"),
             description("third"),
-            RetrySafety::Same,
+            RetrySafety::Idempotent,
             false,
         ),
         new_case(
@@ -84,7 +84,7 @@ fn cases() -> Vec<Case> {
             json!({"variables": []}),
             single_entry("variables", variable("new")),
             single_entry("variables", variable("third")),
-            RetrySafety::Refused,
+            RetrySafety::RefusesDuplicates,
             false,
         ),
         new_case(
@@ -92,7 +92,7 @@ fn cases() -> Vec<Case> {
             single_entry("variables", variable("old")),
             single_entry("variables", variable("new")),
             single_entry("variables", variable("third")),
-            RetrySafety::Same,
+            RetrySafety::Idempotent,
             true,
         ),
         new_case(
@@ -100,7 +100,7 @@ fn cases() -> Vec<Case> {
             json!({"hooks": []}),
             single_entry("hooks", hook(true)),
             single_entry("hooks", hook(false)),
-            RetrySafety::Second,
+            RetrySafety::MayDuplicate,
             true,
         ),
     ]
@@ -180,8 +180,8 @@ fn the_live_state_decides_after_a_lost_answer() {
                     let is_last = rereads == REREAD_DELAYS.len();
                     let may_resend = reread == NotApplied
                         && match case.retry_safety {
-                            RetrySafety::Same => case.becomes_stale && attempt <= MAX_RETRIES,
-                            RetrySafety::Refused => !resent,
+                            RetrySafety::Idempotent => case.becomes_stale && attempt <= MAX_RETRIES,
+                            RetrySafety::RefusesDuplicates => !resent,
                             _ => is_last && !resent,
                         };
                     match next {
@@ -232,7 +232,7 @@ fn the_live_state_decides_after_a_lost_answer() {
                             assert_eq!(task.attempt, attempt + 1, "{context}");
                             assert_eq!(
                                 task.is_resent,
-                                resent || case.retry_safety != RetrySafety::Same,
+                                resent || case.retry_safety != RetrySafety::Idempotent,
                                 "{context}"
                             );
                             // A request that goes stale is built from the last reading.
@@ -305,7 +305,7 @@ fn resend_case() -> Case {
         live_before: json!({"hooks": [hook]}),
         live_applied: json!({"hooks": [hook]}),
         live_other: json!({"hooks": []}),
-        retry_safety: RetrySafety::Same,
+        retry_safety: RetrySafety::Idempotent,
         becomes_stale: true,
     }
 }
@@ -354,7 +354,7 @@ fn the_live_state_decides_after_a_null_answer() {
 #[test]
 fn a_refused_create_may_exist_already() {
     use RereadResult::{Applied, Failed, NotApplied, Other, RunEnded, SectionUnread};
-    for case in cases().into_iter().filter(|case| case.retry_safety != RetrySafety::Same) {
+    for case in cases().into_iter().filter(|case| case.retry_safety != RetrySafety::Idempotent) {
         for resent in [false, true] {
             for (reread, expected, has_error) in [
                 (Applied, if resent { "done" } else { "already" }, false),
@@ -540,7 +540,7 @@ fn replacement_case() -> Case {
         live_before: tag(40),
         live_applied: tag(30),
         live_other: tag(0),
-        retry_safety: RetrySafety::Second,
+        retry_safety: RetrySafety::MayDuplicate,
         becomes_stale: true,
     }
 }
@@ -625,9 +625,9 @@ fn a_failed_step_takes_back_its_changes_once() {
         (&tag, 0, None, refused(), "failed", "refused"),
         (&tag, 1, None, unknown(), "unknown", "lost"),
         (&tag, 1, None, StepOutcome::Done, "done", ""),
-        (&tag, 2, failed(), StepOutcome::Done, "failed", "what was there was put back: refused"),
+        (&tag, 2, failed(), StepOutcome::Done, "failed", "the old object was restored: refused"),
         (&tag, 2, failed(), StepOutcome::Already, "failed", "someone else added it again"),
-        (&tag, 2, failed(), unknown(), "failed", "putting it back failed (lost): refused"),
+        (&tag, 2, failed(), unknown(), "failed", "restoring it failed (lost): refused"),
         (&hook, 0, None, refused(), "failed", "refused"),
         (&hook, 1, failed(), StepOutcome::Done, "failed", "refused; it was turned off again"),
         (&hook, 1, failed(), StepOutcome::Already, "failed", "refused; it was turned off again"),

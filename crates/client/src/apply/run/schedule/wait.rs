@@ -52,7 +52,7 @@ impl ContainerRun<'_> {
         reason: WaitReason,
         reading: &Result<Reading>,
     ) -> (StepTask, Option<NextAction>) {
-        let next = match (reason, reading.as_ref()) {
+        let next_action = match (reason, reading.as_ref()) {
             (WaitReason::Lost { error, since, rereads }, reading) => {
                 self.action_after_loss(&mut task, error, since, rereads, reading)
             }
@@ -67,7 +67,7 @@ impl ContainerRun<'_> {
             (WaitReason::Rebuild, Err(error)) => finish(unreadable_outcome(error)),
         };
         let fatal_error = reading.as_ref().err().filter(|error| is_fatal(error));
-        match (next, fatal_error) {
+        match (next_action, fatal_error) {
             (Some(NextAction::Finished(outcome, None)), Some(error)) => {
                 (task, Some(NextAction::Finished(outcome, Some(error.clone()))))
             }
@@ -113,19 +113,20 @@ impl ContainerRun<'_> {
                 if is_sent { StepOutcome::Failed(cause) } else { StepOutcome::NotStarted };
             return NextAction::Finished(outcome, fatal_error);
         }
-        if request.operation.conditional && error.status() == Some(PRECONDITION_FAILED) {
-            let why = Cause::from(&error).context("it changed after it was read");
-            return NextAction::Finished(StepOutcome::ChangedMeanwhile(why), fatal_error);
+        if request.operation.is_conditional && error.status() == Some(PRECONDITION_FAILED) {
+            let reason = Cause::from(&error).context("it changed after it was read");
+            return NextAction::Finished(StepOutcome::ChangedMeanwhile(reason), fatal_error);
         }
-        let may_exist =
-            matches!(request.operation.again, RetrySafety::Refused | RetrySafety::Second)
-                && matches!(error.status(), Some(400 | 409 | 422));
+        let may_exist = matches!(
+            request.operation.retry_safety,
+            RetrySafety::RefusesDuplicates | RetrySafety::MayDuplicate
+        ) && matches!(error.status(), Some(400 | 409 | 422));
         if may_exist && fatal_error.is_none() {
             return NextAction::WaitUntil(self.now(), WaitReason::Refused(error));
         }
         let mut cause = self.add_repeat_help(Cause::from(&error), task, request);
         if task.next_call > 0 && task.failure.is_none() {
-            cause = cause.with_consequence(format!("{sent_calls} succeeded, and stays in effect"));
+            cause = cause.with_consequence(format!("{sent_calls} succeeded, which is not undone"));
         }
         NextAction::Finished(StepOutcome::Failed(cause), fatal_error)
     }
@@ -141,7 +142,10 @@ impl ContainerRun<'_> {
         if task.step.address.section.is_some() || is_visible {
             return cause;
         }
-        cause.help(format!("a later run does not repeat this: `{}`", request.as_command()))
+        cause.help(format!(
+            "later runs do not repeat this call; to repeat it, run `{}`",
+            request.as_command()
+        ))
     }
 
     fn call_state(&self, task: &StepTask, reading: &Reading) -> CallState {
@@ -149,7 +153,7 @@ impl ContainerRun<'_> {
         lost::call_state(self.container.scope, &task.step, task.next_call, plan)
     }
 
-    /// The next action after the answer `null`: usually nothing was saved, but sometimes it was.
+    /// The next action after the answer `null`: usually the service saved nothing, but sometimes it did.
     fn action_after_null_answer(
         &self,
         task: &mut StepTask,
@@ -158,7 +162,7 @@ impl ContainerRun<'_> {
         let null_cause = Cause::new(NULL_ANSWER);
         Some(finish_failed(match reading.map(|reading| self.call_state(task, reading)) {
             Ok(CallState::Applied) => return self.continue_with_next(task),
-            Ok(CallState::Unknown(why)) => null_cause.with_consequence(why),
+            Ok(CallState::Unknown(cause)) => null_cause.with_consequence(cause),
             Err(error) => {
                 null_cause.with_consequence(Cause::from(error).context(REREAD_FAILURE_PREFIX))
             }
@@ -188,7 +192,7 @@ impl ContainerRun<'_> {
             // Somebody else, for example another run, created the same object first.
             CallState::Applied if task.has_single_call() => finish(StepOutcome::Already),
             // The object was not removed, although the service reported success: nothing to restore.
-            CallState::Other if task.step.replaces => {
+            CallState::Unexpected if task.step.replaces => {
                 task.next_call = task.step.planned_calls.len();
                 Some(finish_failed(Cause::from(error).context("the old entry was not removed")))
             }
@@ -281,10 +285,10 @@ impl ContainerRun<'_> {
         let is_repeatable = request.becomes_stale() && task.attempt <= MAX_RETRIES;
         let history = LostCallHistory { rereads, is_resent: task.is_resent, is_repeatable };
         match lost::decide_lost_call(&request, state, history) {
-            LostCallAction::Next => self.continue_with_next(task),
+            LostCallAction::SendNext => self.continue_with_next(task),
             LostCallAction::Resend => {
                 task.attempt += 1;
-                task.is_resent |= request.retry_safety() != RetrySafety::Same;
+                task.is_resent |= request.retry_safety() != RetrySafety::Idempotent;
                 let reading = reading.ok().filter(|_| request.becomes_stale());
                 reading.and_then(|reading| self.rebuild(task, reading))
             }
@@ -296,7 +300,7 @@ impl ContainerRun<'_> {
                 ))
             }
             LostCallAction::Failed => Some(finish_failed(Cause::from(&error).mark_transient())),
-            LostCallAction::Other => finish(StepOutcome::ChangedMeanwhile(
+            LostCallAction::Unexpected => finish(StepOutcome::ChangedMeanwhile(
                 format!("{error}; the live value is neither the old nor the new one").into(),
             )),
             LostCallAction::Unknown(cause) => finish_unknown(&error, &cause),
@@ -309,7 +313,7 @@ impl ContainerRun<'_> {
         let request = &task.step.planned_calls[task.next_call].request;
         match self.call_state(task, reading) {
             CallState::Unknown(_)
-                if request.retry_safety() == RetrySafety::Same
+                if request.retry_safety() == RetrySafety::Idempotent
                     && reading
                         .plan
                         .steps
@@ -318,7 +322,7 @@ impl ContainerRun<'_> {
             {
                 CallState::NotApplied
             }
-            CallState::Applied if !self.is_fully_restored(task) => CallState::Other,
+            CallState::Applied if !self.is_fully_restored(task) => CallState::Unexpected,
             state => state,
         }
     }
@@ -340,7 +344,7 @@ impl ContainerRun<'_> {
         let mut entries = entries.iter();
         let added_entry = entries
             .find(|entry| Some(&*kind.entry_name(entry.fields.raw())) == address.entry.as_deref());
-        added_entry.is_none_or(|added| task.step.leaves_rest_unchanged(kind, added))
+        added_entry.is_none_or(|new_entry| task.step.leaves_rest_unchanged(kind, new_entry))
     }
 
     /// Ends the waiting steps when the run ends.
@@ -375,6 +379,6 @@ fn finish(outcome: StepOutcome) -> Option<NextAction> {
 }
 
 fn finish_unknown(lost_error: &ApiError, why: &dyn Display) -> Option<NextAction> {
-    let why = format!("{lost_error}; its effect could not be read back: {why}");
-    finish(StepOutcome::Unknown(Cause::new(why).mark_transient()))
+    let message = format!("{lost_error}; its effect could not be read back: {why}");
+    finish(StepOutcome::Unknown(Cause::new(message).mark_transient()))
 }

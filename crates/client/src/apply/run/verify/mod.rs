@@ -53,27 +53,27 @@ impl ContainerRun<'_> {
     fn unsaved_by_answers(&self, state: &RunState<'_>) -> Vec<Mismatch> {
         let cache = self.cache.borrow();
         let plan = self.replan_without_resends(&cache.live);
-        let up_to_date_steps = plan.steps.iter().filter(|step| cache.is_up_to_date(&step.address));
-        let mismatches = up_to_date_steps.filter_map(|step| self.find_mismatch(step, state));
-        mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
+        let fresh_steps = plan.steps.iter().filter(|step| cache.is_up_to_date(&step.address));
+        let step_mismatches = fresh_steps.filter_map(|step| self.find_mismatch(step, state));
+        step_mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
     }
 
     /// The differences that remain, and the objects that could not be read, after the steps.
     fn find_mismatches(&self, plan: &ContainerPlan, state: &RunState<'_>) -> Vec<Mismatch> {
-        let incomplete = plan.incomplete.iter();
-        let mut mismatches: Vec<_> = incomplete
+        let incomplete_scopes = plan.incomplete.iter();
+        let mut mismatches: Vec<_> = incomplete_scopes
             .map(|scope| Mismatch::unreadable(scope.address.clone(), scope.reason.clone()))
             .collect();
-        let succeeded = self.steps.iter().copied().filter(|step| {
+        let succeeded_steps = self.steps.iter().copied().filter(|step| {
             state.results.get(&step.address).is_some_and(|result| result.outcome.is_success())
         });
         // A closed container cannot be read; it was verified before it was closed.
-        let is_closed = succeeded.clone().any(Step::archives_container);
-        for step in succeeded {
-            let is_reported = mismatches.iter().any(|other| {
-                other.address.section.is_none_or(|section| step.address.section == Some(section))
+        let is_closed = succeeded_steps.clone().any(Step::archives_container);
+        for step in succeeded_steps {
+            let is_reported = mismatches.iter().any(|mismatch| {
+                mismatch.address.section.is_none_or(|section| step.address.section == Some(section))
             });
-            // A section whose feature was turned off cannot be read; the answers to its writes count.
+            // A section whose feature was turned off cannot be read: trust the answers to its writes.
             let is_section_closed =
                 step.address.section.is_some_and(|section| plan.is_section_closed(section));
             if is_reported || is_section_closed || (is_closed && !step.archives_container()) {
@@ -131,8 +131,8 @@ impl ContainerRun<'_> {
         Some(Mismatch::new(remaining_step, reason))
     }
 
-    /// The fields of `remaining` that the step with this `result` wrote. A create does not write all
-    /// fields of a new container.
+    /// The fields of `remaining_step` that the step with this `result` wrote. A create does not
+    /// write all fields of a new container.
     fn written_fields(&self, remaining_step: &Step, result: &StepResult) -> Vec<String> {
         let creating_step = self.steps.iter().find(|step| step.address == result.address);
         let creating_step = creating_step.filter(|_| remaining_step.address != result.address);
@@ -158,7 +158,7 @@ impl ContainerRun<'_> {
     /// setting of a group above, or a feature flag.
     fn explain_unsaved_field(
         &self,
-        remaining: &Step,
+        remaining_step: &Step,
         section: &DeclaredSection,
         name: &str,
     ) -> Option<String> {
@@ -168,30 +168,31 @@ impl ContainerRun<'_> {
             Presence::Existing(_, facts) => facts.tier,
             _ => Tier::Free,
         };
-        let since = spec.field.available.since.filter(|since| since.is_after_reference());
-        if let Some(since) = since.filter(|since| !cache.live.release.is_at_least(*since)) {
+        let added_release = spec.field.available.since.filter(|since| since.is_after_reference());
+        if let Some(since) = added_release.filter(|since| !cache.live.release.is_at_least(*since)) {
             return Some(format!("`{name}` needs release {since} of the service or later"));
         }
         if spec.field.available.tier > live_tier {
             return Some(format!("`{name}` needs the {} tier", spec.field.available.tier));
         }
-        let key = remaining.address.entry.as_deref().unwrap_or_default();
+        let key = remaining_step.address.entry.as_deref().unwrap_or_default();
         let field = section.entry(key).and_then(|entry| entry.fields.get(name));
-        let row_tiers = field.map(|rows| spec.row_tiers(&rows.value)).unwrap_or_default();
+        let row_tiers =
+            field.map(|declared_field| spec.row_tiers(&declared_field.value)).unwrap_or_default();
         if let Some((row_field, tier)) = row_tiers.into_iter().find(|(_, tier)| *tier > live_tier) {
             return Some(format!("`{row_field}` in `{name}` needs the {tier} tier"));
         }
         let mut constraints = constraints::constraints_over(section.kind.section, Some(name));
         if let Some(row) = constraints.find(|_| self.container.path.contains('/')) {
-            let (setting, section_name) = (&row.by.field, &row.by.section);
+            let (setting, section_name) = (&row.group_setting.field, &row.group_setting.section);
             return Some(format!(
                 "`{setting}` in the `{section_name}` of a group above may override `{name}`"
             ));
         }
-        let is_unset = remaining
+        let is_unset = remaining_step
             .changes
             .iter()
             .any(|change| *change.field == *name && *change.before == Shown::Value(Json::Null));
-        is_unset.then(|| format!("`{name}` is not available here: the service drops it; remove it"))
+        is_unset.then(|| format!("`{name}` is not available here: the service ignores it; remove it from the manifest"))
     }
 }

@@ -13,10 +13,10 @@ use crate::{
 
 use super::{SchemaPosition, guess::has_property, sections_named, suggest::option_texts};
 
-/// The length in bytes from which a text is not quoted in an example.
+/// Texts of this length in bytes or more are not quoted in an example.
 const MAX_QUOTED_LENGTH: usize = 40;
 
-/// The maximum number of fields of a mapping for which an example uses the first one as a guess.
+/// An example only uses the first field of a mapping as a guess if it has at most this number of fields.
 const MAX_GUESSABLE_FIELDS: usize = 6;
 
 /// Keys whose value is the name if a mapping is written instead of a name.
@@ -39,11 +39,11 @@ pub(super) fn parse_level(text: &str) -> Option<&'static str> {
     let level = (AccessLevel::parse(&text.into()))
         .or_else(|| AccessLevel::parse(&text.parse::<u8>().ok()?.into()))
         .or_else(|| AccessLevel::parse(&text.trim_end_matches('s').into()));
-    let words = LEVELS.into_iter().map(|level| level.word).chain(["no_access"]);
-    level.map(|level| level.word).or_else(|| words::find_option(text, words))
+    let level_words = LEVELS.into_iter().map(|level| level.word).chain(["no_access"]);
+    level.map(|level| level.word).or_else(|| words::find_option(text, level_words))
 }
 
-/// True if `node` is a mapping, not empty, that has only fields of `schema`.
+/// True if `node` is a non-empty mapping with only fields of `schema`.
 pub(super) fn has_only_fields(node: &Node, schema: &Json) -> bool {
     !node.entries().is_empty() && node.keys().all(|key| has_property(schema, key))
 }
@@ -54,7 +54,7 @@ impl<'d> SchemaPosition<'d> {
     pub(super) fn entry_example(&self) -> Option<String> {
         let item_schema = if self.is_list_item { self.schema } else { self.schema.get("items")? };
         let properties = item_schema.get("properties")?.as_object()?;
-        let section = self.find_section_by_properties(properties);
+        let section = self.find_section(properties);
         let mut names =
             option_texts(&section.map_or(item_schema, |kind| &kind.table().schema)["required"]);
         names.extend(
@@ -71,8 +71,8 @@ impl<'d> SchemaPosition<'d> {
         let text = text.filter(|text| {
             key.is_some() || parse_level(text).is_some() || !may_be_secret(item_schema)
         });
-        let format_field = |name: &str, piece: &Option<String>| {
-            self.format_if_valid(name, &properties[name], piece.as_deref()?)
+        let format_field = |name: &str, candidate: &Option<String>| {
+            self.format_if_valid(name, &properties[name], candidate.as_deref()?)
         };
         if names.is_empty() {
             let mut property_names = properties.keys();
@@ -91,7 +91,7 @@ impl<'d> SchemaPosition<'d> {
             // A text is used for only one field, except for a level of access.
             let is_for_text = has_key || *name == names[0] || name.contains("access");
             let pieces = [nested_text, key, text.clone().filter(|_| is_for_text)];
-            let value = pieces.iter().find_map(|piece| format_field(name, piece));
+            let value = pieces.iter().find_map(|source_text| format_field(name, source_text));
             format!("{name}: {}", value.unwrap_or_else(|| value_example(&properties[name])))
         });
         let ellipsis = if is_incomplete { ", ..." } else { "" };
@@ -100,7 +100,7 @@ impl<'d> SchemaPosition<'d> {
 
     /// The section at this position, if its entries have these properties. The name alone is not enough:
     /// a sandbox seed has lists with the names of sections but with other entries.
-    fn find_section_by_properties(&self, properties: &Object) -> Option<Section> {
+    fn find_section(&self, properties: &Object) -> Option<Section> {
         if self.depth != 1 + usize::from(self.is_list_item) {
             return None;
         }
@@ -167,7 +167,7 @@ impl<'d> SchemaPosition<'d> {
         Some(format!("{{{name}: {value}}}"))
     }
 
-    /// True if the schema marks secret values, as those of manifests, `undrift.yaml` and descriptions do.
+    /// True if the schema marks secret values. The schemas of manifests, `undrift.yaml` and descriptions do.
     fn marks_secrets(&self) -> bool {
         ["kind", "version", "section"].iter().any(|key| self.root["properties"].get(key).is_some())
     }
@@ -226,10 +226,9 @@ fn quotable_scalar(node: &Node) -> Option<String> {
 
 /// True if a text may be quoted in a message: short, without special characters, and no credential.
 pub(super) fn can_be_quoted(text: &str) -> bool {
-    let has_special_characters =
-        text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
+    let has_special = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
     (1..MAX_QUOTED_LENGTH).contains(&text.len())
-        && !has_special_characters
+        && !has_special
         && judge::find_credential(text).is_none()
 }
 
@@ -241,10 +240,10 @@ pub(super) fn value_example(schema: &Json) -> String {
         Some(Json::String(text)) if !text.contains(": ") => quoted(text, true),
         Some(Json::Number(number)) => number.to_string(),
         Some(Json::Array(rows)) if rows.iter().all(Json::is_object) => {
-            let rows = rows
+            let row_texts = rows
                 .iter()
                 .map(|row| row.to_string().replace('"', "").replace(':', ": ").replace(',', ", "));
-            format!("[{}]", rows.collect::<Vec<_>>().join(", "))
+            format!("[{}]", row_texts.collect::<Vec<_>>().join(", "))
         }
         _ if is_list(schema) => "[...]".to_owned(),
         _ if is_switch(schema) => "true".to_owned(),

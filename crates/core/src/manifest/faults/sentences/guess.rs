@@ -1,8 +1,8 @@
 //! Guesses the meaning of an unknown key, and of a value that its field does not accept.
 //!
-//! The candidates for a key are the fields that are not written yet. They are compared by aliases, by
-//! spelling, and by what an entry still needs. If other parts of the document have the key, these are
-//! more likely. A value may be a synonym, have another unit, or have characters that the field refuses.
+//! The candidates for a key are the fields that are not written yet. They are compared by aliases, by spelling, and
+//! by the fields that an entry still needs. If the key is known in few other parts of the document, it probably
+//! belongs there. A value may be a synonym, have another unit, or contain characters that the field refuses.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::{
     yaml::{MappingKey, Node, NodeValue, write::scalar as quoted},
 };
 
-/// Units of fields, each with the factors of other units by their first letters.
+/// The units of fields. Each has factors that convert other units to it, by the first letter of their names.
 const UNITS: [(&str, &[(&str, f64)]); 5] = [
     ("in seconds", &[("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)]),
     ("in minutes", &[("m", 1.0), ("h", 60.0), ("d", 1440.0)]),
@@ -60,7 +60,7 @@ impl<'d> SchemaPosition<'d> {
             }
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
-                let is_section = self.current_names().contains(&section);
+                let is_section = self.suggestable_names().contains(&section);
                 is_section.then(|| format!("`{field}` below `{section}:`"))
             }
             "here" => Some(match self.key {
@@ -69,7 +69,7 @@ impl<'d> SchemaPosition<'d> {
                 Some(key) => format!("below `{}:`", key.name),
             }),
             "inner_fields" => {
-                let fields = self.current_names();
+                let fields = self.suggestable_names();
                 let inner_entries = self.inner_entries().iter();
                 let guesses =
                     inner_entries.filter_map(|(key, _)| self.guess_field(&key.name, &fields));
@@ -100,12 +100,12 @@ impl<'d> SchemaPosition<'d> {
                 let settings = settings.filter(|_| self.key.is_none())?;
                 nearest(self.subject, settings.keys().map(String::as_str)).map(str::to_owned)
             }
-            name => self.word_from_section(name),
+            name => self.section_placeholder(name),
         }
     }
 
     /// The text of the placeholder `name` that depends on the section.
-    fn word_from_section(&self, name: &str) -> Option<String> {
+    fn section_placeholder(&self, name: &str) -> Option<String> {
         let section = sections_named(&self.section).next()?;
         let mut keys = self.node.keys();
         match name {
@@ -128,7 +128,7 @@ impl<'d> SchemaPosition<'d> {
     /// The fields that are not written yet. A hint must not suggest a field that is already written.
     fn unwritten_names(&self) -> Vec<&str> {
         let written_keys: BTreeSet<_> = self.node.keys().collect();
-        let mut names = self.current_names();
+        let mut names = self.suggestable_names();
         names.retain(|name| !written_keys.contains(name));
         names
     }
@@ -171,13 +171,13 @@ impl<'d> SchemaPosition<'d> {
 
     /// Other places of the document where the key is known.
     fn other_places(&self) -> Vec<String> {
-        // `unlisted` and `match` are no sections, although they have fields of such names.
+        // `unlisted` and `match` are not sections, although their keys may have names of sections.
         let is_section = self.key.is_none_or(|key| !["unlisted", "match"].contains(&&*key.name));
         if !is_section {
             return Vec::new();
         }
-        // An unknown field of an entry is never a field of something else, but it may be a section that is
-        // indented too much.
+        // An unknown field of an entry does not belong elsewhere, unless it is a whole section that
+        // is indented too much.
         let section = &self.root["properties"][self.subject];
         let is_whole_section = is_list(section) || section["properties"].is_object();
         let is_written_whole = matches!(
@@ -196,7 +196,7 @@ impl<'d> SchemaPosition<'d> {
         self.value.map_or(&[], Node::entries)
     }
 
-    /// The field of `fields` that `name` is, is an alias of, or most likely misspells.
+    /// The field of `fields` that `name` most likely means: the same name, or one with this alias or misspelling.
     pub(super) fn guess_field<'k>(&self, name: &str, fields: &[&'k str]) -> Option<&'k str> {
         let name = match self.find_alias(name).map(Meaning::field) {
             _ if fields.contains(&name) => name,
@@ -212,8 +212,8 @@ pub(super) fn has_property(schema: &Json, name: &str) -> bool {
     schema["properties"].get(name).is_some()
 }
 
-/// The places of a document where the key `name` is known, as the end of a sentence that starts with
-/// "it belongs". If the key `is_in_entry`, fields of other entries are ignored.
+/// The places of a document where the key `name` is known, as the end of a sentence that starts
+/// with "it belongs". If `is_in_entry`, fields of other entries are ignored.
 pub(super) fn find_key_places(name: &str, root: &Json, is_in_entry: bool) -> Vec<String> {
     // A key at the top takes precedence over fields of entries with the same name.
     if has_property(root, name) {
@@ -227,9 +227,9 @@ pub(super) fn find_key_places(name: &str, root: &Json, is_in_entry: bool) -> Vec
             places.push(format!("in an entry of `{section}`"));
         }
     }
-    // `settings` takes precedence: most names that several sections have are meant as settings.
-    if let Some(settings) = places.iter().position(|place| place.contains("`settings:`")) {
-        places = vec![places.swap_remove(settings)];
+    // `settings` takes precedence: a name that several sections have is usually meant as a setting.
+    if let Some(settings_index) = places.iter().position(|place| place.contains("`settings:`")) {
+        places = vec![places.swap_remove(settings_index)];
     }
     if places.len() > MAX_PLACES {
         places.truncate(MAX_PLACES);
@@ -244,15 +244,15 @@ impl SchemaPosition<'_> {
         let node = self.node;
         let text = node.text().unwrap_or_default();
         match name {
-            "none_word" => self.option_word(&["null"]),
-            "boolean" => self.option_word(&["true", "false"]),
+            "none_word" => self.option_by_synonym(&["null"]),
+            "boolean" => self.option_by_synonym(&["true", "false"]),
             "option" => {
                 let option =
                     words::possible_values(text).find(|word| *word != "null" && self.accepts(word));
                 option.map(|option| quoted(option, false))
             }
             "digits" => (parse_digits(text)
-                .or_else(|| self.option_word(&["0", "1", "2", "3", "4", "5", "10"])))
+                .or_else(|| self.option_by_synonym(&["0", "1", "2", "3", "4", "5", "10"])))
             .or_else(|| parse_digits(text.split_once(" of ")?.0.split(' ').next()?)),
             "in_unit" => self.convert_units(node.text()?),
             "home_of_text" => {
@@ -260,7 +260,7 @@ impl SchemaPosition<'_> {
                 find_key_places(name, self.root, true).into_iter().next()
             }
             "near" => {
-                let similar_option = self.match_option(self.options)?;
+                let similar_option = self.match_option(self.allowed_words)?;
                 // `word-x` and `word/x` are other names, not misspellings of `word`.
                 let has_suffix = text
                     .strip_prefix(similar_option)
@@ -268,7 +268,8 @@ impl SchemaPosition<'_> {
                 (!has_suffix).then(|| similar_option.to_owned())
             }
             "address" => self.address_after_guard().map(str::to_owned),
-            "many" => (self.options.len() > MAX_LISTED_NAMES).then(|| alternatives(self.options)),
+            "many" => (self.allowed_words.len() > MAX_LISTED_NAMES)
+                .then(|| alternatives(self.allowed_words)),
             "namespace" => {
                 let (_, path) = self.parent?.0.get("path")?;
                 Some(path.text()?.rsplit_once('/')?.0.to_owned())
@@ -277,8 +278,8 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The option of `options` that the scalar is another word for.
-    fn option_word(&self, options: &[&'static str]) -> Option<String> {
+    /// The option of which the written word is a synonym.
+    fn option_by_synonym(&self, options: &[&'static str]) -> Option<String> {
         words::find_option(&self.node.scalar_text()?, options.iter().copied()).map(str::to_owned)
     }
 
@@ -294,7 +295,7 @@ impl SchemaPosition<'_> {
     pub(super) fn convert_units(&self, text: &str) -> Option<String> {
         let description = self.schema["description"].as_str()?;
         let mut units = UNITS.iter();
-        let (base, units) =
+        let (base_unit, units) =
             units.find(|(base, _)| description.contains(base.trim_start_matches("in ")))?;
         let (mut remaining, mut sum) = (text.trim(), 0.0);
         while !remaining.is_empty() {
@@ -308,10 +309,10 @@ impl SchemaPosition<'_> {
             sum += count.parse::<f64>().ok()? * matching_units.next()?.1;
             remaining = &unit[unit_end..];
         }
-        Some(format!("`{sum}`: it is {base}"))
+        Some(format!("`{sum}`: it is {base_unit}"))
     }
 
-    /// The option of its schema that the written word most likely means, if it is not an option itself.
+    /// The option of the field that the written word most likely means, unless it is an option itself.
     pub(super) fn suggest_option(&self) -> Option<String> {
         let alternatives = self.schema["anyOf"].as_array().into_iter().flatten();
         let options =
@@ -337,7 +338,7 @@ impl SchemaPosition<'_> {
                     .find(|option| written_word.split([':', ' ', '(']).next() == Some(option))
             })
             .or_else(|| {
-                // With a longer word for the unit, as in `30 days`.
+                // The unit may be a longer word, as in `30 days`.
                 let joined = written_word.replace(' ', "");
                 option_words().find(|option| {
                     option.starts_with(|c: char| c.is_ascii_digit()) && joined.starts_with(option)

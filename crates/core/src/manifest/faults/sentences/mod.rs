@@ -32,16 +32,16 @@ use crate::{
     yaml::{MappingKey, Node, NodeValue},
 };
 
-/// The maximum number of names of one mapping that are compared with each field. No sensible mapping
-/// has more.
+/// The maximum number of names in one mapping that are compared with each field. Real mappings have
+/// fewer.
 const MAX_COMPARED_NAMES: usize = 1_000;
 
 /// The end of a help text: how to declare something for all projects below a group.
 const RULE_HINT: &str =
     "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
 
-/// The repaired parts of `document`: entries with an alias as key get the name of the field, and keyed
-/// mappings become lists.
+/// The corrected parts of `document`: an alias is replaced by the name of its field, and a mapping from
+/// names to entries becomes a list.
 pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
     let top = SchemaPosition::new(document, root, root);
     let mut repaired_names = BTreeSet::new();
@@ -53,7 +53,7 @@ pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
         };
         let list_node = list_from_mapping(name, value, &root["properties"][name]);
         let is_repaired = if is_property { list_node.is_some() } else { name != key.name };
-        // Two names can mean one key.
+        // Two names can mean the same key: use only the first.
         let key = MappingKey { name: name.to_owned(), span: key.span.clone() };
         let is_new = is_repaired && repaired_names.insert(key.name.clone());
         is_new.then(|| (key, list_node.unwrap_or_else(|| value.clone())))
@@ -84,8 +84,8 @@ fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
         Some(Node { data: NodeValue::Map(fields), span: inner.span.clone() })
     });
     let items: Vec<_> = items.collect::<Option<_>>()?;
-    let is_list = properties.get(identity).is_some() && !items.is_empty();
-    is_list.then(|| Node { data: NodeValue::List(items), span: value.span.clone() })
+    let is_convertible = properties.get(identity).is_some() && !items.is_empty();
+    is_convertible.then(|| Node { data: NodeValue::List(items), span: value.span.clone() })
 }
 
 /// The kinds of sections with this `name`, at most one for each scope.
@@ -97,7 +97,7 @@ fn sections_named(name: &str) -> impl Iterator<Item = Section> {
 pub(in crate::manifest) fn missing_field_fault<A>(
     property: &str,
     schema: &Json,
-    at: A,
+    position: A,
 ) -> LocatedFault<A> {
     let fault_texts = match property {
         "match" => texts::MISSING_MATCH,
@@ -106,29 +106,29 @@ pub(in crate::manifest) fn missing_field_fault<A>(
     };
     let field = &schema["properties"][property];
     let (about, example) = (first_sentence(field).unwrap_or_default(), value_example(field));
-    LocatedFault::new(fault_texts, at, words![property, about, example])
+    LocatedFault::new(fault_texts, position, words![property, about, example])
 }
 
 impl SchemaPosition<'_> {
-    /// Reports `error`. Of several errors at one position, only the first (`is_new`) is reported, except
-    /// for unknown keys and missing fields.
+    /// Reports `error`. Of several errors at one position, only the first (`is_first`) is reported; but all
+    /// unknown keys and missing fields are.
     pub(super) fn report_error(
         &self,
         error: &ValidationError<'_>,
-        is_new: bool,
+        is_first: bool,
         faults: &mut Findings,
     ) {
         if self.node.data == NodeValue::Unreadable {
             return;
         }
         if Field::from_schema(self.schema).secrecy() != Secrecy::Open {
-            if is_new {
+            if is_first {
                 faults.push(self.secret_fault());
             }
             return;
         }
-        if let Some(section) = self.find_section_by_fields() {
-            if is_new {
+        if let Some(section) = self.guess_other_section() {
+            if is_first {
                 faults.report(texts::FIELDS_OF_OTHER, self.span(), words![section]);
             }
             return;
@@ -148,22 +148,23 @@ impl SchemaPosition<'_> {
             // Unknown keys are reported instead.
             Kind::MaxProperties { .. }
                 if !self.node.keys().all(|name| has_property(self.schema, name)) => {}
-            _ if is_new && !self.has_misplaced_keys() => drop(faults.push(self.value_fault(error))),
+            _ if is_first && !self.has_misplaced_keys() => {
+                faults.push(self.value_fault(error));
+            }
             _ => {}
         }
     }
 
-    /// Another section whose fields the entry has, if the entry has no field of its own section.
-    fn find_section_by_fields(&self) -> Option<&str> {
-        let has_only_other_fields = self.is_list_item
+    /// The section to which the entry probably belongs, if it only has fields of another section.
+    fn guess_other_section(&self) -> Option<&str> {
+        let lacks_own_fields = self.is_list_item
             && self.depth == 2
             && !self
                 .node
                 .keys()
                 .any(|name| has_property(self.schema, name) || self.find_alias(name).is_some());
-        let section = self
-            .guess_section_by_fields(std::slice::from_ref(self.node))
-            .filter(|_| has_only_other_fields)?;
+        let section =
+            self.guess_section(std::slice::from_ref(self.node)).filter(|_| lacks_own_fields)?;
         let known_section = sections_named(section).next()?;
         known_section.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
@@ -178,15 +179,15 @@ impl SchemaPosition<'_> {
             return;
         }
         let mut unknown_names: Vec<_> = unexpected.iter().map(String::as_str).collect();
-        if self.has_identity_of_other_scope() {
+        if self.has_foreign_identity() {
             unknown_names.retain(|name| self.explain_other_scope(name).is_none());
         }
         for (key, _) in self.node.entries() {
             let misplaced = misplaced_keys(self.node, self.schema, key);
             if !misplaced.is_empty() {
                 unknown_names.retain(|name| !misplaced.contains(name));
-                let (at, keys) = (key.span.clone(), list_names(&misplaced));
-                findings.report(texts::NOT_INDENTED, at, words![key = key.name, keys]);
+                let (key_span, keys) = (key.span.clone(), list_names(&misplaced));
+                findings.report(texts::NOT_INDENTED, key_span, words![key = key.name, keys]);
             }
         }
         let shown_count = MAX_SHOWN_FAULTS.saturating_sub(findings.items.len());
@@ -208,9 +209,9 @@ impl SchemaPosition<'_> {
             NodeValue::Bool(_) | NodeValue::Number(_) => ("quote", "must be text"),
             _ => ("reference", "must be text or a reference to a secret"),
         };
-        let at = self.key.map_or_else(|| self.span(), |key| key.span.clone());
+        let span = self.key.map_or_else(|| self.span(), |key| key.span.clone());
         let message = format!("{} {message}", self.name());
-        LocatedFault { position: at, ..self.fault("secret", code, message) }
+        LocatedFault { position: span, ..self.fault("secret", code, message) }
     }
 
     fn unknown_key_fault(&self, name: &str) -> LocatedFault {
@@ -271,26 +272,26 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The help for the value if its field does not accept it, and if the help is an instruction: it starts
-    /// with "write", "remove" or "put".
+    /// The help for a value that its field does not accept. `None` unless the help is an instruction that
+    /// starts with "write", "remove" or "put".
     pub(super) fn suggest_correction(&self) -> Option<String> {
         let validator = jsonschema::validator_for(self.schema).ok()?;
         let json = self.node.to_json();
         let error = validator.iter_errors(&json).next()?;
-        // Faults within a section are reported separately.
+        // Faults inside a section are reported separately.
         let pointer =
-            Some(error.instance_path().as_str()).filter(|at| at.is_empty() || self.depth > 1);
+            Some(error.instance_path().as_str()).filter(|path| path.is_empty() || self.depth > 1);
         let help = self.clone().follow_pointer(pointer?)?.value_fault(&error).help?;
         ["write ", "remove ", "put "].iter().any(|verb| help.starts_with(verb)).then_some(help)
     }
 
-    /// True if its key is empty and keys that belong below it are next to it.
+    /// True if the key of this position has no value, because the keys below it are not indented.
     fn has_misplaced_keys(&self) -> bool {
         let parent = self.parent.zip(self.key).filter(|_| !self.is_list_item);
         parent.is_some_and(|((node, schema), key)| !misplaced_keys(node, schema, key).is_empty())
     }
 
-    /// True if an unknown key probably means the missing `property`. Then only the unknown key is reported.
+    /// True if an unknown key was probably meant as the missing `property`: only the unknown key is reported.
     fn has_another_name_for(&self, property: &str) -> bool {
         let fields = self.property_names();
         let mut entries = self.node.entries().iter();
@@ -305,7 +306,8 @@ impl SchemaPosition<'_> {
             |name| {
                 match self.find_alias(name) {
                     Some(Meaning::Foreign(_)) => true,
-                    // The identity belongs to another section, or to several entries.
+                    // The key belongs in another section, or stands for several entries: do not also report the
+                    // missing identity.
                     Some(Meaning::Write(_)) if self.is_list_item && self.is_identity(property) => {
                         true
                     }
@@ -315,20 +317,20 @@ impl SchemaPosition<'_> {
         )
     }
 
-    /// Help for a section or field `name` that only documents of the other scope have.
+    /// Help for a section or field `name` that only exists for groups, or only for projects.
     fn explain_other_scope(&self, name: &str) -> Option<String> {
         let is_container = self.root["properties"].get("unlisted").is_some();
         let mut sections = catalogue::all_sections().filter(|_| is_container);
         if self.depth == 1 && self.key.is_some_and(|key| key.name == "unlisted") {
-            let list =
+            let list_section =
                 sections.find(|section| section.section == name && section.shape == Shape::List);
-            if let Some(section) = list.filter(|section| section.keeps_entries()) {
+            if let Some(section) = list_section.filter(|section| section.keeps_entries()) {
                 let nouns = plural(section.noun);
                 return Some(format!(
                     "leave it out: {nouns} that no manifest lists stay unchanged"
                 ));
             }
-            let scope = list.map(|kind| kind.scoped_kind.scope);
+            let scope = list_section.map(|kind| kind.scoped_kind.scope);
             let noun = scope.or((name == PROJECTS_KEY).then_some(Scope::Group))?.noun();
             return Some(format!("only a {noun} has this: write it in the document of a {noun}"));
         }
@@ -353,12 +355,12 @@ impl SchemaPosition<'_> {
             }
             _ => "",
         };
-        let what = if self.depth == 0 { "section" } else { "field" };
-        Some(format!("only a {} has this {what}{rule}", scope.noun()))
+        let key_noun = if self.depth == 0 { "section" } else { "field" };
+        Some(format!("only a {} has this {key_noun}{rule}", scope.noun()))
     }
 
-    /// True if the identity of the entry is a word that only the other scope accepts.
-    fn has_identity_of_other_scope(&self) -> bool {
+    /// True if the identity of the entry is a word that is only allowed for groups, or only for projects.
+    fn has_foreign_identity(&self) -> bool {
         let mut sections = sections_named(&self.section).filter(|_| self.is_list_item);
         let name = sections.next().and_then(|kind| kind.identity.first());
         let identity_entry =
@@ -375,11 +377,11 @@ impl SchemaPosition<'_> {
 
     /// The meaning of an unknown key, if it is an alias.
     fn find_alias(&self, name: &str) -> Option<Meaning<'_>> {
-        // `NAME[]` is the alias for a key `NAME` with a list of texts.
+        // In the table of aliases, `NAME[]` is a key `NAME` whose value is a list of texts.
         let list_name = format!("{name}[]");
         let items = self.node.get(name).map_or(&[][..], |(_, value)| value.items());
         let is_list_of_texts = !items.is_empty() && items.iter().all(|item| item.text().is_some());
-        // Terraform's names of resources have prefixes.
+        // The names of Terraform resources have these prefixes.
         let prefixes = ["gitlab_", "gitlab_project_", "gitlab_group_"].into_iter();
         let spellings = prefixes.filter_map(|prefix| name.strip_prefix(prefix));
         let spellings = std::iter::once(name).chain(spellings);
@@ -405,7 +407,7 @@ impl SchemaPosition<'_> {
             (None, Some(kind)) => vec![kind, words::TOP_LEVEL],
             (None, None) => vec![self.root["title"].as_str().unwrap_or_default()],
         };
-        // If the field is written already, the key means something else.
+        // If the document already has the field, the key cannot be an alias of it.
         look_up(self.schema, &places).filter(|alias| match alias {
             Meaning::Field(field) => {
                 self.property_names().contains(field) && self.node.get(field).is_none()
@@ -415,7 +417,7 @@ impl SchemaPosition<'_> {
     }
 }
 
-/// The unknown keys of `node` that belong below its empty `key` but are not indented.
+/// The unknown keys of `node` that belong below its empty `key`, but are not indented.
 fn misplaced_keys<'d>(node: &'d Node, schema: &Json, key: &MappingKey) -> Vec<&'d str> {
     let Some(inner_schema) = schema["properties"].get(&key.name) else { return Vec::new() };
     let takes_keys =

@@ -56,8 +56,8 @@ static SUGGESTIONS: LazyLock<BTreeMap<&str, Vec<SuggestionRow>>> =
 /// A better message and help for a mistake.
 struct Suggestion {
     code: Option<&'static str>,
-    /// The message that replaces the usual one, and the matched text. If that is a key in the value, the
-    /// fault is reported at that key.
+    /// The message that replaces the usual one, and the matched text. If the matched text is a key
+    /// in the value, the fault is reported at that key.
     message: Option<(String, String)>,
     help: String,
 }
@@ -94,8 +94,8 @@ impl<'d> SchemaPosition<'d> {
         self.suggest(table_name).map(|suggestion| suggestion.help)
     }
 
-    /// The fault with `code` and `message`, and with help from the rows of `list`. The matching row may
-    /// replace code and message.
+    /// The fault with `code` and `message`, and with help from the table `table_name`. The matching
+    /// row may replace code and message.
     pub(super) fn fault(
         &self,
         table_name: &str,
@@ -117,7 +117,7 @@ impl<'d> SchemaPosition<'d> {
         fault
     }
 
-    /// The suggestion of the first row of `list` that matches.
+    /// The suggestion of the first row that matches in the table `table_name`.
     fn suggest(&self, table_name: &str) -> Option<Suggestion> {
         let json = self.node.to_json().to_string();
         SUGGESTIONS.get(table_name)?.iter().find_map(|row| row.suggest(self, &json))
@@ -185,7 +185,7 @@ impl<'d> SchemaPosition<'d> {
                 entries.first().is_some_and(|(key, _)| key.span.start != node.span.start)
             }
             "entries_by_name" => {
-                // The other fields of the identity have defaults.
+                // Check only the first field of the identity: the others have defaults.
                 let section = sections_named(self.key_name()).next();
                 let identity = section.and_then(|kind| kind.identity.first());
                 identity.is_some_and(|identity| {
@@ -210,7 +210,7 @@ impl<'d> SchemaPosition<'d> {
                 entry_properties.get(self.subject).is_some()
             }
             "fields_inside" => {
-                let fields = self.current_names();
+                let fields = self.suggestable_names();
                 let inner_entries = self.inner_entries();
                 !inner_entries.is_empty()
                     && inner_entries.iter().all(|(key, _)| fields.contains(&&*key.name))
@@ -249,13 +249,13 @@ impl<'d> SchemaPosition<'d> {
             "alias" => self.explain_alias(),
             "other_scope" => self.explain_other_scope(self.subject),
             "by_rule" => Some(RULE_HINT.to_owned()),
-            "section_of_items" => self.guess_section_by_fields(node.items()).map(str::to_owned),
+            "section_of_items" => self.guess_section(node.items()).map(str::to_owned),
             "signs" => self.find_separator().map(|(_, signs)| signs.to_owned()),
             "separated" => {
-                let (sign, _) = self.find_separator()?;
+                let (separator, _) = self.find_separator()?;
                 let examples = self.schema["examples"].as_array().into_iter().flatten();
                 let mut examples = examples.filter_map(Json::as_str);
-                examples.find(|example| example.contains(sign)).map(str::to_owned)
+                examples.find(|example| example.contains(separator)).map(str::to_owned)
             }
             "change" => {
                 let keys = node.keys().filter(|_| is_list(self.schema));
@@ -339,7 +339,7 @@ impl<'d> SchemaPosition<'d> {
         self.node.keys().any(|key| ["env", "file"].contains(&&*key.to_lowercase()))
     }
 
-    /// The meaning of `word` as the value of its key, if that is an alias.
+    /// The meaning of `word` as the value of the key at this position, if `word` is an alias.
     pub(super) fn find_value_alias(&self, word: &str) -> Option<Meaning<'_>> {
         words::find_alias_in(self.schema, &[&self.key?.name], word)
     }

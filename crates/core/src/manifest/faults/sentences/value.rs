@@ -79,17 +79,18 @@ impl SchemaPosition<'_> {
         if is_scalar && types == ["string"] && !options.is_empty() {
             return self.choice_fault(&options);
         }
-        let words = types.iter().filter(|kind| **kind != "null").map(|kind| describe_type(kind));
-        self.type_fault(types, &words.collect::<Vec<_>>())
+        let type_texts =
+            types.iter().filter(|kind| **kind != "null").map(|kind| describe_type(kind));
+        self.type_fault(types, &type_texts.collect::<Vec<_>>())
     }
 
-    /// The fault of a value that is empty, or that is none of these `words`.
-    fn type_fault(&self, types: &[&str], words: &[&str]) -> LocatedFault {
+    /// The fault of a value that is empty, or that has none of the types that `words` describe.
+    fn type_fault(&self, types: &[&str], type_texts: &[&str]) -> LocatedFault {
         let (name, position) = (self.name(), SchemaPosition { types, ..self.clone() });
         if self.node.data == NodeValue::Null {
             return position.fault("empty", "null", format!("{name} is empty"));
         }
-        position.fault("type", "type", format!("{name} must be {}", words.join(" or ")))
+        position.fault("type", "type", format!("{name} must be {}", type_texts.join(" or ")))
     }
 
     /// True if its parent requires the key, or if it identifies the entry.
@@ -122,10 +123,10 @@ impl SchemaPosition<'_> {
     }
 
     /// The section whose entries have the fields of `items`, if the schema here does not have them.
-    pub(super) fn guess_section_by_fields(&self, items: &[Node]) -> Option<&str> {
-        let first = items.first().filter(|first| !has_only_fields(first, self.schema))?;
+    pub(super) fn guess_section(&self, items: &[Node]) -> Option<&str> {
+        let first_item = items.first().filter(|first| !has_only_fields(first, self.schema))?;
         let mut sections = self.root["properties"].as_object()?.iter();
-        let matching = sections.find(|(_, section)| has_only_fields(first, &section["items"]));
+        let matching = sections.find(|(_, section)| has_only_fields(first_item, &section["items"]));
         matching.map(|(name, _)| &**name)
     }
 
@@ -134,7 +135,7 @@ impl SchemaPosition<'_> {
             13.. => format!("one of {} words", options.len()),
             _ => alternatives(options),
         };
-        let position = SchemaPosition { options, ..self.clone() };
+        let position = SchemaPosition { allowed_words: options, ..self.clone() };
         position.fault("choice", "choice", format!("{} must be {requirement}", self.name()))
     }
 
@@ -160,7 +161,7 @@ impl SchemaPosition<'_> {
         Some(address).filter(|_| self.key.is_some_and(|key| key.name == "guard"))
     }
 
-    /// The fault of a value that no alternative accepts. It lists what they accept.
+    /// The fault of a value that no alternative accepts. It lists the accepted values.
     fn alternatives_fault(&self) -> LocatedFault {
         let choices = ["anyOf", "oneOf"].map(|keyword| self.schema[keyword].as_array());
         let (mut options, mut types) = (Vec::new(), Vec::new());

@@ -9,7 +9,7 @@ use crate::{
     yaml,
 };
 
-/// The size in bytes from which a part of a text is not searched.
+/// Parts of a text of this size in bytes or more are not searched.
 const MAX_PART_BYTES: usize = 1_000;
 
 /// The maximum number of lines above a fault that are searched for its cause.
@@ -24,21 +24,21 @@ pub(super) struct SurroundingLines<'t> {
     /// The first byte of the fault.
     fault_start: usize,
     lines: Vec<&'t str>,
-    /// The number of its line, from 0.
+    /// The number of the line of the fault, from 0.
     line_number: usize,
-    /// The number of the last line above it that is not empty.
+    /// The number of the last line above the fault that is not empty.
     previous_number: Option<usize>,
 }
 
 impl<'t> SurroundingLines<'t> {
-    pub(super) fn new(text: &'t str, at: &Range<usize>) -> Option<Self> {
-        text.get(..at.start)?;
-        let line_number = line_number_at(text, at.start);
+    pub(super) fn new(text: &'t str, range: &Range<usize>) -> Option<Self> {
+        text.get(..range.start)?;
+        let line_number = line_number_at(text, range.start);
         let lines: Vec<_> = text.lines().collect();
         let mut lines_above = (0..line_number).rev();
-        let previous_number =
-            lines_above.find(|at| lines.get(*at).is_some_and(|line| !line.trim().is_empty()));
-        Some(Self { text, fault_start: at.start, lines, line_number, previous_number })
+        let previous_number = lines_above
+            .find(|number| lines.get(*number).is_some_and(|line| !line.trim().is_empty()));
+        Some(Self { text, fault_start: range.start, lines, line_number, previous_number })
     }
 
     /// The line with this number, from 0; an empty text after the last line.
@@ -70,32 +70,32 @@ impl<'t> SurroundingLines<'t> {
 
     /// The range of the document with the fault.
     fn document_range(&self) -> Range<usize> {
-        let (above, below) = self.text.split_at(self.line_end());
-        let start = above.rfind("\n---").map_or(0, |line| line + 1);
-        start..below.find("\n---").map_or(self.text.len(), |line| above.len() + line)
+        let (text_above, text_below) = self.text.split_at(self.line_end());
+        let start = text_above.rfind("\n---").map_or(0, |line| line + 1);
+        start..text_below.find("\n---").map_or(self.text.len(), |line| text_above.len() + line)
     }
 
     /// The parts of the text to search for `slip`, each with the number of its line.
-    fn searched_parts(&self, slip: &Slip) -> Vec<(usize, &'t str)> {
+    fn parts_to_search(&self, slip: &Slip) -> Vec<(usize, &'t str)> {
         let line = (self.line_number, self.line(self.line_number));
         match (slip.over, self.previous_number) {
             (SlipSearch::Line, _) | (SlipSearch::Two, None) => vec![line],
-            (SlipSearch::Near, before) => {
-                let numbers = [self.line_number, self.line_number + 1].into_iter().chain(before);
+            (SlipSearch::Near, previous) => {
+                let numbers = [self.line_number, self.line_number + 1].into_iter().chain(previous);
                 numbers.map(|number| (number, self.line(number))).collect()
             }
-            (SlipSearch::Two, Some(before)) => {
-                vec![(self.line_number, self.lines_between(before, self.line_number))]
+            (SlipSearch::Two, Some(previous)) => {
+                vec![(self.line_number, self.lines_between(previous, self.line_number))]
             }
             (SlipSearch::Document, _) => {
                 vec![(0, &self.text[self.document_range().start..self.line_end()])]
             }
-            (SlipSearch::Above, before) => {
-                let last = before.unwrap_or(self.line_number);
+            (SlipSearch::Above, previous) => {
+                let last_number = previous.unwrap_or(self.line_number);
                 let numbers =
                     (self.line_number.saturating_sub(MAX_LINES_ABOVE)..=self.line_number).rev();
                 let parts = numbers.flat_map(|number| {
-                    [(number, self.line(number)), (number, self.lines_between(number, last))]
+                    [(number, self.line(number)), (number, self.lines_between(number, last_number))]
                 });
                 parts.filter(|(_, part)| part.len() < MAX_PART_BYTES).collect()
             }
@@ -105,28 +105,29 @@ impl<'t> SurroundingLines<'t> {
     /// Explains a fault by the first slip of `list` that matches. Returns true if the slip causes all
     /// faults on its line; `None` if no slip matches.
     fn explain_by_list(&self, list: &str, finding: &mut LocatedFault) -> Option<bool> {
-        let at = &finding.position;
-        let marked = self.text.get(at.clone()).unwrap_or_default();
+        let position = &finding.position;
+        let marked_text = self.text.get(position.clone()).unwrap_or_default();
         let help = finding.help.as_deref().unwrap_or_default();
         let mut candidates = SLIPS[list].iter().filter(|slip| {
             (slip.codes.is_empty() || slip.codes.contains(&finding.code))
-                && self.text[at.start..].starts_with(slip.at)
-                && self.text[..at.start].ends_with(slip.after)
+                && self.text[position.start..].starts_with(slip.at)
+                && self.text[..position.start].ends_with(slip.after)
                 && help.contains(slip.instead_of)
-                && slip.marked.is_match(marked)
+                && slip.marked.is_match(marked_text)
         });
         let (slip, line_number, matched_text) = candidates.find_map(|slip| {
-            let is_near = slip.over != SlipSearch::Line || finding.code != "unknown-field";
-            self.searched_parts(slip).into_iter().find_map(|(line_number, part)| {
-                let matched_text =
-                    slip.find(part).filter(|sign| is_near || marked.contains(*sign))?;
+            let may_be_outside = slip.over != SlipSearch::Line || finding.code != "unknown-field";
+            self.parts_to_search(slip).into_iter().find_map(|(line_number, part)| {
+                let matched_text = slip
+                    .find(part)
+                    .filter(|matched| may_be_outside || marked_text.contains(*matched))?;
                 self.correction_helps(slip, part).then_some((slip, line_number, matched_text))
             })
         })?;
-        let words = words![line = line_number + 1, key = matched_text];
-        finding.help(fill(slip.help, words));
+        let placeholders = words![line = line_number + 1, key = matched_text];
+        finding.help(fill(slip.help, placeholders));
         if !slip.message.is_empty() {
-            finding.message = fill(slip.message, words);
+            finding.message = fill(slip.message, placeholders);
         }
         if !slip.message.is_empty() && slip.line.text.is_some() {
             finding.position = self.range_of(matched_text);
@@ -142,8 +143,8 @@ impl<'t> SurroundingLines<'t> {
             || corrections.any(|corrected| self.parses_further_with(part, &corrected))
     }
 
-    /// True if the parser finds no fault up to the end of the fault's line after `part` is replaced by
-    /// `corrected`.
+    /// Replaces `part` by `corrected` and parses the document again. Returns true if no fault is left up to
+    /// the end of the fault's line.
     fn parses_further_with(&self, part: &str, corrected: &str) -> bool {
         let (line, end) = (self.line(self.line_number), self.line_end());
         let Range { start: document_start, end: document_end } = self.document_range();
@@ -190,13 +191,14 @@ impl<'t> SurroundingLines<'t> {
             .map(|number| self.line(number))
             .find(|line| !line.trim().is_empty())?;
         let key = self.line(head_number).trim_start_matches([' ', '-']);
-        let is_text = indentation_width(first_line)
+        let is_unindented = indentation_width(first_line)
             <= self.start_of(key) - self.start_of(self.line(head_number));
-        let name = key.split(':').next().filter(|name| is_text && looks_like_name(name))?;
+        let name = key.split(':').next().filter(|name| is_unindented && looks_like_name(name))?;
         let is_key =
             first_line.trim_start().split_once(':').is_some_and(|(key, _)| looks_like_name(key));
-        let is_empty = finding.code == "unknown-field" && self.previous_number == Some(head_number);
-        if !is_empty && (is_key || finding.code != "syntax") {
+        let follows_head =
+            finding.code == "unknown-field" && self.previous_number == Some(head_number);
+        if !follows_head && (is_key || finding.code != "syntax") {
             return None;
         }
         finding.message = "the text after `|` or `>` is not indented".to_owned();
@@ -243,22 +245,24 @@ fn indentation_width(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// Help for the unknown alias at the byte `start`, if an anchor of this name is below, or one with a
-/// similar name above. The name may be part of a secret, so it is not quoted.
+/// Help for the unknown alias at the byte `start`, if an anchor with this name follows, or one with a
+/// similar name precedes it. The name may be part of a secret, so it is not quoted.
 fn suggest_anchor(text: &str, start: usize) -> Option<String> {
     let alias = leading_anchor_name(text.get(start + 1..)?);
     if text[start..].split('&').skip(1).any(|name| leading_anchor_name(name) == alias) {
-        return Some("set the anchor where it is first used: it is further down".to_owned());
+        return Some(
+            "define the anchor before its first use: it is defined further down".to_owned(),
+        );
     }
     let document_start = text[..start].rfind("\n---").unwrap_or_default();
-    let anchors = text[document_start..start].match_indices('&').filter_map(|(at, _)| {
-        let name = leading_anchor_name(&text[document_start + at + 1..start]);
-        Some((name, document_start + at)).filter(|(name, _)| looks_like_name(name))
+    let anchors = text[document_start..start].match_indices('&').filter_map(|(anchor_start, _)| {
+        let name = leading_anchor_name(&text[document_start + anchor_start + 1..start]);
+        Some((name, document_start + anchor_start)).filter(|(name, _)| looks_like_name(name))
     });
     let anchors: Vec<_> = anchors.collect();
-    let near = nearest(alias, anchors.iter().map(|(name, _)| *name))?;
-    let (_, at) = anchors.iter().rfind(|(name, _)| *name == near)?;
-    Some(format!("did you mean the anchor in line {}?", line_number_at(text, *at) + 1))
+    let nearest_name = nearest(alias, anchors.iter().map(|(name, _)| *name))?;
+    let (_, anchor_offset) = anchors.iter().rfind(|(name, _)| *name == nearest_name)?;
+    Some(format!("did you mean the anchor in line {}?", line_number_at(text, *anchor_offset) + 1))
 }
 
 /// The text up to the first character that the name of an anchor must not contain.

@@ -26,17 +26,17 @@ enum SlipSearch {
     /// The line of the fault.
     #[default]
     Line,
-    /// That line, and those before and after it.
+    /// The line of the fault, and the lines before and after it.
     Near,
     /// The line of the fault, joined with the last line above it that is not empty.
     Two,
     /// The document up to the fault.
     Document,
-    /// Each line from the fault upwards, alone and together with all lines down to the fault.
+    /// Each line from the fault upwards: alone, and joined with the lines between it and the fault.
     Above,
 }
 
-/// A typing error: how to recognise it, and help.
+/// A typing error: how to recognise it, and help. The head of `slips.yaml` explains the fields.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Slip {
@@ -97,8 +97,8 @@ static SLIPS: LazyLock<BTreeMap<&str, Vec<Slip>>> =
     LazyLock::new(|| yaml::built_in!("manifest/faults/slips"));
 
 impl Slip {
-    /// The part of `text` that matches the pattern. Comments and surrounding blanks are ignored, except in
-    /// slips with corrections; comments also count in slips about two lines.
+    /// The part of `text` that matches the pattern. Slips with corrections are searched in the whole
+    /// text. Other slips ignore surrounding blanks and, unless they concern two lines, comments.
     fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         if !self.mends.is_empty() {
             return self.line.find(text.trim_end_matches('\r'));
@@ -125,7 +125,7 @@ impl Findings {
             return;
         }
         self.drop_excess_faults();
-        self.join_second_document(text);
+        self.explain_missing_separator(text);
         if self.report_file_fault(text) {
             return;
         }
@@ -151,7 +151,7 @@ impl Findings {
                     *cause_line == line && (*cause_code == code || is_consequence)
                 })
         });
-        // In braces, each piece of a text with commas looks like a key.
+        // In braces, each part of a text with commas looks like a key: keep only the first fault.
         self.items.dedup_by(|next, finding| {
             let between = text.get(finding.position.start..next.position.start).unwrap_or("\n");
             [&*next, &*finding].iter().all(|fault| fault.code == "yaml-key")
@@ -163,30 +163,31 @@ impl Findings {
         });
     }
 
-    /// If the text has Git conflict markers or is not YAML, replaces all faults by one. Returns true then.
+    /// If the text has Git conflict markers or is not YAML, replaces all faults by one and returns true.
     fn report_file_fault(&mut self, text: &str) -> bool {
-        let mark = "<<<<<<< ";
-        let marker_start = text.find(&format!("\n{mark}")).map(|at| at + 1);
-        let conflict_start = marker_start.or_else(|| text.starts_with(mark).then_some(0));
-        let (texts, at, what) = if let Some(at) =
+        let conflict_mark = "<<<<<<< ";
+        let marker_start = text.find(&format!("\n{conflict_mark}")).map(|at| at + 1);
+        let conflict_start = marker_start.or_else(|| text.starts_with(conflict_mark).then_some(0));
+        let (texts, range, what) = if let Some(start) =
             conflict_start.filter(|_| text.contains("\n>>>>>>> "))
         {
-            (texts::GIT_CONFLICT, at..at + mark.trim().len(), "")
+            (texts::GIT_CONFLICT, start..start + conflict_mark.trim().len(), "")
         } else if self.items.iter().any(|fault| ["document", "syntax"].contains(&fault.code)) {
             let mut lines = text
                 .lines()
                 .filter(|line| !line.trim().is_empty() && !line.trim().starts_with(['#', '/']));
-            let first = lines.next().unwrap_or_default();
-            let next = lines.next().unwrap_or_default();
+            let first_line = lines.next().unwrap_or_default();
+            let second_line = lines.next().unwrap_or_default();
             let mut files = SLIPS["files"].iter();
-            let file = files.find(|file| file.find(first).is_some() && next.contains(file.next));
+            let file = files
+                .find(|file| file.find(first_line).is_some() && second_line.contains(file.next));
             let Some(file) = file else { return false };
-            let at = text.find(first).map_or(0..0, |at| at..at + first.len());
-            (texts::NO_YAML, at, file.help)
+            let line_range = text.find(first_line).map_or(0..0, |at| at..at + first_line.len());
+            (texts::NO_YAML, line_range, file.help)
         } else {
             return false;
         };
-        self.items = vec![LocatedFault::new(texts, at, words![what])];
+        self.items = vec![LocatedFault::new(texts, range, words![what])];
         true
     }
 
@@ -201,17 +202,17 @@ impl Findings {
             }
         }
         self.items.retain(|finding| {
-            let last_explained_end =
-                explained_ends.iter().rfind(|end| **end <= finding.position.start);
-            let between = last_explained_end.and_then(|end| text.get(*end..finding.position.start));
+            let last_end = explained_ends.iter().rfind(|end| **end <= finding.position.start);
+            let between = last_end.and_then(|end| text.get(*end..finding.position.start));
             finding.code != "syntax" || between.is_none_or(|between| between.contains("\n---"))
         });
     }
 
-    /// Joins the duplicate-key faults of a second document without `---` before it.
-    fn join_second_document(&mut self, text: &str) {
-        let is_at_line_start =
-            |at: &Range<usize>| text[..at.start].chars().next_back().is_none_or(|c| c == '\n');
+    /// Replaces the duplicate-key faults of a second document by one fault, if the `---` before it is missing.
+    fn explain_missing_separator(&mut self, text: &str) {
+        let is_at_line_start = |range: &Range<usize>| {
+            text[..range.start].chars().next_back().is_none_or(|c| c == '\n')
+        };
         let second_index = self.items.iter().position(|finding| {
             let key = text.get(finding.position.clone()).unwrap_or_default();
             finding.code == DUPLICATE_KEY_CODE
@@ -221,7 +222,7 @@ impl Findings {
         let Some(index) = second_index else { return };
         let second_fault = &mut self.items[index];
         let start = second_fault.position.start;
-        let between = second_fault.related.as_ref().and_then(|at| text.get(at.end..start));
+        let between = second_fault.related.as_ref().and_then(|range| text.get(range.end..start));
         if between.is_some_and(|before| before.matches('\n').count() < 2) {
             second_fault.help("keep one of the two: a document has one kind");
             return;
@@ -242,17 +243,17 @@ fn fault_place(text: &str, fault: &LocatedFault) -> (usize, usize, &'static str)
     (line_number_at(text, start), start, fault.code)
 }
 
-/// The number, from 0, of the line with the byte `at`.
-fn line_number_at(text: &str, at: usize) -> usize {
-    text[..at].matches('\n').count()
+/// The number, from 0, of the line with the byte `offset`.
+fn line_number_at(text: &str, offset: usize) -> usize {
+    text[..offset].matches('\n').count()
 }
 
 /// The range of the tag of the node that begins at the byte `start`.
 fn find_tag(text: &str, start: usize) -> Option<Range<usize>> {
-    let before = text.get(..start)?;
-    let tag_start = before.rfind('!')?;
-    let tag = before[tag_start..].split(char::is_whitespace).next()?;
-    let between = &before[tag_start + tag.len()..];
+    let text_before = text.get(..start)?;
+    let tag_start = text_before.rfind('!')?;
+    let tag = text_before[tag_start..].split(char::is_whitespace).next()?;
+    let between = &text_before[tag_start + tag.len()..];
     let is_before_value = between.chars().all(|c| c.is_whitespace() || "|>+-".contains(c));
     is_before_value.then(|| tag_start..tag_start + tag.len())
 }

@@ -38,7 +38,7 @@ pub(super) struct ObserverCache {
     pub(super) live_paths: LookUpCache<String>,
     /// The runners of projects that the token sees.
     pub(super) runners: LookUpCache<Runners>,
-    /// The custom roles for members, by top-level group; empty for those of the installation.
+    /// The custom roles for members, by top-level group; the key is empty for the installation's roles.
     pub(super) roles: LookUpCache<Roles>,
     /// The release of the service.
     pub(super) release: LookUpCache<DetectedRelease>,
@@ -64,8 +64,8 @@ impl ObserverCache {
         self.groups.forget(&path);
     }
 
-    /// Records the group or project that this run created at, or moved to, `path`. Names refer to
-    /// it even if another one gets this path later.
+    /// Records the group or project that this run created at, or moved to, `path`. Look-ups return
+    /// its id even if another container gets this path later.
     pub(super) fn record_id(&self, scope: Scope, path: &str, id: u64) {
         self.forget(path);
         let path = path.to_lowercase();

@@ -19,12 +19,12 @@ const MAX_CHARS: usize = 240;
 
 /// Escapes text from manifests and the service.
 #[derive(Clone, Copy)]
-pub(super) struct MarkdownInk<'s> {
+pub(super) struct MarkdownEscaper<'s> {
     /// The secrets to remove.
     pub(super) secrets: &'s Secrets,
 }
 
-impl MarkdownInk<'_> {
+impl MarkdownEscaper<'_> {
     /// `text` as code.
     pub(super) fn code(self, text: &str) -> String {
         code_span(&shorten(&escape(&self.secrets.redact(text))))
@@ -49,7 +49,9 @@ impl MarkdownInk<'_> {
     pub(super) fn diff_block(self, lines: &[ComparedLine]) -> String {
         let lines = lines.iter();
         let text: String = lines
-            .map(|(tag, line)| format!("{}{}\n", compare::sign(*tag), shorten(&escape_line(line))))
+            .map(|(tag, line)| {
+                format!("{}{}\n", compare::line_sign(*tag), shorten(&escape_line(line)))
+            })
             .collect();
         let fence = "`".repeat(longest_backtick_run(&text).max(2) + 1);
         format!("{fence}diff\n{text}{fence}\n")

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    address::{group_of, groups_above},
+    address::{groups_above, parent_group_path},
     api::Result,
     catalogue::shares,
     cause::Cause,
@@ -17,7 +17,7 @@ use crate::{
     live::{CallerAccess, InheritedLevels, LiveContainer, Presence},
     observe::{
         Observer,
-        find::{id_of, level_of},
+        find::{object_id, object_level},
         split_fatal,
     },
     operation::{self, KeyFilter, Read, Request},
@@ -106,8 +106,8 @@ impl Observer {
         Ok(live_groups.chain(declared_groups).map(|group| group.to_lowercase()).collect())
     }
 
-    /// The access levels in the group that is declared at `path`. If it does not exist yet, only
-    /// the caller's, who creates it.
+    /// The access levels in the group that is declared at `path`. If the group does not exist yet,
+    /// only the caller has access, because the caller creates it.
     async fn levels_in_declared_group(&self, path: &str) -> Result<InheritedLevels> {
         match self.levels_after_moves(path).await {
             Err(error) if error.is_absent() => {
@@ -150,12 +150,13 @@ impl Observer {
     }
 
     async fn read_levels(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>> {
-        let members = self.client.list_rows(list, EntryKeys::with_id(&["access_level"])).await?;
+        let members =
+            self.client.list_with_keys(list, EntryKeys::with_id(&["access_level"])).await?;
         let mut levels = BTreeMap::new();
         for member in members.iter() {
             let is_active = member.get("state").is_none_or(|state| state == "active");
-            let level = if is_active { level_of(member, "access_level") } else { Some(0) };
-            if let Some((id, level)) = id_of(member).zip(level) {
+            let level = if is_active { object_level(member, "access_level") } else { Some(0) };
+            if let Some((id, level)) = object_id(member).zip(level) {
                 raise_level(&mut levels, id, level);
             }
         }
@@ -167,7 +168,9 @@ impl Observer {
         match levels {
             // A member can see the group, so a 404 means level 0.
             Err(error) if error.is_absent() => Ok(Ok(0)),
-            levels => split_fatal(levels.map(|all| all.get(&self.caller.id).copied().unwrap_or(0))),
+            levels => split_fatal(
+                levels.map(|user_levels| user_levels.get(&self.caller.id).copied().unwrap_or(0)),
+            ),
         }
     }
 
@@ -178,8 +181,8 @@ impl Observer {
         live: &LiveContainer,
     ) -> Result<CallerAccess> {
         let path = self.live_path(&container.path).await?;
-        // The object of a project shows memberships only; that of a group includes shares.
-        let direct = match &live.presence {
+        // The object of a project shows memberships only; the object of a group includes shares.
+        let direct_level = match &live.presence {
             Presence::Existing(_, facts) if container.scope == Scope::Project => {
                 Ok(facts.caller_level.unwrap_or(0))
             }
@@ -188,11 +191,11 @@ impl Observer {
                 self.pick_caller_level(self.read_levels(list).await.map(Arc::new))?
             }
         };
-        let inherited = match group_of(&path) {
+        let inherited = match parent_group_path(&path) {
             Some(group) => self.pick_caller_level(self.levels_in_group(group).await)?,
             None => Ok(0),
         };
-        let without_shares = match (direct, inherited) {
+        let without_shares = match (direct_level, inherited) {
             (Ok(direct), Ok(inherited)) => Ok(direct.max(inherited)),
             (Ok(level), Err(_)) | (Err(_), Ok(level)) if level >= MAINTAINER => Ok(level),
             (Err(cause), _) | (_, Err(cause)) => Err(cause),
@@ -221,7 +224,7 @@ fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
 }
 
 /// Raises the level of a user to at least `level`.
-fn raise_level(levels: &mut BTreeMap<u64, u8>, user: u64, level: u8) {
-    let highest = levels.entry(user).or_insert(level);
+fn raise_level(levels: &mut BTreeMap<u64, u8>, user_id: u64, level: u8) {
+    let highest = levels.entry(user_id).or_insert(level);
     *highest = level.max(*highest);
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Observer, exist::descendants_request, split_fatal};
 use crate::{
-    address::{group_of, groups_above},
+    address::{groups_above, parent_group_path},
     api::Result,
     catalogue::{self, constraints, shares},
     cause::Cause,
@@ -26,9 +26,11 @@ impl Observer {
     /// then be computed a second time. Waits for facts that are being read.
     pub async fn fill_from_cache(&self, container: &Container, live: &mut LiveContainer) {
         let keeps_group = self.moves.nearest_group_above(&container.path).is_none();
-        let Some(group) = group_of(&container.path).filter(|_| keeps_group) else { return };
+        let Some(group) = parent_group_path(&container.path).filter(|_| keeps_group) else {
+            return;
+        };
         let key = group.to_lowercase();
-        // Two rounds: while this plan waits for one fact, another plan may start to read the other one.
+        // Two rounds: while this plan waits for one of the two facts, another plan may start to read the other.
         for _ in 0..2 {
             if live.levels_above.is_none() && self.cache.group_levels.contains(&key) {
                 live.levels_above = self.levels_in_group(group).await.ok();
@@ -42,7 +44,7 @@ impl Observer {
     /// Reads the extra `facts` that a plan needs about a container.
     ///
     /// # Errors
-    /// As [`Self::read_container`].
+    /// Those of [`Self::read_container`].
     pub async fn read_extra_facts(
         &self,
         container: &Container,
@@ -64,13 +66,14 @@ impl Observer {
                 }
                 ExtraFact::LevelsAboveFormerPath => {
                     let Presence::Existing(target, _) = &live.presence else { continue };
-                    let Some(former) = &target.former else { continue };
-                    live.levels_above_former_path = Some(match group_of(&former.path) {
-                        Some(group) => {
-                            split_fatal(self.levels_in_group(group).await)?.unwrap_or_default()
-                        }
-                        None => InheritedLevels::default(),
-                    });
+                    let Some(former_location) = &target.former else { continue };
+                    live.levels_above_former_path =
+                        Some(match parent_group_path(&former_location.path) {
+                            Some(group) => {
+                                split_fatal(self.levels_in_group(group).await)?.unwrap_or_default()
+                            }
+                            None => InheritedLevels::default(),
+                        });
                 }
                 ExtraFact::GroupAbove => {
                     // A top-level group has no parent, but some of its settings also restrict the
@@ -210,7 +213,8 @@ impl Observer {
             let read = async || {
                 let request =
                     group_section.scoped_kind.list_request(list.request().arg("id", &live_path));
-                let rows = self.client.list_rows(request, group_section.scoped_kind.rows).await?;
+                let rows =
+                    self.client.list_with_keys(request, group_section.scoped_kind.rows).await?;
                 let no_fields = BTreeSet::new();
                 let reader = group_section.reader(FieldSelection::Only(&no_fields));
                 let rows = rows.iter().filter(|raw| !group_section.scoped_kind.is_inherited(raw));
@@ -230,7 +234,7 @@ impl Observer {
         let mut visibilities = Vec::new();
         for scope in Scope::ALL {
             let lookup = catalogue::container_lookup(scope);
-            let list = target.address(descendants_request(scope));
+            let list = target.address_request(descendants_request(scope));
             let key_filter = KeyFilter::keys(["id", lookup.path_field, "visibility"]);
             let objects =
                 split_fatal(self.list_all(scope, list, &key_filter).await)?.unwrap_or_default();
@@ -244,9 +248,9 @@ impl Observer {
     /// The API object of the parent group of the declared `path`, read once for each group, with the values
     /// that moves of this run give it. It is empty if the group cannot be read: then its fields are unknown.
     pub(super) async fn read_group_above(&self, path: &str) -> Result<Arc<Object>> {
-        let Some(group) = group_of(path) else { return Ok(Arc::default()) };
+        let Some(group) = parent_group_path(path) else { return Ok(Arc::default()) };
         let read = async || {
-            // A group that does not exist yet will inherit the settings of its parent group.
+            // A group that does not exist yet has no fields: it inherits its parent's settings.
             let live_path = self.live_group_path(group).await?;
             let mut object =
                 match self.get_container_object(Scope::Group, &live_path, &KeyFilter::All).await {
@@ -255,25 +259,26 @@ impl Observer {
                 };
             // Some settings apply if any ancestor sets them, so the object also lists the ancestors that do.
             let parent_object = Box::pin(self.read_group_above(group)).await?;
-            let declared_parent = group_of(group).unwrap_or_default();
-            if group_of(&live_path).unwrap_or_default()
+            let declared_parent = parent_group_path(group).unwrap_or_default();
+            if parent_group_path(&live_path).unwrap_or_default()
                 != self.live_group_path(declared_parent).await?
             {
                 add_values_after_move(&mut object, &parent_object);
             }
-            let is_parent_unread = parent_object.is_empty() && group_of(group).is_some();
-            let inherited =
+            let is_parent_unread = parent_object.is_empty() && parent_group_path(group).is_some();
+            let inherited_settings =
                 parent_object.get(constraints::SETTINGS_ABOVE_KEY).and_then(Json::as_object);
-            let mut settings = inherited.cloned().unwrap_or_default();
+            let mut settings = inherited_settings.cloned().unwrap_or_default();
             let constraint_fields = object.iter().filter(|(name, _)| {
-                constraints::all_constraints().any(|row| row.by.field == **name)
+                constraints::all_constraints().any(|row| row.group_setting.field == **name)
             });
             let group_settings: Object =
                 constraint_fields.map(|(name, value)| (name.clone(), value.clone())).collect();
             settings.insert(group.to_lowercase(), group_settings.into());
             object.insert(constraints::SETTINGS_ABOVE_KEY.to_owned(), settings.into());
-            for constraint in constraints::all_constraints().filter(|row| row.every) {
-                let (name, key) = (&constraint.by.field, constraint.deciding_groups_key());
+            for constraint in constraints::all_constraints().filter(|row| row.from_all_ancestors) {
+                let (name, key) =
+                    (&constraint.group_setting.field, constraint.deciding_groups_key());
                 let is_set = object.get(name) == Some(&Json::Bool(true));
                 let groups_above =
                     parent_object.get(&key).and_then(Json::as_array).into_iter().flatten();
@@ -296,8 +301,8 @@ impl Observer {
 /// Adds to the object of a group the settings that it gets by a move into the group `parent_object`.
 fn add_values_after_move(object: &mut Object, parent_object: &Object) {
     for row in constraints::all_constraints() {
-        let name = &row.by.field;
-        if row.over.field.as_ref() == Some(name)
+        let name = &row.group_setting.field;
+        if row.constrained.field.as_ref() == Some(name)
             && let Some(value) = parent_object
                 .get(name)
                 .zip(object.get(name))

@@ -22,14 +22,14 @@ impl AddAssign<&str> for HtmlPage<'_> {
 }
 
 impl HtmlPage<'_> {
-    /// `text` on one line.
-    pub(super) fn text(&self, text: &str) -> String {
+    /// Removes secrets from `text`, and escapes it. The result is on one line.
+    pub(super) fn escape_text(&self, text: &str) -> String {
         escape_html_text(&escape(&self.secrets.redact(text)))
     }
 
-    /// A message; text between backticks becomes code.
-    pub(super) fn prose(&self, text: &str) -> String {
-        let text = self.text(text);
+    /// Escapes a message. Text between backticks becomes `<code>`.
+    pub(super) fn escape_message(&self, text: &str) -> String {
+        let text = self.escape_text(text);
         if text.matches('`').count() % 2 == 1 {
             return text;
         }
@@ -40,8 +40,8 @@ impl HtmlPage<'_> {
         parts.collect()
     }
 
-    /// A line of a text whose secrets were already removed; tabs stay.
-    pub(super) fn line(line: &str) -> String {
+    /// Escapes a line of a text whose secrets were already removed. Tabs are kept.
+    pub(super) fn escape_line(line: &str) -> String {
         escape_html_text(&line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
     }
 }
@@ -73,8 +73,8 @@ mod tests {
         fn no_text_breaks_out_of_the_markup(text in "(\\PC|\\p{C}|[<>&\"'=/]|</script>|\n|\t){0,20}") {
             let nothing = Secrets::default();
             let page = HtmlPage { html: String::new(), secrets: &nothing, numbers: BTreeMap::new() };
-            let prose = page.prose(&text).replace("<code>", "").replace("</code>", "");
-            for safe in [page.text(&text), HtmlPage::line(&text), prose] {
+            let prose = page.escape_message(&text).replace("<code>", "").replace("</code>", "");
+            for safe in [page.escape_text(&text), HtmlPage::escape_line(&text), prose] {
                 prop_assert!(!safe.contains(['<', '>', '"', '\'']), "{safe}");
                 prop_assert!(!safe.contains(|c| is_unsafe(c) && c != '\t'), "{safe}");
                 let entities = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];

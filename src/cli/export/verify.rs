@@ -1,5 +1,5 @@
 //! Checks the manifests before they are written: they must be valid, and a plan for them, with the live
-//! state just read, must have no steps. Otherwise a fault of the export would change live values with
+//! state just read, must have no steps. Without this check, a bug in the export would change live values in
 //! the next apply.
 
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::{
     secret::{Reference, Secrets},
 };
 
-/// The faults of the manifests in `export`, compared with the live state, one line each.
+/// Compares the manifests in `export` with the live state. Returns one line per difference or error.
 ///
 /// # Errors
-/// If all further requests would fail too.
+/// A fatal error, after which all further requests would fail too.
 pub(super) async fn verify_export(
     export: &Export,
     mut live_states: LiveStates,
@@ -57,8 +57,10 @@ pub(super) async fn verify_export(
         faults.extend(steps.map(|address| format!("a plan would change `{address}`")));
         let problems = plan.problems.iter();
         faults.extend(problems.map(|problem| format!("{}: {}", problem.address, problem.message)));
-        let unread = plan.incomplete.iter();
-        faults.extend(unread.map(|unread| format!("{}: {}", unread.address, unread.reason)));
+        let incomplete_parts = plan.incomplete.iter();
+        faults.extend(
+            incomplete_parts.map(|unread| format!("{}: {}", unread.address, unread.reason)),
+        );
     }
     Ok(faults)
 }
