@@ -337,7 +337,7 @@ impl Seed {
     ///
     /// # Errors
     ///
-    /// [`SeedError::Shape`] names the field that is not valid.
+    /// [`SeedError::Invalid`] names the field that is not valid.
     pub fn from_json(value: Value) -> Result<Self, SeedError> {
         let seed: Self = serde_json::from_value(value).map_err(SeedError::Invalid)?;
         let names = seed.projects.iter().flat_map(|project| project.collections.keys());

@@ -248,7 +248,7 @@ impl Pager {
         })
     }
 
-    /// Accepts the response to the request of [`next`](Self::next), and returns its entries.
+    /// Accepts the response to the request of [`next_request`](Self::next_request), and returns its entries.
     ///
     /// # Errors
     /// A [`PageError`]; the pager cannot be used afterwards. In a list that is only searched, a
