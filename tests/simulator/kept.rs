@@ -58,7 +58,7 @@
 //!
 //! | attack | now | shown by |
 //! |---|---|---|
-//! | a copy after a lost answer, and a guard against removals | the younger copy does not count for the guard | `removing_a_duplicate_does_not_count_as_a_removal` |
+//! | a copy after a lost answer, and a guard against removals | the younger copies count, and their original stays | `removing_a_duplicate_counts_but_leaves_its_original` |
 //! | two unlisted hooks that differ only in their query | distinguished by their ids | `an_unlisted_hook_has_its_id_in_its_address` |
 //! | a project that is archived by hand, and differs | a difference, and skipped | `an_archived_project_is_skipped_and_differs_unless_declared_archived` |
 //! | a run switches CI/CD off and declares variables | switched off after the variables | `a_section_follows_the_switch_that_it_needs`, the scenario `ci-off` |

@@ -15,9 +15,10 @@
 //! ```
 //!
 //! Other tests give the path of each group and project to another one between any two requests
-//! (`whatever_gets`), let two runs cross (`two_runs`), generate organisations with moves and forks
-//! (`organisations`), damage the reads of `export` and `absorb` (`taken_over`), and apply random
-//! estates in which declared things decide about each other ([`constraints`]).
+//! (`a_new_container_at_the_path_is_never_written_to`), let two runs cross
+//! (`two_concurrent_runs_leave_no_duplicates`), generate organisations with moves and forks
+//! (`random_organisations_become_what_is_declared`), damage the reads of `export` and `absorb` ([`taking`]), and
+//! apply random estates in which declared things decide about each other ([`constraints`]).
 //!
 //! `UNDRIFT_ONLY=share-replace,protect` selects scenarios, `UNDRIFT_FAULTS=surprise` selects faults
 //! whose names begin so, `UNDRIFT_VERBOSE=1` prints each request and output, and `UNDRIFT_GATHER=1`
