@@ -106,7 +106,16 @@ impl SelectedDrift {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
-    let (mut editor, manifests) = ManifestEditor::load(&args.dir, &args.access.allow_env, cx)?;
+    let loaded = ManifestEditor::load(&args.dir, &args.access.allow_env, cx);
+    let (mut editor, manifests) = loaded.map_err(|failure| {
+        let mut addresses = args.addresses.iter().map(Selector::pattern);
+        match addresses.find(|address| Path::new(address).is_dir()) {
+            Some(folder) => failure.help(format!(
+                "`{folder}` is a folder, not an address: write `undrift absorb '**' -d {folder}`"
+            )),
+            None => failure,
+        }
+    })?;
     let full_desired = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
     let manifests =

@@ -212,7 +212,8 @@ impl ConnectArgs {
                 .filter(|token| !token.is_empty());
             let source = format!("`{}`", path.display());
             let token = token.ok_or_else(|| {
-                CommandError::usage(format!("{source} holds no token")).help(help)
+                CommandError::usage(format!("{source} holds no token"))
+                    .help("write the token into the file, or leave out `--token-file`")
             })?;
             return check_token_form(&source, &token);
         }
@@ -311,7 +312,9 @@ fn check_token_form(source: &str, token: &str) -> Result<Secret, CommandError> {
         .iter()
         .any(|name| lower_token.starts_with(name));
     let fault = match token {
-        _ if token.starts_with(['"', '\'']) => "has quotes around the token",
+        _ if token.starts_with(['"', '\'']) || token.ends_with(['"', '\'']) => {
+            "has quotes around the token"
+        }
         _ if has_header => "has a part of a header in front of the token",
         _ if token.starts_with(['$', '<']) => "holds a name that nothing has filled in",
         _ if token.contains("://") => "holds an address",
@@ -417,6 +420,7 @@ mod tests {
             ("glpat-aB_3.x=", None),
             ("\"glpat-a\"", Some("quotes")),
             ("'glpat-a'", Some("quotes")),
+            ("glpat-a\"", Some("quotes")),
             ("Bearer glpat-a", Some("header")),
             ("PRIVATE-TOKEN: glpat-a", Some("header")),
             ("$GITLAB_TOKEN", Some("filled in")),

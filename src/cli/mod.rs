@@ -289,7 +289,10 @@ fn exit_without_command(error: clap::Error, arguments: &[OsString], env: &Enviro
     if let Some(help) = help {
         // With this help, what clap suggests would mislead.
         let text = error.to_string();
-        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+        let lines: Vec<_> = lines.collect();
+        let message = lines.join(" ");
+        let message = message.trim_start_matches("error: ");
         let (start, reason) = message.rsplit_once(": ").unwrap_or((message, ""));
         let message = if PARSER_REASONS.contains(&reason) { start } else { message };
         let failure = CommandError::usage(message).help(help);

@@ -72,11 +72,20 @@ fn suggest_value(argument: &str, value: &str) -> Option<String> {
         "<N>" if value == "0" => "1".to_owned(),
         _ if unit.is_empty() && !value.is_empty() => return None,
         _ => {
-            let option_unit = find_unit(value_name).or((value_name == "<N>").then_some(1))?;
-            let value_unit = find_unit(unit).or((unit == "k").then_some(1000));
-            let number = digits.parse().unwrap_or(10).max(1);
-            value_unit
-                .map_or(number, |size| u64::saturating_mul(number, size).div_ceil(option_unit))
+            let option_unit = find_unit(value_name);
+            if option_unit.is_none() && value_name != "<N>" {
+                return None;
+            }
+            let value_unit = match (option_unit, unit) {
+                (Some(_), unit) => find_unit(unit),
+                (None, "k") => Some(1000),
+                (None, _) => None,
+            };
+            let number = digits.parse().ok().zip(value_unit);
+            let number = number.map_or(10, |(number, size)| u64::saturating_mul(number, size));
+            number
+                .div_ceil(option_unit.filter(|_| value_unit.is_some()).unwrap_or(1))
+                .max(1)
                 .to_string()
         }
     };
@@ -141,6 +150,11 @@ mod tests {
                 "undrift plan m --concurrency many",
                 Some("write a whole number, as in `--concurrency 10`"),
             ),
+            (
+                "undrift plan --deadline 5k",
+                Some("write a whole number of seconds, as in `--deadline 10`"),
+            ),
+            ("undrift plan --limit 10s", Some("write a whole number, as in `--limit 10`")),
             (
                 "undrift plan --deadline 5m",
                 Some("write a whole number of seconds, as in `--deadline 300`"),

@@ -75,7 +75,12 @@ impl FromStr for Format {
         let entry = Self::ALL.into_iter().find(|(_, other)| *other == name);
         entry.map(|(format, _)| format).ok_or_else(|| {
             let names = Self::ALL.map(|(_, name)| name);
-            format!("no format `{name}`; available: {}", alternatives(&names))
+            let hint = if name.contains('.') {
+                "; write `FORMAT=FILE`, or `-o FILE` to save a plan"
+            } else {
+                ""
+            };
+            format!("no format `{name}`; available: {}{hint}", alternatives(&names))
         })
     }
 }

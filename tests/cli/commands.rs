@@ -165,6 +165,7 @@ fn usage_errors_exit_with_3_and_say_what_to_do() {
         "plan --sandbox my.db",
         "plan . --sandbox my.db",
         "plan --sandbox --url https://gitlab.example.org",
+        "plan --live live.json --url https://gitlab.example.org --token-file token.txt",
         "plan --sandbox --out xml=-",
         "plan nowhere --sandbox",
         "schema manifst",

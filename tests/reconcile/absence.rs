@@ -287,6 +287,8 @@ async fn a_field_that_the_service_drops_is_not_available_here() {
     let applied = world.apply().await.applied.unwrap();
     let help: Vec<_> = applied.mismatches.into_iter().filter_map(|one| one.help).collect();
     let field = "minimum_access_level_for_delete";
-    let said = format!("`{field}` is not available here: the service drops it; remove it");
+    let said = format!(
+        "`{field}` is not available here: the service ignores it; remove it from the manifest"
+    );
     assert_eq!(help, [said]);
 }

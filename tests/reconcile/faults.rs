@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use undrift::sandbox::{FaultEffect, InjectedFault, Profile};
 
-use crate::world::{Outcome, World, project, seed};
+use crate::world::{Outcome, World, group, project, seed};
 
 fn scenario() -> (Json, Vec<Json>) {
     let here = json!({
@@ -97,4 +97,25 @@ async fn a_read_that_always_fails_is_reported() {
             );
         }
     }
+}
+
+/// Looking up what may already be at the path of a new group concerns only that group.
+#[tokio::test]
+async fn a_failed_look_up_of_a_new_path_leaves_the_other_projects() {
+    let fault = InjectedFault {
+        method: Some("GET".parse().unwrap()),
+        path_contains: "/projects/acme%2Fadded".to_owned(),
+        nth: 0,
+        effect: FaultEffect::StatusBefore(403),
+    };
+    let profile = Profile { faults: vec![fault], ..Profile::default() };
+    let mut world = World::new(profile, scenario().0).await;
+    world.declare(&[
+        group("acme/added", json!({"create": true})),
+        project("acme/here", json!({"settings": {"description": "new"}})),
+    ]);
+    let outcome = world.try_apply().await.unwrap();
+    let incomplete = outcome.plan.incomplete.iter().map(|part| part.address.to_string());
+    assert_eq!(incomplete.collect::<Vec<_>>(), ["acme/added"]);
+    assert!(world.writes().iter().any(|write| write.contains("/projects/1")));
 }

@@ -92,13 +92,15 @@ fn find_overlap(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
     for (index, (file, report)) in files.iter().zip(reports).enumerate() {
         let target = report.run.as_ref().map(|run| &*run.target);
         let revision = report.plan.base.as_ref().map(|base| &*base.revision);
-        for (first, value) in [(&mut service, target), (&mut base, revision)] {
+        for (first, value, noun) in
+            [(&mut service, target, "the service"), (&mut base, revision, "the base")]
+        {
             let Some(value) = value else { continue };
             let (first_file, first_value) = *first.get_or_insert((file, value));
             if first_value != value {
                 let (first_name, file) = (first_file.display(), file.display());
                 return Some(format!(
-                    "`{first_name}` is for {first_value}, and `{file}` for {value}"
+                    "`{first_name}` is for {noun} {first_value}, and `{file}` for {value}"
                 ));
             }
         }
@@ -227,14 +229,14 @@ mod tests {
             part
         };
         let revisions = [based_on("1a2b", "members"), based_on("3c4d", "settings")];
-        let reason = "`a.json` is for 1a2b, and `b.json` for 3c4d";
+        let reason = "`a.json` is for the base 1a2b, and `b.json` for 3c4d";
         assert_eq!(find_overlap(&files, &revisions).as_deref(), Some(reason));
         let first_part = || part("https://one", "settings");
         for (second_part, reason) in [
             (part("https://one", "members"), None),
             (
                 part("https://two", "members"),
-                Some("`a.json` is for https://one, and `b.json` for https://two"),
+                Some("`a.json` is for the service https://one, and `b.json` for https://two"),
             ),
             (
                 part("https://one", "settings"),

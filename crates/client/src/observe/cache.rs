@@ -12,6 +12,7 @@ use super::{
     roster,
 };
 use crate::{
+    address::groups_above,
     api::Result,
     field::Scope,
     kind::{Id, LiveNamespace, NamespaceOwner},
@@ -51,6 +52,11 @@ pub(super) struct ObserverCache {
     pub(super) roster_rows: Mutex<roster::RosterRows>,
 }
 
+/// The key of the levels in the group that is declared at `path` and moves there. No path contains a blank.
+pub(super) fn levels_after_move_key(path: &str) -> String {
+    format!("{} after its move", path.to_lowercase())
+}
+
 impl ObserverCache {
     /// Removes the cached answers for `path`.
     pub(super) fn forget(&self, path: &str) {
@@ -61,6 +67,8 @@ impl ObserverCache {
         }
         self.namespaces.forget(&path);
         self.group_levels.forget(&path);
+        self.group_levels.forget(&levels_after_move_key(&path));
+        groups_above(&path).for_each(|group| self.entry_names.forget(group));
         self.groups.forget(&path);
     }
 

@@ -165,6 +165,8 @@ impl Observer {
         let live_path = self.live_path(&target.path).await?;
         let is_occupied = match (other, parent_group_path(&live_path)) {
             _ if !target.blocking_paths.is_empty() => false,
+            // Every project is in a namespace.
+            (Scope::Project, None) => false,
             (Scope::Group, Some(parent)) => {
                 self.groups_below(parent).await?.contains(&live_path.to_lowercase())
             }

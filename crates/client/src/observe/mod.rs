@@ -317,7 +317,15 @@ impl Observer {
         if let Presence::Missing(target) = &mut presence
             && will_be_created
         {
-            target.occupant = self.find_occupant(target).await?;
+            match split_fatal(self.find_occupant(target).await)? {
+                Ok(occupant) => target.occupant = occupant,
+                Err(cause) => {
+                    return Ok(LiveContainer::with_presence(
+                        Presence::Unreadable(cause),
+                        self.now(),
+                    ));
+                }
+            }
         }
         let mut live = LiveContainer::with_presence(presence, self.now());
         if let Some(fields) = container.create.create_fields().filter(|_| will_be_created) {

@@ -17,6 +17,7 @@ use crate::{
     live::{CallerAccess, InheritedLevels, LiveContainer, Presence},
     observe::{
         Observer,
+        cache::levels_after_move_key,
         find::{object_id, object_level},
         split_fatal,
     },
@@ -53,7 +54,7 @@ impl Observer {
         &self,
         container: &Container,
         live: &LiveContainer,
-    ) -> Result<BTreeSet<u64>> {
+    ) -> Result<Result<BTreeSet<u64>, Cause>> {
         let exists = matches!(live.presence, Presence::Existing(..));
         let (path, min_level) = match container.scope {
             Scope::Group => (self.live_group_path(&container.path).await?, MAINTAINER),
@@ -74,7 +75,10 @@ impl Observer {
             }
         };
         let groups = if moves {
-            self.sharing_groups(container).await?
+            match self.sharing_groups(container).await? {
+                Ok(groups) => groups,
+                Err(cause) => return Ok(Err(cause)),
+            }
         } else {
             declared_shares(container).map(str::to_owned).collect()
         };
@@ -83,12 +87,15 @@ impl Observer {
             members.iter().for_each(|(user, level)| raise_level(&mut levels, *user, *level));
         }
         levels.retain(|_, level| *level >= min_level);
-        Ok(levels.into_keys().collect())
+        Ok(Ok(levels.into_keys().collect()))
     }
 
     /// The declared paths, in lower case, of the groups that `container` and the groups above are shared
     /// with, or are declared to be.
-    pub(super) async fn sharing_groups(&self, container: &Container) -> Result<BTreeSet<String>> {
+    pub(super) async fn sharing_groups(
+        &self,
+        container: &Container,
+    ) -> Result<Result<BTreeSet<String>, Cause>> {
         let path = match container.scope {
             Scope::Group => self.live_group_path(&container.path).await?,
             Scope::Project => self.live_project_path(&container.path).await?,
@@ -97,13 +104,18 @@ impl Observer {
         let own_object = self.find_container(container.scope, &path, &keys).await?;
         let mut objects = vec![Arc::new(own_object.unwrap_or_default())];
         for path in std::iter::once(&*container.path).chain(groups_above(&container.path)) {
-            objects.push(self.read_group_above(path).await?);
+            let group = self.read_group_above(path).await?;
+            // A group that does not exist yet has at least the settings of those above it.
+            if group.is_empty() && parent_group_path(path).is_some() {
+                return Ok(Err(Cause::new("a group above could not be read")));
+            }
+            objects.push(group);
         }
         let rows = objects.iter().filter_map(|object| object.get(SHARES_FIELD)?.as_array());
         let live_groups = rows.flatten().filter_map(|row| row["group_full_path"].as_str());
         let live_groups = live_groups.map(|group| self.moves.declared_path(group));
         let declared_groups = declared_shares(container).map(Arc::from);
-        Ok(live_groups.chain(declared_groups).map(|group| group.to_lowercase()).collect())
+        Ok(Ok(live_groups.chain(declared_groups).map(|group| group.to_lowercase()).collect()))
     }
 
     /// The access levels in the group that is declared at `path`. If the group does not exist yet,
@@ -123,12 +135,24 @@ impl Observer {
         if live_path.eq_ignore_ascii_case(path) {
             return self.levels_in_group(&live_path).await;
         }
-        let members = operation::GROUP_MEMBER_LIST.request().arg("id", &live_path);
-        let mut levels = self.read_levels(members).await?;
-        for (user, level) in &*Box::pin(self.inherited_levels(path)).await? {
-            raise_level(&mut levels, *user, *level);
-        }
-        Ok(Arc::new(levels))
+        let read = async || {
+            let members = operation::GROUP_MEMBER_LIST.request().arg("id", &live_path);
+            let mut levels = self.read_levels(members).await?;
+            for (user, level) in &*Box::pin(self.inherited_levels(path)).await? {
+                raise_level(&mut levels, *user, *level);
+            }
+            // The group keeps its shares.
+            let group = self.read_group_above(&format!("{path}/*")).await?;
+            for share in group.get(SHARES_FIELD).and_then(Json::as_array).into_iter().flatten() {
+                let Some(name) = share["group_full_path"].as_str() else { continue };
+                let max_level = share["group_access_level"].as_u64().unwrap_or_default();
+                for (user, level) in &*self.levels_in_group(name).await? {
+                    raise_level(&mut levels, *user, max_level.min((*level).into()) as u8);
+                }
+            }
+            Ok(Arc::new(levels))
+        };
+        self.cache.group_levels.read(&levels_after_move_key(path), read).await
     }
 
     /// The access levels that a new project at the declared `path` inherits, also if its group does not exist

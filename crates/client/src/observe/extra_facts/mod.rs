@@ -57,11 +57,12 @@ impl Observer {
                     live.levels_above = Some(self.inherited_levels(&container.path).await?);
                 }
                 ExtraFact::UsersWithAccess => {
-                    let users = split_fatal(self.users_with_access(container, live).await)?;
+                    let users =
+                        split_fatal(self.users_with_access(container, live).await)?.flatten();
                     live.users_with_access = Some(users);
                 }
                 ExtraFact::SharingGroups => {
-                    let groups = split_fatal(self.sharing_groups(container).await)?;
+                    let groups = split_fatal(self.sharing_groups(container).await)?.flatten();
                     live.sharing_groups = Some(groups.map(Arc::new));
                 }
                 ExtraFact::LevelsAboveFormerPath => {

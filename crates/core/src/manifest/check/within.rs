@@ -155,13 +155,15 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
 /// Reports fields that name the container itself, and shares of a project with one of its parent groups.
 fn check_self_reference(container: &Container, faults: &mut Faults) {
     let path = container.path.to_lowercase();
-    for (section, field) in [("fork_of", "fork_of"), ("shares", "group")] {
+    let fields =
+        [("fork_of", "fork_of", texts::FORK_OF_ITSELF), ("shares", "group", texts::ITSELF)];
+    for (section, field, problem_texts) in fields {
         for reference in container.entries(section).filter_map(|entry| entry.fields.get(field)) {
             let referenced_path = reference.value.text().unwrap_or_default().to_lowercase();
             let is_parent_group = path.starts_with(&format!("{referenced_path}/"));
             let checks_parents = section == "shares" && container.scope == Scope::Project;
             if path == referenced_path || checks_parents && is_parent_group {
-                faults.report_value(texts::ITSELF, &reference.origin, words![field]);
+                faults.report_value(problem_texts, &reference.origin, words![field]);
             }
         }
     }

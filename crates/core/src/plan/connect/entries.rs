@@ -31,7 +31,8 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
         }
     }
     for (index, step) in steps.iter().enumerate() {
-        if let Some((section, name, _)) = find_exclusive_key(step, step.freed_name())
+        if step.scope == Scope::Project
+            && let Some((section, name, _)) = find_exclusive_key(step, step.freed_name())
             && section.is_name_unique_in_group()
             && let Some(group) = parent_group_path(&step.address.path)
         {

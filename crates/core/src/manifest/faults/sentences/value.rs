@@ -21,6 +21,10 @@ use crate::{
     yaml::{Node, NodeValue},
 };
 
+/// The maximum number of different signs in a text whose refused signs are named. For each one, a schema
+/// is compiled.
+const MAX_SIGNS: usize = 100;
+
 impl SchemaPosition<'_> {
     /// The fault of a value that its field does not accept.
     pub(super) fn value_fault(&self, error: &ValidationError<'_>) -> LocatedFault {
@@ -64,7 +68,11 @@ impl SchemaPosition<'_> {
             let with_sign = format!("{}{sign}{}", &example[..middle], &example[middle..]);
             !sign.is_alphanumeric() && !is_unsafe(*sign) && !self.accepts(&with_sign)
         };
-        let signs: BTreeSet<_> = text.chars().filter(is_refused).collect();
+        let mut signs: BTreeSet<_> = text.chars().collect();
+        if signs.len() > MAX_SIGNS {
+            return None;
+        }
+        signs.retain(is_refused);
         let accepted_text: String = text.chars().filter(|sign| !signs.contains(sign)).collect();
         let names: Vec<_> = signs
             .iter()
