@@ -109,7 +109,7 @@ async fn a_failed_look_up_of_a_new_path_leaves_the_other_projects() {
         effect: FaultEffect::StatusBefore(403),
     };
     let profile = Profile { faults: vec![fault], ..Profile::default() };
-    let mut world = World::new(profile, scenario().0).await;
+    let world = World::new(profile, scenario().0).await;
     world.declare(&[
         group("acme/added", json!({"create": true})),
         project("acme/here", json!({"settings": {"description": "new"}})),

@@ -82,13 +82,9 @@ impl<'c> DiffContext<'c> {
                 }
                 ValueSource::Live | ValueSource::Declared => format!("is `{group_text}`"),
             };
-            let placeholders = words![name, setting, group, is];
+            let args = words![name, setting, group, is];
             let [code, message, help] = texts::BEYOND_GROUP;
-            Some(ValueLimit::Refused(
-                code,
-                text::fill(message, placeholders),
-                text::fill(help, placeholders),
-            ))
+            Some(ValueLimit::Refused(code, text::fill(message, args), text::fill(help, args)))
         })
     }
 

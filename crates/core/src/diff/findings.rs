@@ -250,12 +250,12 @@ impl Problem {
     /// A problem with these texts. Their placeholders are filled with `words`.
     pub(crate) fn from_texts(
         texts: ProblemTexts,
-        placeholders: PlaceholderValues<'_>,
+        args: PlaceholderValues<'_>,
         address: &Address,
         origin: &Origin,
     ) -> Self {
         let address_values = words![address, path = address.path];
-        let all_placeholders = [placeholders, address_values].concat();
+        let all_placeholders = [args, address_values].concat();
         let [code, message, help] = texts;
         Self::new(
             address,

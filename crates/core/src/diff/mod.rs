@@ -202,19 +202,14 @@ fn refuse_second_exclusive(
         let address = findings.steps.remove(position).address;
         let problem_texts =
             if reason.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
-        let placeholders = words![
+        let args = words![
             noun = context.target.scope.noun(),
             what,
             other = text::escape(&other),
             why = reason.unwrap_or_default(),
             identity = kind.identity[0]
         ];
-        findings.problems.push(Problem::from_texts(
-            problem_texts,
-            placeholders,
-            &address,
-            &entry.origin,
-        ));
+        findings.problems.push(Problem::from_texts(problem_texts, args, &address, &entry.origin));
     }
 }
 

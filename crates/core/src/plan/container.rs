@@ -326,14 +326,10 @@ impl ContainerPlanner<'_> {
             let parent_field = entry.fields.get(parent.field);
             let parent_name = parent_field.as_ref().and_then(|field| field.value.text());
             if let Some(name) = parent_name.filter(|name| removed_parents.contains(*name)) {
-                let placeholders = words![noun = parent_kind.noun, name = escape(name)];
+                let args = words![noun = parent_kind.noun, name = escape(name)];
                 let address = section.address_of(entry, self.address);
-                let problem = Problem::from_texts(
-                    texts::PARENT_REMOVED,
-                    placeholders,
-                    &address,
-                    &entry.origin,
-                );
+                let problem =
+                    Problem::from_texts(texts::PARENT_REMOVED, args, &address, &entry.origin);
                 findings.problems.push(problem);
             }
         }

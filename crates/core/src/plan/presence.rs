@@ -47,12 +47,12 @@ impl ContainerPlanner<'_> {
                 plan.stop_with_problem(self.moved_problem(to.as_deref()));
             }
             Presence::Ambiguous { at, other_path: other } => {
-                let placeholders = words![at = escape(at), other = escape(other)];
-                plan.stop_with_problem(self.former_path_problem(texts::TWICE, placeholders));
+                let args = words![at = escape(at), other = escape(other)];
+                plan.stop_with_problem(self.former_path_problem(texts::TWICE, args));
             }
             Presence::PartlyMoved { former_path: from, at } => {
-                let placeholders = words![from = escape(from), at = escape(at)];
-                plan.stop_with_problem(self.former_path_problem(texts::HALFWAY, placeholders));
+                let args = words![from = escape(from), at = escape(at)];
+                plan.stop_with_problem(self.former_path_problem(texts::HALFWAY, args));
             }
             Presence::Unreadable(reason) => {
                 plan.stop_as_unread(self.declared, reason.clone());
@@ -61,36 +61,20 @@ impl ContainerPlanner<'_> {
     }
 
     /// A problem of the container as a whole. The texts may name its noun.
-    fn problem(&self, texts: ProblemTexts, placeholders: PlaceholderValues<'_>) -> Problem {
+    fn problem(&self, texts: ProblemTexts, args: PlaceholderValues<'_>) -> Problem {
         let noun = words![noun = self.declared.scope.noun()];
-        Problem::from_texts(
-            texts,
-            &[placeholders, noun].concat(),
-            self.address,
-            &self.declared.origin,
-        )
+        Problem::from_texts(texts, &[args, noun].concat(), self.address, &self.declared.origin)
     }
 
     /// Like [`Self::problem`], with texts that have one code for groups and one for projects.
-    fn scoped_problem(
-        &self,
-        texts: [&'static str; 4],
-        placeholders: PlaceholderValues<'_>,
-    ) -> Problem {
+    fn scoped_problem(&self, texts: [&'static str; 4], args: PlaceholderValues<'_>) -> Problem {
         let [group_code, project_code, message, help] = texts;
-        self.problem(
-            [self.declared.scope.choose(group_code, project_code), message, help],
-            placeholders,
-        )
+        self.problem([self.declared.scope.choose(group_code, project_code), message, help], args)
     }
 
     /// A problem with the container's former paths.
-    fn former_path_problem(
-        &self,
-        texts: ProblemTexts,
-        placeholders: PlaceholderValues<'_>,
-    ) -> Problem {
-        Problem { origin: self.former_origin().clone(), ..self.problem(texts, placeholders) }
+    fn former_path_problem(&self, texts: ProblemTexts, args: PlaceholderValues<'_>) -> Problem {
+        Problem { origin: self.former_origin().clone(), ..self.problem(texts, args) }
     }
 
     /// Where its first former path is declared; if it has none, where the container is declared.

@@ -230,7 +230,7 @@ const BADGE_PLACEHOLDERS: &str = "commit_sha default_branch gitlab_pages_domain 
 /// The known placeholder most similar to an unknown one in `text`, or a known one that is written
 /// without `%`.
 fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
-    let placeholders = match field {
+    let args = match field {
         "merge_commit_template" | "squash_commit_template" | "suggestion_commit_message" => {
             TEMPLATE_PLACEHOLDERS
         }
@@ -239,9 +239,9 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
     };
     text.match_indices('{').find_map(|(brace_index, _)| {
         let name = text[brace_index + 1..].split('}').next()?;
-        let known_name = placeholders.split(' ').find(|placeholder| *placeholder == name);
+        let known_name = args.split(' ').find(|placeholder| *placeholder == name);
         if text[..brace_index].ends_with('%') {
-            text::nearest(name, placeholders.split(' ')).filter(|_| known_name.is_none())
+            text::nearest(name, args.split(' ')).filter(|_| known_name.is_none())
         } else {
             known_name
         }

@@ -172,12 +172,8 @@ impl<'a> EntryDiff<'a> {
     /// The problem if a live entry has nearly the same identity.
     pub(super) fn near_match_problem(&self, live: &LiveEntry) -> Problem {
         let name = self.section.entry_name(live.fields.raw());
-        let placeholders = words![name = text::escape(&name), id = live.address_text()];
-        self.problem(
-            texts::NEAR,
-            placeholders,
-            self.section.identity.last().copied().unwrap_or_default(),
-        )
+        let args = words![name = text::escape(&name), id = live.address_text()];
+        self.problem(texts::NEAR, args, self.section.identity.last().copied().unwrap_or_default())
     }
 
     /// The problem if the entry is live and an entry with its former name is live too.
@@ -191,14 +187,9 @@ impl<'a> EntryDiff<'a> {
     }
 
     /// A problem of `field`. The texts may contain the placeholders `noun` and `key` of the entry.
-    fn problem(
-        &self,
-        texts: ProblemTexts,
-        placeholders: PlaceholderValues<'_>,
-        field: &str,
-    ) -> Problem {
+    fn problem(&self, texts: ProblemTexts, args: PlaceholderValues<'_>, field: &str) -> Problem {
         let key = text::escape(&self.entry.key);
-        let all_placeholders = [placeholders, words![noun = self.section.noun, key]].concat();
+        let all_placeholders = [args, words![noun = self.section.noun, key]].concat();
         Problem::from_texts(texts, &all_placeholders, &self.address, &self.origin(field))
     }
 

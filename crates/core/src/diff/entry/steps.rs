@@ -126,8 +126,8 @@ impl EntryDiff<'_> {
             .map(|name| format!("`{name}`"))
             .collect();
         if !missing_fields.is_empty() {
-            let placeholders = words![names = missing_fields.join(", ")];
-            return findings.problems.push(self.problem(texts::MISSING_FIELD, placeholders, ""));
+            let args = words![names = missing_fields.join(", ")];
+            return findings.problems.push(self.problem(texts::MISSING_FIELD, args, ""));
         }
         let mut required = self.section.required_fields.iter();
         if let Some((name, wait_reason)) =
@@ -279,8 +279,8 @@ impl EntryDiff<'_> {
     fn lower_level_problem(&self, declared: AccessLevel, inherited_level: u8) -> Problem {
         let above = AccessLevel::parse(&inherited_level.into())
             .map_or("a higher level", |level| level.word);
-        let placeholders = words![above, level = declared.word];
-        self.problem(texts::BELOW_INHERITED, placeholders, "access_level")
+        let args = words![above, level = declared.word];
+        self.problem(texts::BELOW_INHERITED, args, "access_level")
     }
 
     /// The step that removes `copy`, a copy of the live entry `kept`.

@@ -51,9 +51,9 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                     // A list of names needs no level.
                     if is_row || low_access.level.is_none() {
                         let (noun, level) = (scope.noun(), low_access.level.unwrap_or_default());
-                        let placeholders = words![noun, name = low_access.name, level];
+                        let args = words![noun, name = low_access.name, level];
                         let at = NodePosition::item(&field.origin, name);
-                        let fault = faults.report(low_access.texts, at, placeholders);
+                        let fault = faults.report(low_access.texts, at, args);
                         fault.related(NodePosition::value(&low_access.origin));
                     }
                 }

@@ -38,8 +38,8 @@ pub(super) fn check(
         let path = acknowledgement.selector.path_pattern().to_ascii_lowercase();
         if let Some(end) = enclosing_project(&path, declared) {
             let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
-            let placeholders = words![project = &address[..end], rest];
-            faults.report_value(texts::INSIDE_PROJECT, origin, placeholders);
+            let args = words![project = &address[..end], rest];
+            faults.report_value(texts::INSIDE_PROJECT, origin, args);
         } else if is_idle {
             check_declared_path(acknowledgement, origin, declared, rules, faults);
         }
@@ -54,8 +54,8 @@ pub(super) fn check(
             }
             _ => continue,
         };
-        let placeholders = words![noun = container.scope.noun()];
-        faults.report_values(problem_texts, [origin, &container.origin], placeholders);
+        let args = words![noun = container.scope.noun()];
+        faults.report_values(problem_texts, [origin, &container.origin], args);
     }
     acknowledgements
 }

@@ -96,9 +96,8 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
                 false => texts::INHERITED_EXCLUSIVE,
             };
             let what = kind.exclusive_key(&entry.key).unwrap_or_default();
-            let placeholders =
-                words![path = group.path, noun = kind.noun, key = inherited_entry.key, what];
-            faults.report_keys(texts, [&entry.origin, &inherited_entry.origin], placeholders);
+            let args = words![path = group.path, noun = kind.noun, key = inherited_entry.key, what];
+            faults.report_keys(texts, [&entry.origin, &inherited_entry.origin], args);
         }
     }
 }
@@ -121,8 +120,8 @@ fn check_inherited_levels(container: &Container, group: &Container, faults: &mut
             continue;
         };
         if level.number < higher_level.number {
-            let placeholders = words![path = group.path, level = higher_level.word];
-            faults.report_values(texts::INHERITED_ACCESS, [&origin, &higher_origin], placeholders);
+            let args = words![path = group.path, level = higher_level.word];
+            faults.report_values(texts::INHERITED_ACCESS, [&origin, &higher_origin], args);
         }
     }
 }
@@ -155,8 +154,8 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
                     && constraint.applies_to(&container.path, &entry.key)
             }) {
                 // An entry that exists already remains valid, so this is only a warning.
-                let placeholders = words![setting, path, text = constraint.text];
-                let fault = faults.report_key(texts::LOCKED, &entry.origin, placeholders);
+                let args = words![setting, path, text = constraint.text];
+                let fault = faults.report_key(texts::LOCKED, &entry.origin, args);
                 fault.related(NodePosition::value(&group_field.origin));
             }
             continue;
@@ -276,12 +275,8 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
     for ((first_container, _, first_origin), (container, group, own_origin)) in find_repeats(names)
     {
         if container.path != first_container.path {
-            let placeholders = words![path = first_container.path, group];
-            faults.report_values(
-                texts::SAME_DISPLAY_NAME,
-                [&own_origin, &first_origin],
-                placeholders,
-            );
+            let args = words![path = first_container.path, group];
+            faults.report_values(texts::SAME_DISPLAY_NAME, [&own_origin, &first_origin], args);
         }
     }
 }
@@ -303,9 +298,9 @@ pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults)
                 let first_field =
                     first_values.entry((id, spec.name)).or_insert_with(|| field.clone());
                 if first_field.value != field.value {
-                    let placeholders = words![name = spec.name, noun = section.kind.noun];
+                    let args = words![name = spec.name, noun = section.kind.noun];
                     let origins = [&field.origin, &first_field.origin];
-                    faults.report_values(texts::NOT_SHARED, origins, placeholders);
+                    faults.report_values(texts::NOT_SHARED, origins, args);
                 }
             }
         }

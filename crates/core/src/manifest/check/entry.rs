@@ -182,8 +182,8 @@ impl ContainerCheck<'_> {
             }
             // Keys below `extra:` are arbitrary text, which is not quoted.
             let name = if spec.is_some() { name } else { "extra" };
-            let placeholders = words![name, state, noun = section.noun];
-            self.faults.report_key(texts::NOT_IDENTITY, &field.origin, placeholders);
+            let args = words![name, state, noun = section.noun];
+            self.faults.report_key(texts::NOT_IDENTITY, &field.origin, args);
         }
     }
 
@@ -195,12 +195,8 @@ impl ContainerCheck<'_> {
                 Some((field.value.plain_json()?.to_string(), field.origin))
             });
             for (first_origin, repeat) in find_repeats(values) {
-                let placeholders = words![nouns = plural(section.noun), name = spec.name];
-                self.faults.report_values(
-                    texts::SAME_VALUE,
-                    [&repeat, &first_origin],
-                    placeholders,
-                );
+                let args = words![nouns = plural(section.noun), name = spec.name];
+                self.faults.report_values(texts::SAME_VALUE, [&repeat, &first_origin], args);
             }
         }
     }
@@ -216,10 +212,10 @@ impl ContainerCheck<'_> {
         });
         for ((what, first_entry), (_, entry)) in find_repeats(entries_by_group) {
             if first_entry.key != entry.key {
-                let placeholders = words![noun = self.scope.noun(), what];
+                let args = words![noun = self.scope.noun(), what];
                 let position =
                     [entry, first_entry].map(|member| field_position(member, section.identity[0]));
-                self.faults.report_pair(texts::ONLY_ONE, position, placeholders);
+                self.faults.report_pair(texts::ONLY_ONE, position, args);
             }
         }
     }
@@ -236,9 +232,9 @@ impl ContainerCheck<'_> {
         });
         for ((first_entry, _), (entry, is_new)) in find_repeats(urls) {
             if is_new {
-                let placeholders = words![nouns = plural(section.noun)];
+                let args = words![nouns = plural(section.noun)];
                 let origins = [&entry.origin, &first_entry.origin];
-                self.faults.report_keys(texts::NEARLY_THE_SAME, origins, placeholders);
+                self.faults.report_keys(texts::NEARLY_THE_SAME, origins, args);
             }
         }
     }
@@ -272,7 +268,7 @@ impl ContainerCheck<'_> {
 
     /// Reports former names that two entries claim, and circles of former names.
     fn check_renames(&mut self, section: Section, entries: &[IdentifiedEntry<'_>]) {
-        let placeholders = words![noun = section.noun];
+        let args = words![noun = section.noun];
         let mut first_by_name: HashMap<&str, &DeclaredEntry> = HashMap::new();
         let mut former_by_key: BTreeMap<&str, (&DeclaredEntry, &[String])> = BTreeMap::new();
         for (entry, identity) in entries.iter().filter(|(_, id)| !id.former_keys.is_empty()) {
@@ -282,7 +278,7 @@ impl ContainerCheck<'_> {
                 if !std::ptr::eq(first_entry, *entry) {
                     let positions =
                         [entry, first_entry].map(|entry| field_position(entry, FORMER_FIELD));
-                    self.faults.report_pair(texts::FORMER_ENTRY_OF_TWO, positions, placeholders);
+                    self.faults.report_pair(texts::FORMER_ENTRY_OF_TWO, positions, args);
                 }
             }
         }
@@ -293,7 +289,7 @@ impl ContainerCheck<'_> {
         let keys = former_by_key.keys().copied();
         if let Some((key, _)) = desired::find_circles(keys, former_names).next() {
             let position = field_position(former_by_key[key].0, FORMER_FIELD);
-            self.faults.report(texts::FORMER_ENTRY_CIRCLE, position, placeholders);
+            self.faults.report(texts::FORMER_ENTRY_CIRCLE, position, args);
         }
     }
 

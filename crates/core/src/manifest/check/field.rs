@@ -35,12 +35,12 @@ impl ContainerCheck<'_> {
                 Some((modern, modern_origin)) => {
                     let is_opposite = spec.field.is_opposite();
                     let spelling_texts = [texts::BOTH_SPELLINGS, texts::BOTH_SPELLINGS_OPPOSITE];
-                    let placeholders = words![name, modern];
+                    let args = words![name, modern];
                     let origins = [&field.origin, &modern_origin];
                     self.faults.report_keys(
                         spelling_texts[usize::from(is_opposite)],
                         origins,
-                        placeholders,
+                        args,
                     );
                 }
                 None => self.check_deprecated(section, spec, field),
@@ -112,9 +112,9 @@ impl ContainerCheck<'_> {
             && let Some(limit) = fields.get(most)
             && limit.value.plain_json().is_some_and(|limit| needs::exceeds(value, limit))
         {
-            let placeholders = words![name, most];
+            let args = words![name, most];
             let at = [&field.origin, &limit.origin];
-            let fault = self.faults.report_values(texts::SHOWS_MORE, at, placeholders);
+            let fault = self.faults.report_values(texts::SHOWS_MORE, at, args);
             let level = limit.value.text();
             fault.help_if(level.map(|level| format!("write `{level}` or less, or raise `{most}`")));
         }
@@ -180,9 +180,8 @@ impl ContainerCheck<'_> {
             .filter(|since| since.is_after_reference());
         if let (Some(modern), Some(since)) = (modern, since) {
             if release.is_none_or(|release| release >= since) {
-                let placeholders = words![name = spec.name, since];
-                let fault =
-                    self.faults.report_key(texts::DEPRECATED_FROM, &field.origin, placeholders);
+                let args = words![name = spec.name, since];
+                let fault = self.faults.report_key(texts::DEPRECATED_FROM, &field.origin, args);
                 let release_hint = format!(
                     "; for an older service, set `service.release` in {}",
                     config::CONFIG_FILE
@@ -222,8 +221,8 @@ impl ContainerCheck<'_> {
                     Some(_) => texts::RESERVED_VARIABLE,
                     None => texts::FORBIDDEN_VARIABLE,
                 };
-                let placeholders = words![variable, reserved = alternatives(&RESERVED_PREFIXES)];
-                self.faults.report(problem_texts, position, placeholders);
+                let args = words![variable, reserved = alternatives(&RESERVED_PREFIXES)];
+                self.faults.report(problem_texts, position, args);
                 return;
             }
             Reference::Env(variable) if !self.context.allowed.allows(variable) => {
@@ -244,9 +243,9 @@ impl ContainerCheck<'_> {
     /// Reports names of groups and projects that are not full paths, and names that are listed twice.
     fn check_names(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let (names, value) = (spec.field.names, field.value.plain_json());
-        let placeholders = words![name = spec.name];
+        let args = words![name = spec.name];
         if let Some(path) = value.and_then(|value| find_wrong_path(names, &spec.schema, value)) {
-            let fault = self.faults.report_value(texts::NO_FULL_PATH, &field.origin, placeholders);
+            let fault = self.faults.report_value(texts::NO_FULL_PATH, &field.origin, args);
             fault.help = path::suggest_path_fix(path).or(fault.help.take());
         }
         let is_name_list = matches!(names, Some(NamedObject::User | NamedObject::Group));
@@ -254,7 +253,7 @@ impl ContainerCheck<'_> {
         let mut seen_names = BTreeSet::new();
         let mut listed_names = items.into_iter().flatten().filter_map(Json::as_str);
         if !listed_names.all(|name| seen_names.insert(name.to_lowercase())) {
-            self.faults.report_value(texts::LISTED_TWICE, &field.origin, placeholders);
+            self.faults.report_value(texts::LISTED_TWICE, &field.origin, args);
         }
     }
 

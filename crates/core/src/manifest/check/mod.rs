@@ -241,17 +241,16 @@ impl ContainerCheck<'_> {
         // A former path must be allowed too, because it selects the live container at that path.
         for path in std::iter::once(path).chain(&merged.lifecycle.former_paths) {
             if manages.matching_entries(&path.value).is_empty() {
-                let placeholders =
-                    words![path = path.value, why = manages.explain_exclusion(&path.value)];
-                self.faults.report_value(texts::OUTSIDE, &path.origin, placeholders);
+                let args = words![path = path.value, why = manages.explain_exclusion(&path.value)];
+                self.faults.report_value(texts::OUTSIDE, &path.origin, args);
             }
         }
         let matching_entries = manages.matching_entries(&path.value);
         for section in merged.body.sections.iter().filter(|_| !matching_entries.is_empty()) {
             let name = section.kind.section;
             if !matching_entries.iter().any(|managed| managed.allows_section(name)) {
-                let placeholders = words![path = path.value, section = name];
-                self.faults.report_key(texts::OUTSIDE_SECTION, &section.origin, placeholders);
+                let args = words![path = path.value, section = name];
+                self.faults.report_key(texts::OUTSIDE_SECTION, &section.origin, args);
             }
         }
     }
@@ -298,9 +297,9 @@ impl ContainerCheck<'_> {
                     None => part.state == EntryState::Absent && section.kind.section == name,
                 };
                 if is_conflict {
-                    let placeholders = words![create = create_section.section, name];
+                    let args = words![create = create_section.section, name];
                     let origins = [&field.origin, &section.origin];
-                    self.faults.report_keys(texts::CREATE_CONFLICT, origins, placeholders);
+                    self.faults.report_keys(texts::CREATE_CONFLICT, origins, args);
                 }
             }
         }
@@ -355,8 +354,8 @@ impl ContainerCheck<'_> {
             && release < since
         {
             let what = format!("`{}` needs release {since} or later", kind.section);
-            let placeholders = words![what, help = "take the section out", release];
-            self.faults.report_key(texts::RELEASE, &origin, placeholders);
+            let args = words![what, help = "take the section out", release];
+            self.faults.report_key(texts::RELEASE, &origin, args);
         }
         let parts = if self.report_split_entry(kind, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged_globs) = (Vec::new(), Vec::new());

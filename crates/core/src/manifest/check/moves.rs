@@ -30,7 +30,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     let mut is_consistent = true;
     for (container, former) in former_paths(containers) {
         let former_path = former.value.to_lowercase();
-        let placeholders = words![path = former.value];
+        let args = words![path = former.value];
         if let Err(why) = path::check(container.scope, &former.value, false) {
             let fault = faults.report_value(texts::FORMER_PATH, &former.origin, words![why]);
             fault.help_if(path::suggest_path_fix(&former.value));
@@ -48,7 +48,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
             || first_former.value.to_lowercase() == former_path;
         if is_repeated && !std::ptr::eq(first_former, former) {
             let origins = [&former.origin, &first_former.origin];
-            faults.report_values(texts::FORMER_OF_TWO, origins, placeholders);
+            faults.report_values(texts::FORMER_OF_TWO, origins, args);
         }
         // Another container at this path must have former paths too, or `create`.
         let other_container = container_by_path.get(&former_path).filter(|other| {
@@ -56,9 +56,9 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
                 && !matches!(other.create, CreationPolicy::Allowed(_))
         });
         if let Some(other_container) = other_container {
-            let placeholders = words![path = former.value, noun = other_container.scope.noun()];
+            let args = words![path = former.value, noun = other_container.scope.noun()];
             let origins = [&former.origin, &other_container.origin];
-            faults.report_values(texts::FORMER_DECLARED, origins, placeholders);
+            faults.report_values(texts::FORMER_DECLARED, origins, args);
         }
     }
     // Further faults may be consequences of an impossible former path.
@@ -105,8 +105,8 @@ fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let first_in_circle = formers.find(|(container, _)| circle.contains(&&container.path));
     let Some((_, former)) = first_in_circle else { return };
     let paths: Vec<&str> = circle.iter().map(|path| &***path).collect();
-    let placeholders = words![paths = crate::text::list_names(&paths)];
-    faults.report_value(texts::SWAPPED_PATHS, &former.origin, placeholders);
+    let args = words![paths = crate::text::list_names(&paths)];
+    faults.report_value(texts::SWAPPED_PATHS, &former.origin, args);
 }
 
 /// Reports uses of former paths, which become wrong with the move: names in fields for groups and
@@ -130,8 +130,8 @@ fn check_former_names(
                 if let Some((now, name_origin)) =
                     moves.new_path(name).zip(entry.fields.origin(field))
                 {
-                    let placeholders = words![noun = object_type.noun(), name, now];
-                    faults.report_value(texts::MOVED_NAME, &name_origin, placeholders);
+                    let args = words![noun = object_type.noun(), name, now];
+                    faults.report_value(texts::MOVED_NAME, &name_origin, args);
                 }
             }
             for (field, Sourced { value, origin }) in entry.fields.iter() {

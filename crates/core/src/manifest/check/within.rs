@@ -51,8 +51,7 @@ fn check_named_entries(
 ) {
     let Some(Sourced { value, origin }) = entry.fields.get(field) else { return };
     let is_present = entry.state == EntryPresence::Present;
-    let placeholders =
-        words![field, noun = named_section.kind.noun, section = named_section.kind.section];
+    let args = words![field, noun = named_section.kind.noun, section = named_section.kind.section];
     let names = value.list().into_iter().flatten().filter_map(Json::as_str);
     for name in names.chain(value.text()) {
         let position = NodePosition::item(&origin, name);
@@ -61,7 +60,7 @@ fn check_named_entries(
                 let problem_texts =
                     if is_parent { texts::REMOVED_PARENT } else { texts::REMOVED_ENTRY };
                 let positions = [position, NodePosition::key(&named_entry.origin)];
-                faults.report_pair(problem_texts, positions, placeholders);
+                faults.report_pair(problem_texts, positions, args);
             }
             continue;
         }
@@ -72,13 +71,13 @@ fn check_named_entries(
         let similar_name = nearest(name, keys.clone())
             .or_else(|| keys.find(|key| key.contains('*') && patterns_overlap(key, name)));
         if named_section.unlisted.value == Unlisted::Delete && is_present {
-            let fault = faults.report(texts::DELETED_ENTRY, position, placeholders);
+            let fault = faults.report(texts::DELETED_ENTRY, position, args);
             fault.related(NodePosition::value(&named_section.unlisted.origin));
             if let Some(near) = similar_name {
                 fault.help(format!("write `{near}`, the name as it is declared"));
             }
         } else if similar_name.is_some() {
-            faults.report(texts::UNDECLARED_ENTRY, position, placeholders).suggest(similar_name);
+            faults.report(texts::UNDECLARED_ENTRY, position, args).suggest(similar_name);
         }
     }
 }
@@ -146,8 +145,8 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
     };
     let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
     for list in lists.iter().filter_map(|name| container.section(name)) {
-        let placeholders = words![section = list.kind.section];
-        let fault = faults.report_key(texts::IDLE_ALLOWLIST, &list.origin, placeholders);
+        let args = words![section = list.kind.section];
+        let fault = faults.report_key(texts::IDLE_ALLOWLIST, &list.origin, args);
         fault.related(NodePosition::value(&inbound_setting.origin));
     }
 }
@@ -187,8 +186,6 @@ fn check_approvals(container: &Container, faults: &mut Faults) {
         }
         None => return,
     };
-    let placeholders = words![name, rules = rules.kind.section];
-    faults
-        .report_value(problem_texts, &count.origin, placeholders)
-        .related(NodePosition::key(related));
+    let args = words![name, rules = rules.kind.section];
+    faults.report_value(problem_texts, &count.origin, args).related(NodePosition::key(related));
 }

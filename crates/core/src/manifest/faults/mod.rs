@@ -104,16 +104,11 @@ pub(super) type NodeFault = LocatedFault<NodePosition>;
 
 impl<A> LocatedFault<A> {
     /// The fault with these texts, filled in with `words`.
-    pub(super) fn new(texts: FaultTexts, position: A, placeholders: PlaceholderValues<'_>) -> Self {
+    pub(super) fn new(texts: FaultTexts, position: A, args: PlaceholderValues<'_>) -> Self {
         let [severity, code, message, help, related_label] = texts;
         let severity = Severity::from_word(severity);
-        let help = Some(fill(help, placeholders)).filter(|help| !help.is_empty());
-        Self {
-            severity,
-            related_label,
-            help,
-            ..Self::error(code, fill(message, placeholders), position)
-        }
+        let help = Some(fill(help, args)).filter(|help| !help.is_empty());
+        Self { severity, related_label, help, ..Self::error(code, fill(message, args), position) }
     }
 
     pub(super) fn error(code: &'static str, message: impl Into<String>, position: A) -> Self {

@@ -206,7 +206,7 @@ fn report_idle_exceptions(rule: &Rule, containers: &[Box<DeclaredContainer>], fa
         let has_below = find_by_prefix(containers, &format!("{path}/")).is_some();
         let problem_texts =
             if has_below { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };
-        let placeholders = words![noun = rule.scope.noun(), path];
-        faults.report(problem_texts, NodePosition::item(&except.origin, path), placeholders);
+        let args = words![noun = rule.scope.noun(), path];
+        faults.report(problem_texts, NodePosition::item(&except.origin, path), args);
     }
 }

@@ -151,8 +151,8 @@ impl<'m> ContainerMerge<'m> {
             && !section_merge.entries.is_empty()
         {
             let entries = text::count(section_merge.entries.len(), "entry");
-            let placeholders = words![name = kind.section, entries];
-            self.faults.report_key(texts::ADDS_NOTHING, origin, placeholders);
+            let args = words![name = kind.section, entries];
+            self.faults.report_key(texts::ADDS_NOTHING, origin, args);
         }
         for part in &section.parts {
             if let Some((key, fields)) = fill_identity(kind, part, &self.filler, self.faults) {

@@ -110,7 +110,7 @@ impl LayerRules {
         let mut scopes = Scope::ALL.into_iter();
         let other_scope =
             scopes.find_map(|scope| Some((scope, self.profile_position(scope, &name.value)?)));
-        let placeholders = words![
+        let args = words![
             name = crate::text::escape(&name.value),
             scope = scope.noun(),
             document = scope.document_kind(),
@@ -118,14 +118,13 @@ impl LayerRules {
             profiles = alternatives(&nearby)
         ];
         if let Some((_, other_index)) = other_scope {
-            let fault =
-                faults.report_key(texts::PROFILE_OF_OTHER_SCOPE, &name.origin, placeholders);
+            let fault = faults.report_key(texts::PROFILE_OF_OTHER_SCOPE, &name.origin, args);
             fault.related(NodePosition::value(&self.rules[other_index].rule.origin));
         } else {
             let has_few = (1..=MAX_LISTED_NAMES).contains(&nearby.len());
             let problem_texts =
                 if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
-            let fault = faults.report_key(problem_texts, &name.origin, placeholders);
+            let fault = faults.report_key(problem_texts, &name.origin, args);
             fault.suggest(nearest(&name.value, nearby.iter().copied()));
         }
     }

@@ -55,9 +55,9 @@ pub(super) struct FillError {
 }
 
 impl FillError {
-    fn new(texts: FaultTexts, origin: &Origin, placeholders: PlaceholderValues<'_>) -> Self {
+    fn new(texts: FaultTexts, origin: &Origin, args: PlaceholderValues<'_>) -> Self {
         Self {
-            fault: Box::new(LocatedFault::new(texts, NodePosition::key(origin), placeholders)),
+            fault: Box::new(LocatedFault::new(texts, NodePosition::key(origin), args)),
             missing_param: None,
         }
     }

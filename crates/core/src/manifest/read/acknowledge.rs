@@ -57,8 +57,8 @@ impl DocumentReader<'_, '_> {
         let sections: Vec<_> = catalogue::all_sections().map(|kind| kind.section).collect();
         let wrongly_separated =
             section.split_once(['.', ':']).filter(|(name, _)| sections.contains(name));
-        let mut report = |texts, placeholders: PlaceholderValues<'_>| {
-            self.findings.report(texts, node.span.clone(), placeholders);
+        let mut report = |texts, args: PlaceholderValues<'_>| {
+            self.findings.report(texts, node.span.clone(), args);
         };
         if Guard::ALL.iter().any(|other| other.to_string() == guard) {
             report(texts::GUARD_IN_ADDRESS, words![guard]);

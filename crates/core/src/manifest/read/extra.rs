@@ -72,11 +72,11 @@ pub(super) fn check_extra_key<A>(
         Some(catalogue::words::Meaning::Leave(why)) => format!(": {why}"),
         _ => "; to remove an entry, write `state: absent` next to `extra`".to_owned(),
     };
-    let mut placeholders: [(&str, &dyn Display); 4] =
+    let mut args: [(&str, &dyn Display); 4] =
         [("name", &name), ("section", &section_name), ("field", &""), ("instead", &instead)];
     let fault_texts = match find_spec(section.table().specs(), &name) {
         Some(spec) if spec.name != name => {
-            placeholders[2].1 = &spec.name;
+            args[2].1 = &spec.name;
             texts::EXTRA_OTHER_NAME
         }
         Some(_) => texts::EXTRA_KNOWN,
@@ -84,7 +84,7 @@ pub(super) fn check_extra_key<A>(
         None if section.is_created_with_container()
             && find_spec(container.table().specs(), &name).is_some() =>
         {
-            placeholders[1].1 = &container.section;
+            args[1].1 = &container.section;
             texts::EXTRA_KNOWN
         }
         None if OLD_VISIBILITY_NAMES.contains(&&*name) => texts::EXTRA_VISIBILITY,
@@ -99,7 +99,7 @@ pub(super) fn check_extra_key<A>(
         }
         None => return Ok(()),
     };
-    Err(LocatedFault::new(fault_texts, position, &placeholders))
+    Err(LocatedFault::new(fault_texts, position, &args))
 }
 
 /// The fault of the first malformed reference or template in `value`. Below `extra`, the keys

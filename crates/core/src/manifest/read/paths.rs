@@ -62,8 +62,8 @@ impl DocumentReader<'_, '_> {
     /// Reports keys that a document with several paths must not have.
     fn check_shared_keys(&mut self, document: &Node) {
         if let Some((key, _)) = document.get("path") {
-            let placeholders = words![noun = self.scope.noun()];
-            self.findings.report(texts::PATH_BESIDE_PATHS, key.span.clone(), placeholders);
+            let args = words![noun = self.scope.noun()];
+            self.findings.report(texts::PATH_BESIDE_PATHS, key.span.clone(), args);
         }
         if let Some((key, node)) = document.get("previously") {
             let former = node.items().first().and_then(Node::text).unwrap_or("acme/old");
@@ -78,8 +78,8 @@ impl DocumentReader<'_, '_> {
             .flat_map(section_fields)
         {
             if lookup.import_fields.contains(&&*key.name) && node.data != NodeValue::Null {
-                let placeholders = words![name = key.name];
-                self.findings.report(texts::SHARED_SOURCE, key.span.clone(), placeholders);
+                let args = words![name = key.name];
+                self.findings.report(texts::SHARED_SOURCE, key.span.clone(), args);
             }
         }
         if let Some((key, node)) = document[settings::SECTION].get(settings::IMPORT_URL)

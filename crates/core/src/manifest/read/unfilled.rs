@@ -58,8 +58,8 @@ impl DocumentReader<'_, '_> {
     /// the value.
     pub(super) fn check_untyped_value(&mut self, place: TextPlace, key: &MappingKey, value: &Node) {
         if let Some(credential) = plain_texts(value).into_iter().find_map(judge::find_credential) {
-            let placeholders = words![name = key.name, what = credential.noun_phrase()];
-            self.findings.report(texts::PLAIN_CREDENTIAL, key.span.clone(), placeholders);
+            let args = words![name = key.name, what = credential.noun_phrase()];
+            self.findings.report(texts::PLAIN_CREDENTIAL, key.span.clone(), args);
         }
         self.check_placeholders(place, key, value, &Json::Bool(true));
     }

@@ -107,6 +107,6 @@ fn collision_problem(
     let texts =
         if section.is_name_unique_above() { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
     let key = text::escape(taken_address.entry.as_deref().unwrap_or_default());
-    let placeholders = words![group = taken_address.path, noun = section.noun, key, what];
-    Problem::from_texts(texts, placeholders, &step.address, &step.origin)
+    let args = words![group = taken_address.path, noun = section.noun, key, what];
+    Problem::from_texts(texts, args, &step.address, &step.origin)
 }

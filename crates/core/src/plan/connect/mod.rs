@@ -276,8 +276,8 @@ fn refuse_cycles(steps: &[Step]) -> Vec<Problem> {
     cycles
         .map(|(index, other_index)| {
             let step = &steps[index];
-            let placeholders = words![other = steps[other_index].address];
-            Problem::from_texts(texts::CIRCULAR, placeholders, &step.address, &step.origin)
+            let args = words![other = steps[other_index].address];
+            Problem::from_texts(texts::CIRCULAR, args, &step.address, &step.origin)
         })
         .collect()
 }

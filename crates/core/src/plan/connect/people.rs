@@ -111,11 +111,11 @@ fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepR
         }
         let names: Vec<_> = names.into_iter().collect();
         let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
-        let placeholders = words![names = text::list_names(&names), have, user];
+        let args = words![names = text::list_names(&names), have, user];
         let problem_texts = step.scope.choose(texts::NO_MAINTAINERS, texts::OUTSIDERS);
         relations.problems.push(Problem::from_texts(
             problem_texts,
-            placeholders,
+            args,
             &step.address,
             &step.origin,
         ));
@@ -215,6 +215,6 @@ fn lower_level_problem(step: &Step, level: u8, grant: &AccessGrant) -> Problem {
         |level: u8| AccessLevel::parse(&level.into()).map_or("a level", |level| level.word);
     let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
     let (above, level, group) = (level_word(grant.after), level_word(level), &grant.address.path);
-    let placeholders = words![key, above, group, level];
-    Problem::from_texts(texts::BELOW_GRANTED, placeholders, &step.address, &step.origin)
+    let args = words![key, above, group, level];
+    Problem::from_texts(texts::BELOW_GRANTED, args, &step.address, &step.origin)
 }

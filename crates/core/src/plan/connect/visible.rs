@@ -28,15 +28,14 @@ pub(super) fn refuse_excess_visibility(steps: &[Step]) -> StepRelations {
             continue;
         };
         if rank > *max_rank {
-            let placeholders = words![
+            let args = words![
                 visibility = VISIBILITIES[rank],
                 group = group.address.path,
                 most = VISIBILITIES[*max_rank]
             ];
             let change = step.change("visibility");
             let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
-            let problem =
-                Problem::from_texts(texts::MORE_VISIBLE, placeholders, &step.address, origin);
+            let problem = Problem::from_texts(texts::MORE_VISIBLE, args, &step.address, origin);
             relations.problems.push(problem);
         }
     }
@@ -109,12 +108,11 @@ pub(super) fn check_narrowed_groups(steps: &[Step]) -> StepRelations {
                     "more visible contents must leave the group first",
                 );
             } else if narrowed_ranks.get(&key).is_none_or(|after| *after > max_rank) {
-                let placeholders =
-                    words![path, is = VISIBILITIES[*rank], most = VISIBILITIES[max_rank]];
+                let args = words![path, is = VISIBILITIES[*rank], most = VISIBILITIES[max_rank]];
                 let texts = texts::VISIBLE_CONTENTS;
                 relations.problems.push(Problem::from_texts(
                     texts,
-                    placeholders,
+                    args,
                     &step.address,
                     &step.origin,
                 ));

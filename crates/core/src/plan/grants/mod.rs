@@ -81,9 +81,8 @@ impl ContainerPlanner<'_> {
                     _ => continue,
                 };
                 let level = level.map_or("", |level| level.word);
-                let placeholders = words![name = escape(name), level];
-                let problem =
-                    Problem::from_texts(problem_texts, placeholders, &step.address, &step.origin);
+                let args = words![name = escape(name), level];
+                let problem = Problem::from_texts(problem_texts, args, &step.address, &step.origin);
                 plan.findings.problems.push(problem);
             }
             if plan.findings.problems.len() == problems_before {

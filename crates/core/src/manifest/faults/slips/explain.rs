@@ -124,10 +124,10 @@ impl<'t> SurroundingLines<'t> {
                 self.correction_helps(slip, part).then_some((slip, line_number, matched_text))
             })
         })?;
-        let placeholders = words![line = line_number + 1, key = matched_text];
-        finding.help(fill(slip.help, placeholders));
+        let args = words![line = line_number + 1, key = matched_text];
+        finding.help(fill(slip.help, args));
         if !slip.message.is_empty() {
-            finding.message = fill(slip.message, placeholders);
+            finding.message = fill(slip.message, args);
         }
         if !slip.message.is_empty() && slip.line.text.is_some() {
             finding.position = self.range_of(matched_text);
