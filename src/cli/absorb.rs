@@ -104,18 +104,22 @@ impl SelectedDrift {
     }
 }
 
+/// Adds help to `failure` if one of the addresses is a folder.
+fn explain_folder(failure: CommandError, addresses: &[Selector]) -> CommandError {
+    let mut patterns = addresses.iter().map(Selector::pattern);
+    match patterns.find(|pattern| Path::new(pattern).is_dir()) {
+        Some(folder) => failure.help(format!(
+            "`{folder}` is a folder, not an address: write `undrift absorb '**' -d {folder}`"
+        )),
+        None => failure,
+    }
+}
+
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let loaded = ManifestEditor::load(&args.dir, &args.access.allow_env, cx);
-    let (mut editor, manifests) = loaded.map_err(|failure| {
-        let mut addresses = args.addresses.iter().map(Selector::pattern);
-        match addresses.find(|address| Path::new(address).is_dir()) {
-            Some(folder) => failure.help(format!(
-                "`{folder}` is a folder, not an address: write `undrift absorb '**' -d {folder}`"
-            )),
-            None => failure,
-        }
-    })?;
+    let (mut editor, manifests) =
+        loaded.map_err(|failure| explain_folder(failure, &args.addresses))?;
     let full_desired = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
     let manifests =

@@ -61,42 +61,43 @@ const UNITS: [(&str, u64); 8] = [
 /// The help for a number or an address in another form; `argument` is as in `--deadline <SECONDS>`.
 fn suggest_value(argument: &str, value: &str) -> Option<String> {
     let (option, value_name) = argument.split_once(' ')?;
+    let (form, example) = if value_name == "<HOST:PORT>" {
+        let port = value.rsplit(':').find(|port| port.parse::<u16>().is_ok());
+        ("an address and a port".to_owned(), format!("127.0.0.1:{}", port.unwrap_or("8080")))
+    } else {
+        let (form, number) = suggest_number(value_name, value)?;
+        (form, number.to_string())
+    };
+    Some(format!("write {form}, as in `{option} {example}`"))
+}
+
+/// The form of the numbers that an option takes, and the number that `value` probably means.
+fn suggest_number(value_name: &str, value: &str) -> Option<(String, u64)> {
     let digit_count = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
     let (digits, unit) = value.split_at(digit_count);
+    if unit.is_empty() && !matches!(value, "" | "0") {
+        return None;
+    }
     let find_unit = |name| UNITS.iter().find(|(other, _)| *other == name).map(|(_, size)| *size);
-    let number = match value_name {
-        "<HOST:PORT>" => {
-            let port = value.rsplit(':').find(|port| port.parse::<u16>().is_ok());
-            format!("127.0.0.1:{}", port.unwrap_or("8080"))
+    let (form, factors) = match find_unit(value_name) {
+        Some(option_unit) => {
+            let unit_name = value_name.trim_matches(['<', '>']).to_lowercase();
+            let factors = find_unit(unit).map(|value_unit| (value_unit, option_unit));
+            (format!("a whole number of {unit_name}"), factors)
         }
-        "<N>" if value == "0" => "1".to_owned(),
-        _ if unit.is_empty() && !value.is_empty() => return None,
-        _ => {
-            let option_unit = find_unit(value_name);
-            if option_unit.is_none() && value_name != "<N>" {
-                return None;
-            }
-            let value_unit = match (option_unit, unit) {
-                (Some(_), unit) => find_unit(unit),
-                (None, "k") => Some(1000),
-                (None, _) => None,
-            };
-            let number = digits.parse().ok().zip(value_unit);
-            let number = number.map_or(10, |(number, size)| u64::saturating_mul(number, size));
-            number
-                .div_ceil(option_unit.filter(|_| value_unit.is_some()).unwrap_or(1))
-                .max(1)
-                .to_string()
+        None if value_name == "<N>" => {
+            ("a whole number".to_owned(), (unit == "k").then_some((1000, 1)))
         }
+        None => return None,
     };
-    Some(format!(
-        "write {}, as in `{option} {number}`",
-        match value_name {
-            "<HOST:PORT>" => "an address and a port".to_owned(),
-            "<N>" => "a whole number".to_owned(),
-            unit => format!("a whole number of {}", unit.trim_matches(['<', '>']).to_lowercase()),
+    let number = match (value, digits.parse::<u64>().ok().zip(factors)) {
+        ("0", _) => 1,
+        (_, Some((number, (value_unit, option_unit)))) => {
+            number.saturating_mul(value_unit).div_ceil(option_unit).max(1)
         }
-    ))
+        (_, None) => 10,
+    };
+    Some((form, number))
 }
 
 /// The help for a file that is written after the format of a report.

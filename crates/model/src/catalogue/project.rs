@@ -175,18 +175,13 @@ fn plain_creation_calls(
             (operation::PROJECT_CREATE.request(), WriteRequest::Create)
         }
     };
-    let mut location_fields = context.target.naming_fields();
+    let mut base_fields = context.target.naming_fields();
     if request_type == WriteRequest::Create {
-        location_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
+        base_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
     }
     let accepts = &|_: &str, field: &Field, _: &str| field.accepted.includes(request_type);
-    CreationRequests {
-        post,
-        accepts,
-        edit: operation::PROJECT_UPDATE,
-        base_fields: location_fields,
-    }
-    .plan_calls(context, declared)
+    CreationRequests { post, accepts, edit: operation::PROJECT_UPDATE, base_fields }
+        .plan_calls(context, declared)
 }
 
 /// Reports faults of `settings:` and `create:` of one project together.

@@ -63,15 +63,10 @@ fn fork_calls(
     let accepts = &|_: &str, field: &Field, request_name: &str| {
         field.accepted != Accepted::Never && body_parameters.contains(&request_name)
     };
-    let mut location_fields = context.target.naming_fields();
-    location_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
-    CreationRequests {
-        post,
-        accepts,
-        edit: operation::PROJECT_UPDATE,
-        base_fields: location_fields,
-    }
-    .plan_calls(context, declared)
+    let mut base_fields = context.target.naming_fields();
+    base_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
+    CreationRequests { post, accepts, edit: operation::PROJECT_UPDATE, base_fields }
+        .plan_calls(context, declared)
 }
 
 /// The calls that import a repository. The request has no visibility: an edit sets it right after.

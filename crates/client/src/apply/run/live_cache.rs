@@ -351,27 +351,17 @@ mod tests {
         let answer =
             json!({"id": 5, "name": "v*", "push_access_levels": [], "merge_access_levels": []});
         let branches = step(&container, "protected_branches");
-        cache.record_response(
-            &container,
-            &branches,
-            &create_request,
-            &answer,
-            Some(1),
-            Duration::ZERO,
-        );
+        let record_creation = |cache: &mut LiveCache| {
+            let now = Duration::ZERO;
+            cache.record_response(&container, &branches, &create_request, &answer, Some(1), now);
+        };
+        record_creation(&mut cache);
         // A reading of only the labels does not change the branches.
         cache.merge_reading(live_without_entries(), &BTreeSet::from(["labels"]));
         assert_eq!(cache.live.sections["protected_branches"].entries().unwrap().len(), 1);
         assert!(cache.stale_sections.is_empty());
         cache.begin_reading(Duration::ZERO);
-        cache.record_response(
-            &container,
-            &branches,
-            &create_request,
-            &answer,
-            Some(1),
-            Duration::ZERO,
-        );
+        record_creation(&mut cache);
         cache.merge_reading(
             live_without_entries(),
             &BTreeSet::from(["protected_branches", "labels"]),

@@ -84,7 +84,7 @@ impl Observer {
         };
         for group in &groups {
             let members = self.levels_in_declared_group(group).await?;
-            members.iter().for_each(|(user, level)| raise_level(&mut levels, *user, *level));
+            raise_levels(&mut levels, &members, u8::MAX);
         }
         levels.retain(|_, level| *level >= min_level);
         Ok(Ok(levels.into_keys().collect()))
@@ -138,17 +138,16 @@ impl Observer {
         let read = async || {
             let members = operation::GROUP_MEMBER_LIST.request().arg("id", &live_path);
             let mut levels = self.read_levels(members).await?;
-            for (user, level) in &*Box::pin(self.inherited_levels(path)).await? {
-                raise_level(&mut levels, *user, *level);
-            }
+            let inherited = Box::pin(self.inherited_levels(path)).await?;
+            raise_levels(&mut levels, &inherited, u8::MAX);
             // The group keeps its shares.
             let group = self.read_group_above(&format!("{path}/*")).await?;
             for share in group.get(SHARES_FIELD).and_then(Json::as_array).into_iter().flatten() {
                 let Some(name) = share["group_full_path"].as_str() else { continue };
-                let max_level = share["group_access_level"].as_u64().unwrap_or_default();
-                for (user, level) in &*self.levels_in_group(name).await? {
-                    raise_level(&mut levels, *user, max_level.min((*level).into()) as u8);
-                }
+                let max_level = share["group_access_level"].as_u64();
+                let max_level = max_level.and_then(|level| level.try_into().ok());
+                let members = self.levels_in_group(name).await?;
+                raise_levels(&mut levels, &members, max_level.unwrap_or_default());
             }
             Ok(Arc::new(levels))
         };
@@ -245,6 +244,11 @@ impl Observer {
 fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
     let shares = container.present_entries(shares::SECTION).map(|share| &*share.key);
     shares.chain(container.lifecycle.shares_above.iter().map(|group| &**group))
+}
+
+/// Raises the levels of users to those in `others`, to at most `max_level`.
+fn raise_levels(levels: &mut BTreeMap<u64, u8>, others: &BTreeMap<u64, u8>, max_level: u8) {
+    others.iter().for_each(|(user_id, level)| raise_level(levels, *user_id, max_level.min(*level)));
 }
 
 /// Raises the level of a user to at least `level`.

@@ -31,12 +31,7 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
         }
     }
     for (index, step) in steps.iter().enumerate() {
-        if step.scope == Scope::Project
-            && let Some((section, name, _)) = find_exclusive_key(step, step.freed_name())
-            && section.is_name_unique_in_group()
-            && let Some(group) = parent_group_path(&step.address.path)
-        {
-            let key = (group.to_lowercase(), section.section, name);
+        if let Some(key) = title_freed_for_group(step) {
             let taken_above = group_entries.get(&key).into_iter().flatten();
             for (other, ..) in taken_above.filter(|(.., is_taken)| *is_taken) {
                 relations.add_edge(*other, &step.address, "the project has one until then");
@@ -85,6 +80,14 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
         }
     }
     relations
+}
+
+/// The group, the section and the name that `step` of a project frees for an entry of its group.
+fn title_freed_for_group(step: &Step) -> Option<(String, &'static str, &str)> {
+    let (section, name, _) = find_exclusive_key(step, step.freed_name())?;
+    let group = parent_group_path(&step.address.path)?;
+    (step.scope == Scope::Project && section.is_name_unique_in_group())
+        .then(|| (group.to_lowercase(), section.section, name))
 }
 
 /// The section of `step` in projects, the `name`, and the key that only one entry of a project and
