@@ -3,22 +3,11 @@
 //! An object that a caller may not see is answered with 404, never 403. Roles come from direct
 //! membership, from membership of a group above, and from invited groups, capped by the invitation.
 
-use std::collections::{BTreeSet, HashMap};
-
-use http::{HeaderMap, StatusCode};
-use jiff::Timestamp;
-use rusqlite::{Connection, params};
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
-use undrift_release::Release;
 
-use super::answer::{ErrorResponse, Result, refuse_if};
-use super::clock;
 use super::dispatch::is_read;
-use super::profile::OBSERVED_RELEASE;
 use super::routes::Route;
-use super::store::stored::{Stored as _, query_rows, stored};
-use super::store::{namespace::Namespace, user::User};
+use crate::prelude::*;
 
 /// The roles (reference 1, 2.1).
 pub(crate) const MINIMAL: i64 = 5;

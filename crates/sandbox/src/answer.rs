@@ -4,9 +4,7 @@
 //! shapes of the real service: `{"message": …}` from the application, `{"error": …}` from the
 //! parameter checks and the router, and `{"message": {field: [texts]}}` from a model.
 
-use http::{HeaderValue, StatusCode};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use crate::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The result of handlers, and of most functions that they call.

@@ -1,11 +1,7 @@
 //! Checks the value of a single attribute and converts it to its stored form.
 
-use serde_json::{Value, json};
-
-use super::answer::{ErrorResponse, FieldErrors, Result, length_error, refuse_field};
-use super::attributes::{Attribute, Bounds, OnNull, ValueKind};
-use super::params::{read_allowed_integer, read_flag, read_integer, read_text};
-use super::re2;
+use super::attributes::Bounds;
+use crate::prelude::*;
 
 /// True if a value is treated as null. For flags, numbers and some word attributes, this includes blank texts.
 pub(super) fn is_null(attribute: &Attribute, value: &Value) -> bool {

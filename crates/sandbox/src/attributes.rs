@@ -5,14 +5,10 @@
 //! key in answers. [`super::settings`] works on these rows; no handler knows their attributes.
 //! Defaults that are not in the reference are those of the real service.
 
-use std::sync::LazyLock;
-
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
-
-use undrift_release::Release;
+use serde::Deserializer;
 
 use super::seed::serialized_word;
+use crate::prelude::*;
 
 /// The licence of a service. A higher tier includes the lower ones.
 #[derive(

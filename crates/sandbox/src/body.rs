@@ -1,14 +1,9 @@
 //! The body of a request: its maximum length, and its parameters.
 
-use bytes::Bytes;
+use crate::prelude::*;
 use futures_util::FutureExt as _;
 use futures_util::stream;
-use http::{HeaderMap, StatusCode, header};
 use multer::Multipart;
-use serde_json::Value;
-
-use super::answer::{ErrorResponse, Result, refuse_if};
-use super::params::{Params, Upload};
 
 /// The maximum sizes of a body and of an upload, in bytes.
 const MAX_BODY_BYTES: usize = 1024 * 1024;

@@ -1,11 +1,7 @@
 //! The cleanup policy of a project's container registry: an attribute that is an object.
 
-use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
-
-use super::answer::{ErrorResponse, Result, refuse_if};
-use super::params::{read_flag, read_integer, read_text};
-use super::{clock, re2};
+use crate::prelude::*;
+use jiff::SignedDuration;
 
 /// The keys of the cleanup policy with their values; `None` means any text.
 const POLICY_KEYS: &[(&str, Option<&[&str]>)] = &[

@@ -1,10 +1,6 @@
 //! The routes that an archived project refuses with 403, for every caller. It accepts all others.
 
-use http::Method;
-use undrift_release::Release;
-
-use super::answer::ErrorResponse;
-use super::profile::OBSERVED_RELEASE;
+use crate::prelude::*;
 
 /// The routes at and below a path that archived projects refuse.
 #[derive(Debug)]

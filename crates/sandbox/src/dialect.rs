@@ -1,10 +1,6 @@
 //! Applies the parts of a [`Profile`] that change every call: texts in requests, and answers.
 
-use serde_json::{Map, Value, json};
-
-use super::answer::Answer;
-use super::params::Params;
-use super::profile::Profile;
+use crate::prelude::*;
 
 /// Changes the texts of a request for [`Profile::normalises`].
 pub(crate) fn normalise_texts(params: &mut Params) {

@@ -1,22 +1,13 @@
 //! Answers a request: finds the route, parses the parameters, finds the caller, runs the handler in a
 //! transaction, adds the headers. It neither waits nor uses a network.
 
-use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
-use rusqlite::Connection;
+use http::Uri;
 
-use super::access;
-use super::answer::{Answer, ErrorResponse, Result, refuse_if};
-use super::call::{Call, ParsedRequest};
-use super::closed::ArchiveRule;
-use super::params::Params;
 use super::routes::{self, NumberedRoute};
-use super::store::user::User;
-use super::{ServiceState, body, dialect};
+use super::{body, dialect};
+use crate::prelude::*;
 
 /// Longer addresses are refused with 414.
 const MAX_TARGET_BYTES: usize = 16 * 1024;

@@ -37,6 +37,7 @@ mod limit;
 mod model;
 mod page;
 mod params;
+mod prelude;
 mod profile;
 mod project_view;
 mod re2;

@@ -4,15 +4,8 @@
 //! user's limit the answer is 429 in plain text, with headers for the end of the window. Above an
 //! operation's limit it is 429 in JSON, with only the header `Retry-After`.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
-use http::{Method, StatusCode};
-use jiff::Timestamp;
-use serde_json::json;
-
-use super::answer::{Answer, ErrorResponse};
 use super::routes::NumberedRoute;
+use crate::prelude::*;
 
 /// The route limits of the largest hosted service, in requests per user and minute.
 const ROUTE_LIMITS: [(Method, &str, u32); 3] = [

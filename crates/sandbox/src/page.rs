@@ -1,10 +1,6 @@
 //! Pages of lists: `page` and `per_page` with all their headers, and keyset pages of projects and users.
 
-use http::StatusCode;
-use serde_json::Value;
-
-use super::answer::{Answer, ErrorResponse, Result, refuse_if};
-use super::call::Call;
+use crate::prelude::*;
 
 const DEFAULT_PAGE_SIZE: i64 = 20;
 const MAX_PAGE_SIZE: i64 = 100;

@@ -5,15 +5,8 @@
 //! handler reads are ignored. Values of forms are strings, so every reader converts: `true`,
 //! `"true"` and `"1"` are the same boolean.
 
-use std::borrow::Cow;
-
-use bytes::Bytes;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use serde_json::{Map, Value};
+use crate::prelude::*;
 use url::form_urlencoded;
-
-use super::answer::{ErrorResponse, Result, refuse_if};
 
 /// The maximum number of parameters of a call, and the maximum depth of names in brackets. The
 /// limits bound the work that a hostile client can cause; real clients need far less.

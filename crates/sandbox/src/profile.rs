@@ -4,12 +4,7 @@
 //! second answer is a dialect, and a client must work with both. Faults are single failures, each for
 //! certain calls. Neither can be set over the network.
 
-use std::sync::Mutex;
-use std::time::Duration;
-
-use http::Method;
-
-use undrift_release::Release;
+use crate::prelude::*;
 
 /// The release whose code was tested. Facts that contradict the reference and are known only from this code
 /// hold from this release on. The release in which they really changed is not known.

@@ -3,19 +3,10 @@
 //! The rows of [`attributes`] name the conditions, and this module evaluates them. It also has
 //! values that depend on several attributes, or have no row.
 
-use std::borrow::Cow;
-
-use serde_json::{Map, Value, json};
-
-use super::access::{GUEST, MAINTAINER, REPORTER};
-use super::attributes::{
-    AnswerKey, Attribute, Audience, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE, ValueKind,
-};
-use super::call::Call;
+use super::attributes::{AnswerKey, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE};
 use super::routes::view::Extras;
 use super::settings::ROLE_ONLY_SINCE;
-use super::store::project::Project;
-use undrift_release::Release;
+use crate::prelude::*;
 
 /// A project for the caller of a call.
 #[derive(Clone, Copy)]

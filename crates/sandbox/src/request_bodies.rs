@@ -1,15 +1,12 @@
 //! Reads the bodies of requests, within limits of time and memory.
 
-use std::time::Duration;
-
-use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode};
+use bytes::BytesMut;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Body;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::answer::{ErrorResponse, Result};
 use super::body;
+use crate::prelude::*;
 
 /// The time limit for sending a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);

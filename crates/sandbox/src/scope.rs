@@ -1,12 +1,7 @@
 //! The owner of members, variables, tokens and invitations: a group or a project, with the same
 //! operations for both.
 
-use super::access::{MAINTAINER, OWNER, traversal_ids};
-use super::answer::Result;
-use super::call::Call;
-use super::store::holder::Holder;
-use super::store::namespace::Namespace;
-use super::store::project::Project;
+use crate::prelude::*;
 
 /// A group or a project.
 pub(crate) enum GroupOrProject {

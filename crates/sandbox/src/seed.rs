@@ -3,14 +3,9 @@
 //! Secrets are plain texts here: a seed is for demonstrations.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
-use super::access;
-use super::attributes::{ATTRIBUTE_TABLE, Attribute, AttributeTier, WriteRoute};
 use super::routes::registry;
-use undrift_release::Release;
+use crate::prelude::*;
 
 /// The content of `sandbox.yaml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

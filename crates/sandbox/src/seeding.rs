@@ -4,31 +4,16 @@
 //! existing ones stay unchanged. The SHA-256 of the seed is stored, so that a later start can report
 //! a changed seed, instead of applying a part of the change or ignoring it silently.
 
-use rusqlite::{Connection, OptionalExtension};
-use serde_json::{Map, Value};
-use undrift_release::Release;
-
-use super::access::AccessToken;
-use super::answer::{ErrorResponse, Result};
-use super::attributes::{AttributeTier, WriteRoute};
-use super::call::{Call, ParsedRequest};
-use super::params::Params;
+use super::DataLocation;
 use super::routes::runners::Runner;
 use super::routes::terms::MembershipTerms;
 use super::routes::{collections, groups, project_rules, projects, protected_branches, registry};
-use super::scope::GroupOrProject;
 use super::seed::{
     Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedUser,
     SeedVisibility, serialized_word,
 };
 use super::store::Store;
-use super::store::merge_request::{MergeRequestRow, NoteRow};
-use super::store::namespace::{Namespace, NewGroup};
-use super::store::project::Project;
-use super::store::repository::Repository;
-use super::store::stored::Stored as _;
-use super::store::user::User;
-use super::{DataLocation, ServiceState, access, clock};
+use crate::prelude::*;
 
 /// Prepares the database for calls: `root` and its token, the seed, the tier. Returns notes for the
 /// user.

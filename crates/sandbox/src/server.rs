@@ -7,31 +7,27 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use bytes::Bytes;
 use futures_util::stream::{self, Iter};
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{Either, Full, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_io_timeout::TimeoutStream;
 
-use super::answer::{Answer, ErrorResponse};
 use super::connection_slots::{ConnectionSlot, ConnectionSlots};
 use super::dispatch::{header_value, into_response, is_read};
 use super::host::AllowedHosts;
 use super::profile::{FaultEffect, InjectedFaults};
 use super::request_bodies::BodyReader;
-use super::{ServiceState, clock, dispatch, limit};
+use super::{dispatch, limit};
+use crate::prelude::*;
 
 /// The time limit for the head of a request, and for an idle connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

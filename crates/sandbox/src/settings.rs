@@ -2,26 +2,15 @@
 //!
 //! Rules for a single attribute are rows of [`attributes`]. Rules that connect two attributes are here.
 
-use std::collections::HashSet;
-
-use jiff::Timestamp;
-use serde_json::{Map, Value};
-
-use super::access::OWNER;
-use super::answer::{ErrorResponse, FieldErrors, Result, refuse_if};
 use super::attribute_value::{
     check_claims, is_null, normalise_topics, parse_value, value_for_null,
 };
 use super::attributes::{
-    ATTRIBUTE_TABLE, Attribute, DELETE_PIPELINES_AFTER, Edition, OnNull, PACKAGES_ENABLED,
-    PACKAGES_LEVEL, PUBLIC_LEVELS, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE, ValueKind,
-    WriteRoute,
+    DELETE_PIPELINES_AFTER, PACKAGES_ENABLED, PACKAGES_LEVEL, PUBLIC_LEVELS, RESTRICT_VARIABLES,
+    VARIABLES_OVERRIDE_ROLE,
 };
-use super::call::Call;
 use super::cleanup_policy;
-use super::params::{Need, Params, read_flag};
-use super::profile::OBSERVED_RELEASE;
-use undrift_release::Release;
+use crate::prelude::*;
 
 /// The attributes of a project created at this time.
 pub(crate) fn new_project_attributes(time: Timestamp) -> Map<String, Value> {

@@ -1,13 +1,8 @@
 //! Settings of groups and users, one row each. The reference has none of them; clients that manage
 //! groups and users send them, read them back, and compare. They are stored as a JSON object.
 
-use rusqlite::{Connection, params};
-use serde_json::{Map, Value};
-
-use super::answer::{ErrorResponse, Result};
 use super::attribute_value::parse_value;
-use super::attributes::{ATTRIBUTE_TABLE, Attribute, ValueKind, WriteRoute};
-use super::call::Call;
+use crate::prelude::*;
 
 /// The settings of one type of object.
 #[derive(Debug)]

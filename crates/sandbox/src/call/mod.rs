@@ -3,26 +3,11 @@
 mod permissions;
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::ops::Deref;
-use std::time::Duration;
 
-use http::{HeaderMap, Method, StatusCode, header};
-use jiff::Timestamp;
+use crate::prelude::*;
+use rusqlite::Params as Bound;
 use rusqlite::types::FromSql;
-use rusqlite::{Connection, OptionalExtension as _, Params as Bound, Row, ToSql, params};
-use serde_json::Value;
-
-use crate::ServiceState;
-use crate::access::{AccessToken, Memberships};
-use crate::answer::{Answer, ErrorResponse, Result, refuse_if};
-use crate::attributes::{AttributeTier, Edition};
-use crate::clock;
-use crate::closed::ArchiveRule;
-use crate::params::Params;
-use crate::store::stored::{Stored, query_rows};
-use crate::store::user::User;
-use undrift_release::Release;
 
 /// The setting of an archived group.
 pub(crate) const ARCHIVED: &str = "archived";

@@ -1,17 +1,6 @@
 //! What the caller may see and change: levels in projects and groups, archived objects, tiers.
 
-use std::collections::HashMap;
-
-use http::StatusCode;
-use rusqlite::params;
-use serde_json::Value;
-
-use super::{ARCHIVED, Call};
-use crate::access::{self, GUEST, Memberships, OWNER, REPORTER};
-use crate::answer::{ErrorResponse, Result, refuse_if};
-use crate::attributes::AttributeTier;
-use crate::store::namespace::Namespace;
-use crate::store::project::Project;
+use crate::prelude::*;
 
 impl Call<'_> {
     /// The caller's memberships of groups, read once.

@@ -3,17 +3,9 @@
 //! It is for simulations that start from one [`Image`] thousands of times. Time and randomness come
 //! from the [`ServiceOptions`], so the same calls with the same options get the same bytes.
 
-use std::time::Duration;
-
-use bytes::Bytes;
-use http::{Request, Response};
-use serde_json::Value;
-
 use super::store::{Store, dump, image};
-use super::{
-    AttributeTier, DataLocation, Seed, ServiceOptions, ServiceState, StartError, dispatch, seeding,
-};
-use undrift_release::Release;
+use super::{AttributeTier, DataLocation, Seed, ServiceOptions, StartError, dispatch, seeding};
+use crate::prelude::*;
 
 /// A service in memory that is called directly.
 #[derive(Debug)]

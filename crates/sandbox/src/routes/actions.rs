@@ -1,12 +1,7 @@
 //! Actions on a project and the reads that go with them: stars, users, uploads, housekeeping
 //! (reference 2, 4.2 and 4.4).
 
-use rusqlite::Row;
-use sha2::{Digest, Sha256};
-
-use super::members;
 use super::prelude::*;
-use super::projects;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/users", list_users),

@@ -6,7 +6,6 @@
 
 use super::approvals::{RULES_LOCK, is_locked, readable_project, writable_project};
 use super::prelude::*;
-use super::{groups, protected_branches};
 
 pub(super) const COLLECTIONS: &[Collection] = &[APPROVAL_RULES];
 

@@ -2,12 +2,7 @@
 //! in the older one, and the settings of its top-level group. The reference leaves them out; all of
 //! this is the real service's behaviour.
 
-use std::sync::LazyLock;
-
-use serde::Deserialize;
-
 use super::prelude::*;
-use super::{approval_rules, instance};
 
 pub(super) const COLLECTIONS: &[Collection] = &[
     APPROVAL_SETTINGS,

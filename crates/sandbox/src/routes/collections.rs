@@ -2,7 +2,6 @@
 //! deploy tokens, external status checks, rules that protect packages and container repositories,
 //! agents of clusters, resource groups and boards.
 
-use super::names::field_label;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[

@@ -1,8 +1,6 @@
 //! The conditions of a list, put together from the filters in a call.
 
-use std::borrow::Cow;
-
-use rusqlite::ToSql;
+use super::prelude::*;
 
 /// Conditions in SQL, with the values of their parameters.
 #[derive(Default)]

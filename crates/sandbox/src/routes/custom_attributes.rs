@@ -1,8 +1,6 @@
 //! Custom attributes of projects, groups and users, for administrators. The reference only mentions them in
 //! lists of projects and as a filter (2, 4.1). The operations on single attributes follow the real service.
 
-use super::conditions::SqlConditions;
-use super::names::BLANK_TEXT;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[

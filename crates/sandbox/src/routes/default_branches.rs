@@ -1,7 +1,6 @@
 //! The name and the protection of default branches, as groups and the service set them for new
 //! projects.
 
-use super::instance;
 use super::prelude::*;
 
 pub(super) const DEFAULT_BRANCH: &str = "default_branch";

@@ -5,7 +5,6 @@
 //! once by a call with its full path.
 
 use super::prelude::*;
-use super::{group_moves, groups, projects};
 
 pub(super) const ROUTES: &[Route] =
     &[delete("/{holder}", remove), post("/{holder}/restore", restore)];

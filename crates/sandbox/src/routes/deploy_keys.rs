@@ -7,11 +7,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use md5::Md5;
-use sha2::{Digest, Sha256};
 
-use super::names::MAX_NAME_LENGTH;
 use super::prelude::*;
-use super::projects;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/deploy_keys", list_all),

@@ -1,11 +1,7 @@
 //! Environments of projects, and their protection by projects and groups.
 
-use sha2::{Digest, Sha256};
-
 use super::collections::CLUSTER_AGENTS;
 use super::fields::{change_rows, row_id};
-use super::grants;
-use super::names::convert_to_sentences;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =

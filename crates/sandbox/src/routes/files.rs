@@ -1,14 +1,10 @@
 //! Files of a repository: each change of a file is one commit. The reference leaves them out; all
 //! of this is the real service's behaviour.
 
-use std::collections::BTreeMap;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
-use sha2::{Digest, Sha256};
 
 use super::prelude::*;
-use super::protected_branches;
 use super::repository::{new_commit, readable_project};
 
 pub(super) const ROUTES: &[Route] = &[

@@ -1,9 +1,6 @@
 //! Forks and the relation of a fork to its upstream (reference 2, 4.4).
 
-use super::names::{TAKEN_TEXT, convert_to_sentences};
 use super::prelude::*;
-use super::project_rules::{self, RequestedName};
-use super::{projects, users};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/fork", fork),

@@ -3,7 +3,6 @@
 //! Such a list contains changes. An element without `id` adds a grant, one with `id` changes that
 //! grant, one with `id` and `_destroy` removes it; other grants do not change.
 
-use super::names::field_label;
 use super::prelude::*;
 
 /// The level that grants an action to nobody.

@@ -2,8 +2,7 @@
 //! The people who are linked in this way become members of the group. Nothing is synchronised here. A service
 //! without SAML for groups answers 401 to everybody; here it is set up, unless the seed disables it.
 
-use super::member_roles::{self, ROLE_ID};
-use super::names::NONE_OF_TWO_TEXT;
+use super::member_roles::ROLE_ID;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[SAML_LINKS, LDAP_LINKS];

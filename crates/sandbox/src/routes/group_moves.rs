@@ -1,8 +1,7 @@
 //! Moves of groups, and changes of their paths, with everything below.
 
-use super::group_rules::{self, visibility_rank};
+use super::group_rules::visibility_rank;
 use super::prelude::*;
-use super::{actions, group_settings, groups};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/groups/{id}/transfer", transfer_group),

@@ -1,11 +1,6 @@
 //! The rules for names, paths and visibility of groups, and who may create groups.
 
-use super::names::{
-    BLANK_TEXT, MAX_NAME_LENGTH, PLAIN_PATH_TEXT, TAKEN_TEXT, TOO_LONG_TEXT, is_name, is_path,
-    is_plain_path, is_reserved,
-};
 use super::prelude::*;
-use super::{instance, users};
 
 pub(super) const MIN_PATH_LENGTH: usize = 2;
 /// The maximum number of groups above a group.

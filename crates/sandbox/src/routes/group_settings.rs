@@ -4,11 +4,9 @@
 use std::fmt::Display;
 use std::net::IpAddr;
 
-use super::default_branches::{self, BRANCH_PROTECTION, DEFAULT_BRANCH, PROTECTION_DEFAULTS};
 use super::group_rules::GroupCheck;
-use super::names::is_blank;
+use super::group_runners;
 use super::prelude::*;
-use super::{avatars, group_runners, instance};
 
 const PROJECT_CREATION_LEVEL: &str = "project_creation_level";
 const TEMPLATE_PROJECT: &str = "file_template_project_id";

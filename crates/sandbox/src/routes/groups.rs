@@ -3,13 +3,9 @@
 //!
 //! A group has two forms: a short form in lists, and a long form in answers for a single group.
 
-use super::conditions::SqlConditions;
-use super::group_rules::{self, MIN_PATH_LENGTH, join_errors};
+use super::deletion;
+use super::group_rules::{MIN_PATH_LENGTH, join_errors};
 use super::prelude::*;
-use super::{
-    avatars, custom_attributes, deletion, group_moves, group_settings, instance, project_list,
-    shares,
-};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups", list),

@@ -1,12 +1,8 @@
 //! The two kinds of secrets of a hook, each by key: headers that it sends, and variables in its
 //! URL. Answers only show the keys.
 
-use std::sync::LazyLock;
-
-use regex::{Captures, Regex};
 use undrift_release::REFERENCE;
 
-use super::fields::missing_key_errors;
 use super::prelude::*;
 
 /// One kind of secrets.

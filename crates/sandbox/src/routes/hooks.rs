@@ -1,11 +1,7 @@
 //! Hooks of a project (reference 2, 4.5), and those of a group (Premium), which the reference
 //! leaves out. They are stored and validated, but never delivered.
 
-use rusqlite::{Connection, OptionalExtension};
-
 use super::hook_secrets::{self, HEADERS, SECRET_KINDS, SecretKind, URL_VARIABLES};
-use super::instance;
-use super::names::field_label;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =

@@ -1,10 +1,7 @@
 //! Imports from external hosts (reference 1, 4.2). No host is ever contacted and no credential is
 //! stored: a project appears at once, and its import ends after a time by the clock.
 
-use super::names::error_sentences;
 use super::prelude::*;
-use super::project_rules::{self, RequestedName};
-use super::projects;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/import", |call| Answer::ok(&state_json(call, &call.project_as(0)?)?)),

@@ -2,9 +2,6 @@
 //! them: they first change settings, wait until no background job runs, and read templates to test
 //! pagination.
 
-use std::sync::LazyLock;
-
-use super::default_branches::{self, BRANCH_PROTECTION, PROTECTION_DEFAULTS};
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[

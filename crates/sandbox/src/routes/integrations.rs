@@ -2,12 +2,6 @@
 //! inherit them, but never calls another service. A PUT in a group changes the groups and projects
 //! below immediately; the real service does this in a background job.
 
-use std::sync::LazyLock;
-
-use serde::Deserialize;
-
-use super::instance;
-use super::names::{BLANK_TEXT, is_maskable};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[

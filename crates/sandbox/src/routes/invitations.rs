@@ -2,9 +2,6 @@
 //! pending members of a root group (1, 2.6) but has no operation to invite; the operations here are
 //! the real service's.
 
-use sha2::{Digest, Sha256};
-
-use super::members;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[

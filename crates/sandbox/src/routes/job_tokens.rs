@@ -1,7 +1,6 @@
 //! The projects and groups whose CI jobs may access a project with their tokens. The reference omits
 //! these operations; everything here is the real service's behaviour.
 
-use super::instance;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[JOB_TOKEN_SCOPE, ALLOWED_PROJECTS, ALLOWED_GROUPS];

@@ -5,7 +5,6 @@
 //! Changes and removals through a project also find the labels of the group that contains the project.
 
 use super::colors;
-use super::names::{MAX_NAME_LENGTH, NONE_OF_TWO_TEXT};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =

@@ -3,11 +3,8 @@
 //! Both have the same operations, so each handler works on a [`GroupOrProject`]: the group or project with
 //! the members.
 
-use std::collections::BTreeMap;
+use rusqlite::Params as Bound;
 
-use rusqlite::{Params as Bound, ToSql};
-
-use super::member_roles::{self, MemberRole};
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[

@@ -5,12 +5,8 @@
 
 use std::cmp::Reverse;
 
-use rusqlite::Row;
-
-use super::member_roles::MemberRole;
 use super::members::{Member, STATES};
 use super::prelude::*;
-use super::users;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/billable_members", list_billable),

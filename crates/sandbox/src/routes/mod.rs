@@ -64,15 +64,11 @@ pub(crate) mod users;
 pub(crate) mod variables;
 pub(super) mod view;
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
-use http::Method;
 use matchit::{Match, Router};
 use percent_encoding::percent_decode_str;
 
-use super::answer::{Answer, ErrorResponse, Result};
-use super::call::{Call, Segments};
+use super::call::Segments;
+use crate::prelude::*;
 use registry::DescribedCollections;
 use rows::{Collection, Verb};
 

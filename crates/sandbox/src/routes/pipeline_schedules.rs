@@ -7,8 +7,6 @@
 
 use undrift_release::time_zone;
 
-use super::fields::missing_key_errors;
-use super::names::is_key_char;
 use super::prelude::*;
 use super::variables::PIPELINE_FEATURES;
 

@@ -1,49 +1,22 @@
 //! The imports of most operations.
 
-pub(super) use http::{Method, StatusCode};
-pub(super) use rusqlite::params;
-pub(super) use serde_json::{Map, Value, json};
-pub(super) use undrift_release::Release;
-
-pub(super) use super::super::access::{
-    AccessToken, DEVELOPER, GUEST, MAINTAINER, MINIMAL, Memberships, OWNER, PLANNER, REPORTER,
-    ROLE_LEVELS, level_name, traversal_ids,
+pub(super) use super::super::attributes::WriteRoute as Accepts;
+pub(super) use super::super::prelude::*;
+pub(super) use super::conditions::SqlConditions;
+pub(super) use super::default_branches::{BRANCH_PROTECTION, DEFAULT_BRANCH, PROTECTION_DEFAULTS};
+pub(super) use super::fields::{FieldType, ReferencedType, RowField, missing_key_errors};
+pub(super) use super::member_roles::MemberRole;
+pub(super) use super::names::{
+    BLANK_TEXT, MAX_NAME_LENGTH, NONE_OF_TWO_TEXT, PLAIN_PATH_TEXT, TAKEN_TEXT, TOO_LONG_TEXT,
+    convert_to_sentences, error_sentences, field_label, is_blank, is_key_char, is_maskable,
+    is_name, is_path, is_plain_path, is_reserved,
 };
-pub(super) use super::super::answer::{
-    Answer, ErrorResponse, FieldErrors, Result, add_fields, length_error, number_error,
-    refuse_field, refuse_if, remove_fields, set_if, try_any, try_filter,
-};
-pub(super) use super::super::attributes::{
-    ATTRIBUTE_TABLE, Attribute, AttributeTier, Audience, OnNull, VISIBILITIES, ValueKind,
-    WriteRoute as Accepts, strip_comments,
-};
-pub(super) use super::super::call::{ARCHIVED, Call};
-pub(super) use super::super::cron::Cron;
-pub(super) use super::super::page::Page;
-pub(super) use super::super::params::{
-    NONE_SENT_TEXT, Need, Params, Upload, read_allowed_integer, read_flag, read_integer,
-};
-pub(super) use super::super::profile::{AbsentDelete, OBSERVED_RELEASE, Profile};
-pub(super) use super::super::scope::GroupOrProject;
-pub(super) use super::super::store::holder::Holder;
-pub(super) use super::super::store::merge_request::{MergeRequestRow, NoteRow};
-pub(super) use super::super::store::namespace::{Namespace, NewGroup};
-pub(super) use super::super::store::project::{Import, NewProject, Project};
-pub(super) use super::super::store::protection::{
-    self, Grant, Grantee, ProtectedAction, Protection, matches_pattern,
-};
-pub(super) use super::super::store::record::{Record, RecordTable};
-pub(super) use super::super::store::repository::{
-    BRANCHES, Commit, CommitEdit, GitRef, RefKind, Repository, RepositoryFile, TAGS, digest_id,
-    is_ref_name,
-};
-pub(super) use super::super::store::stored::{Stored as _, stored};
-pub(super) use super::super::store::user::User;
-pub(super) use super::super::stored_settings::{GROUP_SETTINGS, USER_SETTINGS};
-pub(super) use super::super::urls::UrlTargets;
-pub(super) use super::super::{clock, page, params, re2, settings, urls};
-pub(super) use super::fields::{FieldType, ReferencedType, RowField};
+pub(super) use super::project_rules::RequestedName;
 pub(super) use super::rows::{Collection, CollectionCall, Verb};
 pub(super) use super::terms::{self, MembershipTerms};
 pub(super) use super::view::{self, Extras};
-pub(super) use super::{Route, delete, get, patch, post, put};
+pub(super) use super::{
+    Route, actions, approval_rules, avatars, custom_attributes, default_branches, delete, get,
+    grants, group_moves, group_rules, group_settings, groups, instance, member_roles, members,
+    patch, post, project_list, project_rules, projects, protected_branches, put, shares, users,
+};

@@ -1,9 +1,5 @@
 //! Lists of projects (reference 2, 4.1), all through one query.
 
-use std::collections::HashMap;
-
-use super::conditions::SqlConditions;
-use super::custom_attributes;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[

@@ -1,15 +1,8 @@
 //! The rules for names, paths and visibilities of projects, in the words of the service's models: each fault is
 //! reported for the project and for the namespace that belongs to it.
 
-use super::names::{
-    BLANK_TEXT, MAX_NAME_LENGTH, PLAIN_PATH_TEXT, TAKEN_TEXT, TOO_LONG_TEXT, is_name, is_path,
-    is_plain_path, is_reserved,
-};
+use super::group_rules::visibility_rank;
 use super::prelude::*;
-use super::{
-    group_rules::{self, visibility_rank},
-    instance,
-};
 
 const TOO_SHORT_TEXT: &str = "is too short (minimum is 1 character)";
 const NAME_FORM_TEXT: &str = "can contain only letters, digits, emoji, '_', '.', '+', dashes, or spaces. \

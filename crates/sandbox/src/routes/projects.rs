@@ -1,19 +1,12 @@
 //! Single projects: read, create, edit, archive, delete (reference 2, 4.2 to 4.4).
 
-use std::collections::BTreeSet;
-
 use super::super::settings::ProjectEdit;
 use super::approvals::APPROVALS_BEFORE_MERGE;
-use super::default_branches::{self, DEFAULT_BRANCH};
 use super::group_runners::{self, PROJECT_RUNNERS_ENABLED as RUNNERS};
 use super::prelude::*;
 use super::project_contents::{self, InitialContents};
-use super::project_rules::{self, RequestedName};
 use super::remote_mirrors::mask_credentials;
-use super::{
-    actions, approval_rules, avatars, group_settings, instance, integrations, protected_branches,
-    pull_mirror, push_rules, users,
-};
+use super::{integrations, pull_mirror, push_rules};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),

@@ -2,11 +2,9 @@
 //! the protection that the service adds to a default branch. The reference does not describe any of this;
 //! it follows the real service.
 
-use super::default_branches::{self, BRANCH_PROTECTION, PROTECTION_DEFAULTS};
-use super::grants::{self, GrantPlan};
-use super::names::is_blank;
+use super::grants::GrantPlan;
 use super::prelude::*;
-use super::{instance, repository};
+use super::repository;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/{holder}/protected_branches", |call| list(call, &protection_scope(call)?)),

@@ -2,7 +2,7 @@
 //! behaviour. There is no update: to change a protection, remove it and protect the tag again.
 
 use super::fields::next_row_id;
-use super::grants::{self, GrantPlan};
+use super::grants::GrantPlan;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[PROTECTED_TAGS];

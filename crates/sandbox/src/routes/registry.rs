@@ -1,9 +1,6 @@
 //! All collections: those of the sandbox, and those that a caller describes, with their tables.
 
-use std::collections::BTreeSet;
-
 use matchit::Router;
-use rusqlite::Connection;
 
 use super::prelude::*;
 use super::{COLLECTIONS, NumberedRoute, all_routes, build_router, find};

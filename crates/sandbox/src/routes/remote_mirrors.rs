@@ -4,11 +4,6 @@
 //! The URL of a mirror is set at its creation, and never changes; answers do not contain its
 //! credentials.
 
-use std::sync::LazyLock;
-
-use regex::{Captures, Regex};
-
-use super::instance;
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] = &[PUSH_MIRRORS];

@@ -1,9 +1,6 @@
 //! Branches and tags of a repository. The reference does not describe repositories: this is the observed
 //! behaviour of the real service. There are no Git objects: see [`Repository`].
 
-use regex::Regex;
-
-use super::grants;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[

@@ -1,10 +1,7 @@
 //! Shares: groups that are invited to a project or to another group, listed from both sides. Also copies the
 //! members of another project (reference 2, 4.4).
 
-use rusqlite::Row;
-
 use super::prelude::*;
-use super::{actions, group_settings, groups, member_roles};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/share", share_project),

@@ -1,10 +1,7 @@
 //! Information about the service itself. The reference does not cover it, but real clients
 //! need it.
 
-use std::collections::HashSet;
-
 use super::prelude::*;
-use super::{project_list, users};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/version", show_version),

@@ -1,6 +1,5 @@
 //! The terms of a membership: a level, the day of its end, and a custom role.
 
-use super::member_roles::{self, MemberRole};
 use super::prelude::*;
 use crate::access::SECURITY_MANAGER;
 

@@ -1,9 +1,7 @@
 //! The rules for the fields of users, with the service's error texts.
 
 use super::group_rules::{PATH_FORM_TEXT, is_reserved_top_path};
-use super::names::{BLANK_TEXT, PLAIN_PATH_TEXT};
 use super::prelude::*;
-use super::{instance, project_rules};
 
 /// The requested fields of a user.
 #[derive(Debug)]

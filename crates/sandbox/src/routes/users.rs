@@ -1,9 +1,8 @@
 //! Users: operations that clients need in addition to those of the reference.
 
-use super::conditions::SqlConditions;
+use super::identities;
 use super::prelude::*;
 use super::user_rules::{self, RequestedUser};
-use super::{avatars, custom_attributes, group_moves, identities, instance};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/user", |call| Answer::ok(&full_json(call, call.require_user()?)?)),

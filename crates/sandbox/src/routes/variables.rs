@@ -1,7 +1,6 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out.
 //! They differ in who manages them, in the licence for scopes, and in what PUT changes.
 
-use super::names::{MAX_NAME_LENGTH, is_key_char, is_maskable};
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =

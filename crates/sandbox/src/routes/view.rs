@@ -3,14 +3,10 @@
 //! The attributes of a [`ProjectView`] come from `project_view`. This module adds names, URLs (which depend on the
 //! host that the client used), and values that are counted or looked up.
 
-use std::collections::BTreeMap;
 use std::fmt::Arguments;
-
-use serde::Serialize;
 
 use super::super::project_view::ProjectView;
 use super::prelude::*;
-use super::{avatars, custom_attributes, group_settings, shares};
 
 /// A JSON object, written field by field to a text. A page has a hundred projects with sixty fields each, so
 /// the fields are not collected in a map first.

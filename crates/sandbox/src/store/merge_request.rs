@@ -1,8 +1,7 @@
 //! Merge requests of a project, and their notes.
 
-use rusqlite::{Connection, Result, params};
-
-use super::stored::{Stored as _, stored};
+use crate::prelude::*;
+use rusqlite::Result;
 
 /// One merge request, with the fields that notes need.
 #[derive(Clone, Debug)]

@@ -19,14 +19,13 @@ pub(crate) mod user;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::MutexGuard;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Transaction, TransactionBehavior};
 
 use super::StartError;
-use super::answer::Result;
+use crate::prelude::*;
 use image::StoreImage;
 
 /// The statements that create the tables.

@@ -1,9 +1,7 @@
 //! Groups and personal namespaces.
 
-use rusqlite::{Connection, Result, params};
-use serde_json::Value;
-
-use super::stored::{Stored as _, execute, stored};
+use crate::prelude::*;
+use rusqlite::Result;
 
 /// One group or personal namespace. A group's id is its namespace's id.
 #[derive(Clone, Debug, Default)]

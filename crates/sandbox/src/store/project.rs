@@ -1,15 +1,10 @@
 //! Projects: one row each, with the attributes as JSON text.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
-use serde_json::{Map, Value};
-
-use super::super::call::Call;
-use super::namespace::Namespace;
-use super::stored::{Stored as _, execute, stored};
+use crate::prelude::*;
+use rusqlite::Result;
 
 /// One project with its namespace.
 #[derive(Clone, Debug, Default)]

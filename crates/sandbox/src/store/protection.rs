@@ -1,14 +1,8 @@
 //! Protected branches: one row each, with a row for each grant. Protected tags use the same grants.
 
+use crate::prelude::*;
+use rusqlite::Result;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, Result, ToSql, params};
-use serde::{Deserialize, Serialize};
-
-use super::super::call::Call;
-use super::holder::Holder;
-use super::namespace::Namespace;
-use super::project::Project;
-use super::stored::{Stored as _, execute, stored};
 
 /// The actions that can be granted on a protected branch or tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,10 +1,7 @@
 //! Rows of collections that store their fields as one JSON object, such as badges and milestones.
 
-use rusqlite::{Connection, Params, Result, Row, params};
-use serde_json::{Map, Value};
-
-use super::super::call::Call;
-use super::holder::Holder;
+use crate::prelude::*;
+use rusqlite::{Params, Result};
 
 /// One row.
 #[derive(Clone, Debug)]

@@ -1,12 +1,8 @@
 //! Repositories: commits, each with the complete tree of its files, and the branches and tags that
 //! point to them. Nothing of Git is stored; ids only look like Git's.
 
-use rusqlite::{OptionalExtension, Result, params};
-use sha2::{Digest, Sha256};
-
-use super::super::call::Call;
-use super::project::Project;
-use super::stored::{Stored as _, execute, query_rows, stored};
+use crate::prelude::*;
+use rusqlite::Result;
 
 /// One commit.
 #[derive(Clone, Debug, Default)]

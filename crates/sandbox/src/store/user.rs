@@ -1,13 +1,7 @@
 //! Users and their personal namespaces.
 
-use rusqlite::{Connection, Result, params};
-use serde_json::Value;
-use sha2::{Digest, Sha256};
-
-use super::super::answer::set_if;
-use super::super::call::Call;
-use super::super::profile::OBSERVED_RELEASE;
-use super::stored::{Stored as _, execute, stored};
+use crate::prelude::*;
+use rusqlite::Result;
 
 /// One user.
 #[derive(Clone, Debug, Default)]
