@@ -55,11 +55,8 @@ mod urls;
 use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use jiff::civil::Date;
-use jiff::{Span, Timestamp};
+use jiff::Span;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -76,14 +73,13 @@ pub use routes::rows::Collection;
 pub use seed::{Seed, SeedError};
 pub use store::DataLocation;
 
-use answer::Result;
 use host::AllowedHosts;
 use limit::Limiter;
+use prelude::{Arc, Date, Duration, Mutex, PoisonError, Release, Result, Timestamp};
 use profile::InjectedFaults;
 use request_bodies::BodyReader;
 use routes::registry::DescribedCollections;
 use store::Store;
-use undrift_release::Release;
 
 /// The maximum delay of a deletion, in days.
 const MAX_DELETION_DELAY_DAYS: i64 = 3_650;

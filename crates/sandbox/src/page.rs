@@ -26,7 +26,7 @@ impl Page {
             ..0 => DEFAULT_PAGE_SIZE,
             size => size.min(MAX_PAGE_SIZE),
         };
-        let cap = call.service.profile.page_cap.map_or(MAX_PAGE_SIZE, |cap| cap.max(1) as i64);
+        let cap = call.profile().page_cap.map_or(MAX_PAGE_SIZE, |cap| cap.max(1) as i64);
         Ok(Self { number, size: size.min(cap) })
     }
 

@@ -42,7 +42,7 @@ impl<'a> ProjectView<'a> {
     fn visible_attributes(&self, is_simple: bool) -> impl Iterator<Item = AnswerField<'a>> {
         let view = *self;
         let release = self.call.release();
-        let hides_unlisted = self.call.service.profile.unlisted_attributes_hidden;
+        let hides_unlisted = self.call.profile().unlisted_attributes_hidden;
         self.call
             .edition()
             .project_attributes()

@@ -85,9 +85,9 @@ impl ProjectEdit<'_> {
 
     fn accepts(&self, attribute: &Attribute) -> bool {
         let Self { call, route, .. } = *self;
-        let profile = &call.service.profile;
+        let profile = call.profile();
         let is_allowed_unlisted = route == WriteRoute::Create && attribute.routes.contains('c');
-        let is_edit_only = attribute.not_on_create && call.release() >= OBSERVED_RELEASE;
+        let is_edit_only = attribute.not_on_create && call.is_observed();
         (attribute.is_accepted_on(route)
             || (is_allowed_unlisted && !profile.create_as_the_reference))
             && (route == WriteRoute::Edit || !is_edit_only)
@@ -175,7 +175,7 @@ impl ProjectEdit<'_> {
                 Err(ErrorResponse::field(field, "is invalid"))
             }
             "requirements_access_level"
-                if value == "public" && self.call.service.profile.requirements_never_public =>
+                if value == "public" && self.call.profile().requirements_never_public =>
             {
                 Err(ErrorResponse::unlisted_value(attribute.name))
             }

@@ -136,13 +136,13 @@ impl Call<'_> {
 
     /// The time at which an import or fork that starts now finishes.
     pub(crate) fn import_finish_time(&self) -> String {
-        self.finish_time(self.service.profile.import_delay)
+        self.finish_time(self.profile().import_delay)
     }
 
     /// The time at which the service protects a default branch that is created now; `None` means
     /// immediately.
     pub(crate) fn protection_time(&self) -> Option<String> {
-        let delay = self.service.profile.protection_delay;
+        let delay = self.profile().protection_delay;
         (!delay.is_zero()).then(|| self.finish_time(delay))
     }
 
@@ -174,8 +174,22 @@ impl Call<'_> {
         self.service.tier
     }
 
+    /// True if the licence is Premium or a higher one.
+    pub(crate) fn is_premium(&self) -> bool {
+        self.tier() >= AttributeTier::Premium
+    }
+
+    pub(crate) fn profile(&self) -> &Profile {
+        &self.service.profile
+    }
+
     pub(crate) fn release(&self) -> Release {
-        self.service.profile.release
+        self.profile().release
+    }
+
+    /// True from the release on whose own code was observed.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.release() >= OBSERVED_RELEASE
     }
 
     /// True if the release is `major.minor` or a later one.
@@ -185,7 +199,7 @@ impl Call<'_> {
 
     /// True if answers contain the day on which something was marked for deletion.
     pub(crate) fn shows_deletion(&self) -> bool {
-        self.tier() >= AttributeTier::Premium || self.is_at_least(18, 0)
+        self.is_premium() || self.is_at_least(18, 0)
     }
 
     /// The tier and release that decide which attributes exist.

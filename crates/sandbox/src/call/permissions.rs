@@ -119,7 +119,7 @@ impl Call<'_> {
             Some(project) if self.may_see(&project)? => project,
             _ => return Err(ErrorResponse::not_found("Project")),
         };
-        if self.service.profile.former_paths_answer {
+        if self.profile().former_paths_answer {
             return Ok(project);
         }
         refuse_if(self.is_write, || {
@@ -221,7 +221,7 @@ impl Call<'_> {
     /// Like [`Self::check_archive_rule`]; with the dialect `archived_read_only`, archived projects refuse all
     /// routes.
     pub(crate) fn check_writable(&self, project: &Project) -> Result<()> {
-        let is_read_only = project.archived && self.service.profile.archived_read_only;
+        let is_read_only = project.archived && self.profile().archived_read_only;
         refuse_if(is_read_only, ErrorResponse::forbidden)?;
         self.check_archive_rule(project)
     }
@@ -229,14 +229,14 @@ impl Call<'_> {
     /// Refuses a feature above the service's tier: 404, or 403 with the dialect `unlicensed_forbidden`.
     pub(crate) fn require_tier(&self, min_tier: AttributeTier) -> Result<()> {
         refuse_if(self.tier() < min_tier, || {
-            let is_forbidden = self.service.profile.unlicensed_forbidden;
+            let is_forbidden = self.profile().unlicensed_forbidden;
             if is_forbidden { ErrorResponse::forbidden() } else { ErrorResponse::hidden() }
         })
     }
 
     /// The error for removing the last owner: 403, or 400 with the dialect `last_owner_bad_request`.
     pub(crate) fn last_owner_error(&self) -> ErrorResponse {
-        if self.service.profile.last_owner_bad_request {
+        if self.profile().last_owner_bad_request {
             return ErrorResponse::bad_request("the last owner cannot be removed");
         }
         ErrorResponse::forbidden()

@@ -94,7 +94,7 @@ fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
     if changed_rows == 0 {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
-    let answers_ok = call.service.profile.star_answers_ok;
+    let answers_ok = call.profile().star_answers_ok;
     let status = if answers_ok { StatusCode::OK } else { StatusCode::CREATED };
     projects::project_answer(call, status, project_id, Extras::default())
 }
@@ -128,13 +128,13 @@ fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
     call.params.allowed_text("task", &["eager", "prune"])?;
     let project = call.writable_project_as(MAINTAINER)?;
     let lease = format!("housekeeping of project {}", project.id);
-    let has_lease = call.acquire_lease(&lease, call.service.profile.housekeeping_lease)?;
+    let has_lease = call.acquire_lease(&lease, call.profile().housekeeping_lease)?;
     refuse_if(!has_lease, || {
         let text =
             "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
         ErrorResponse::conflict(text)
     })?;
-    match call.release() >= OBSERVED_RELEASE {
+    match call.is_observed() {
         // The id of a job.
         true => Answer::created(&call.random_hex().get(..24)),
         false => Answer::created(&json!({ "message": "201 Created" })),
@@ -183,7 +183,7 @@ fn show_security_settings(call: &Call<'_>) -> Result<Answer> {
         "container_scanning_for_registry_enabled": false,
     });
     body[PUSH_PROTECTION_NAMES[usize::from(!call.is_at_least(17, 11))]] = is_push_protected.into();
-    if call.release() >= OBSERVED_RELEASE {
+    if call.is_observed() {
         body["validity_checks_enabled"] = false.into();
         body["license_configuration_source"] = "sbom".into();
     }

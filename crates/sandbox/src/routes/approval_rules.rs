@@ -118,7 +118,7 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
         "protected_branches": branches,
         "applies_to_all_protected_branches": is_for_all_branches,
     });
-    let shows_type = rule.text(RULE_TYPE) == REPORT_APPROVER || call.release() >= OBSERVED_RELEASE;
+    let shows_type = rule.text(RULE_TYPE) == REPORT_APPROVER || call.is_observed();
     set_if(&mut body, shows_type, REPORT_TYPE, rule.value(REPORT_TYPE));
     Ok(body)
 }
@@ -200,7 +200,7 @@ fn requested_branch_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec
 /// branches is off unless it is sent.
 fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     let project = call.project()?;
-    if !call.params.has(ALL_BRANCHES) && call.release() < OBSERVED_RELEASE {
+    if !call.params.has(ALL_BRANCHES) && !call.is_observed() {
         rule.set(ALL_BRANCHES, false);
     }
     if let Some(branches) = requested_branch_ids(call, project)? {
@@ -231,7 +231,7 @@ fn hidden_group_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
 /// Sets the type of a new rule. Unless the call contains a type, a rule without users and groups is for any
 /// approver. Before release 18.9, usernames in the call are not considered here.
 fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
-    let is_before_observed = call.release() < OBSERVED_RELEASE;
+    let is_before_observed = !call.is_observed();
     let report_rule =
         REPORT_RULES.iter().find(|(name, _)| is_before_observed && *name == rule.text("name"));
     let has_usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
@@ -313,7 +313,7 @@ pub(super) fn require_approvals(
     const DEFAULT_NAME: &str = "All Members";
     let changed_count =
         requested_count.filter(|value| value.is_i64() && former_count != Some(value));
-    let Some(count) = changed_count.filter(|_| call.tier() >= AttributeTier::Premium) else {
+    let Some(count) = changed_count.filter(|_| call.is_premium()) else {
         return Ok(true);
     };
     let holder = Holder::Project(project_id);

@@ -12,7 +12,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[
         // A top-level group; all other callers and licences get 403.
         scope: |_, call| {
             let group = call.group_as(OWNER)?;
-            let has_no_settings = call.tier() < AttributeTier::Premium || group.parent_id.is_some();
+            let has_no_settings = !call.is_premium() || group.parent_id.is_some();
             refuse_if(has_no_settings, ErrorResponse::forbidden)?;
             Ok(group.into())
         },
@@ -242,11 +242,11 @@ fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
 
 /// Changes the settings that the call contains. Without a licence, 18.9 ignores them.
 fn update(call: &Call<'_>) -> Result<Answer> {
-    if call.tier() < AttributeTier::Premium && call.release() >= OBSERVED_RELEASE {
+    if !call.is_premium() && call.is_observed() {
         return answer_unlicensed(call);
     }
     let project = writable_project(call)?;
-    refuse_if(project.archived && call.release() >= OBSERVED_RELEASE, ErrorResponse::forbidden)?;
+    refuse_if(project.archived && call.is_observed(), ErrorResponse::forbidden)?;
     require_any_flag(call)?;
     let scope = &GroupOrProject::from(project.clone());
     let call = &CollectionCall { collection: &APPROVAL_SETTINGS, scope, call };

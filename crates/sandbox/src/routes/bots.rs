@@ -67,7 +67,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 /// Adds the fields that tokens of projects and groups have in addition to those of users.
 fn add_bot_fields(call: &Call<'_>, scope: &GroupOrProject, level: i64, body: &mut Value) {
     body["access_level"] = level.into();
-    if call.release() >= OBSERVED_RELEASE {
+    if call.is_observed() {
         body["resource_type"] = scope.type_name().into();
         body["resource_id"] = scope.id().into();
     }

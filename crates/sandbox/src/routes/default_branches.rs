@@ -85,7 +85,7 @@ pub(super) fn protection_from_number(number: i64) -> Value {
 /// The future default branch of an empty project: from the setting of the nearest group, of the top-level
 /// group, or of the service.
 pub(super) fn preferred_name(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
-    if call.service.profile.empty_has_no_branch {
+    if call.profile().empty_has_no_branch {
         return Ok(Value::Null);
     }
     let root_id = traversal_ids(&namespace.traversal).next();

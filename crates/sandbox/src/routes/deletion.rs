@@ -63,7 +63,7 @@ impl<'a> DeletionTarget<'a> {
         }
         call.set_column(table, id, "full_path", self.sibling_full_path(&path))?;
         // Before `OBSERVED_RELEASE`, a mark also archived a project.
-        let is_archiving = call.release() < OBSERVED_RELEASE;
+        let is_archiving = !call.is_observed();
         if is_archiving { call.set_column(table, id, "archived", day.is_some()) } else { Ok(()) }
     }
 

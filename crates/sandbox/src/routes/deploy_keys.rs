@@ -68,8 +68,8 @@ impl DeployKey {
             self.json_columns("id title key fingerprint fingerprint_sha256 created_at expires_at");
         body["fingerprint"] = self.md5_fingerprint().into();
         body["fingerprint_sha256"] = self.column("fingerprint");
-        set_if(&mut body, call.release() >= OBSERVED_RELEASE, "last_used_at", Value::Null);
-        set_if(&mut body, call.release() >= OBSERVED_RELEASE, "usage_type", "auth_and_signing");
+        set_if(&mut body, call.is_observed(), "last_used_at", Value::Null);
+        set_if(&mut body, call.is_observed(), "usage_type", "auth_and_signing");
         body
     }
 
@@ -185,7 +185,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         return Err(errors.into());
     };
     if DeployKey::find_first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
-        let suffix = if call.service.profile.later_errors { "_sha256" } else { "" };
+        let suffix = if call.profile().later_errors { "_sha256" } else { "" };
         errors.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
     }
     errors.into_result()?;

@@ -287,7 +287,7 @@ const APPROVAL_COUNT: &str = "required_approval_count";
 fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let is_group = matches!(call.scope, GroupOrProject::Group(_));
     let count = call.params.integer(APPROVAL_COUNT)?;
-    let is_deprecated = call.release() >= OBSERVED_RELEASE;
+    let is_deprecated = call.is_observed();
     let deprecation_text = "Parameter 'required_approval_count' is deprecated and shouldn't be used. See https://gitlab.com/groups/gitlab-org/-/epics/9662";
     refuse_if(is_deprecated && count.is_some_and(|count| count > 0), || {
         ErrorResponse::invalid_record(deprecation_text)
@@ -297,7 +297,7 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
         row.set("name", call.segment("entry"));
     } else if row.is_taken(&call.stored_rows()?, "name") {
         let name = row.text("name");
-        return Err(ErrorResponse::conflict(&if !is_group && call.release() >= OBSERVED_RELEASE {
+        return Err(ErrorResponse::conflict(&if !is_group && call.is_observed() {
             format!("Environment '{name}' is already protected")
         } else {
             format!("Protected environment '{name}' already exists")

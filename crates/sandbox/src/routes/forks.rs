@@ -24,7 +24,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let is_within_limit = namespace.is_group() || users::may_create_project(call, user)?;
     refuse_if(!is_within_limit, ErrorResponse::forbidden)?;
     let params = &call.params;
-    let has_later_errors = call.service.profile.later_errors;
+    let has_later_errors = call.profile().later_errors;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
     check_branch(call, &upstream)?;
@@ -50,7 +50,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     if let Some(targets_fork) = params.flag("mr_default_target_self")? {
         attributes.insert("mr_default_target_self".to_owned(), targets_fork.into());
     }
-    let import_error = call.service.profile.import_failure.as_deref();
+    let import_error = call.profile().import_failure.as_deref();
     let new_project = NewProject {
         namespace: &namespace,
         name: &name,
@@ -80,7 +80,7 @@ fn is_copied(name: &str) -> bool {
 /// Answers 404 if the upstream lacks the requested branch. The fork always gets all branches.
 fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.params.text("branches")?.filter(|name| !name.is_empty()) {
-        Some(name) if call.release() >= OBSERVED_RELEASE => {
+        Some(name) if call.is_observed() => {
             let branch = Repository { call, project: upstream }.find(BRANCHES, &name)?;
             branch.map(|_| ()).ok_or_else(|| ErrorResponse::not_found("Source Branch"))
         }
@@ -97,7 +97,7 @@ fn as_conflict(failure: ErrorResponse, as_sentences: bool) -> ErrorResponse {
 
 /// The 409 for a name or path that is taken.
 fn name_conflict(call: &Call<'_>, is_name_taken: bool, is_path_taken: bool) -> ErrorResponse {
-    let has_later_errors = call.service.profile.later_errors;
+    let has_later_errors = call.profile().later_errors;
     let mut errors = FieldErrors::default();
     errors.add_if(is_name_taken && has_later_errors, "project_namespace.name", TAKEN_TEXT);
     errors.add_if(is_name_taken, "name", TAKEN_TEXT);
@@ -118,9 +118,7 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
             // All users are visible, and therefore their namespaces.
             Some(namespace) if !namespace.is_group() => Some(namespace),
             // Before 18.9, any visible group. Since then, only a group that the caller is a member of.
-            Some(group) if call.release() < OBSERVED_RELEASE && call.may_see_group(&group)? => {
-                Some(group)
-            }
+            Some(group) if !call.is_observed() && call.may_see_group(&group)? => Some(group),
             Some(group) if call.caller_level_in_group(&group)? > 0 => Some(group),
             _ => return Err(ErrorResponse::not_found("Namespace")),
         },
@@ -141,7 +139,7 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
 
 /// The project of a call that sets or removes its fork relation.
 fn relation_project(call: &Call<'_>) -> Result<Project> {
-    let is_maintainer_enough = call.service.profile.maintainer_relates_forks;
+    let is_maintainer_enough = call.profile().maintainer_relates_forks;
     call.writable_project_as(if is_maintainer_enough { MAINTAINER } else { OWNER })
 }
 

@@ -28,7 +28,7 @@ pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     });
     let has_key = can_grant_to_keys(grant.action) && call.is_at_least(16, 0);
     set_if(&mut body, has_key, "deploy_key_id", grant.deploy_key_id);
-    if call.tier() >= AttributeTier::Premium {
+    if call.is_premium() {
         body["user_id"] = grant.user_id.into();
         body["group_id"] = grant.group_id.into();
     }
@@ -293,7 +293,7 @@ fn can_key_push(call: &Call<'_>, project_id: i64, key_id: i64) -> Result<bool> {
 pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
     let unprotect_grants = grants.iter().filter(|grant| grant.action == ProtectedAction::Unprotect);
     let mut peekable_grants = unprotect_grants.peekable();
-    if call.tier() < AttributeTier::Premium || peekable_grants.peek().is_none() {
+    if !call.is_premium() || peekable_grants.peek().is_none() {
         return Ok(true);
     }
     is_granted_to_caller(call, project, peekable_grants)

@@ -73,7 +73,7 @@ pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, in_list: bool) -
         };
         body[name] = shown_value;
     }
-    if call.service.profile.runners_setting_shown {
+    if call.profile().runners_setting_shown {
         body[group_runners::RUNNERS_SETTING] = group_runners::setting_value(call, group.id)?.into();
     }
     Ok(body)
@@ -144,7 +144,7 @@ pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
 
 /// Stores the settings and the avatar in a call; settings that the caller may not set are ignored.
 pub(super) fn store_settings(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
-    let is_licensed = call.tier() >= AttributeTier::Premium && route == Accepts::Edit;
+    let is_licensed = call.is_premium() && route == Accepts::Edit;
     check_share_lock(call, group)?;
     if is_licensed {
         check_template(call)?;
@@ -163,10 +163,7 @@ pub(super) fn store_settings(call: &Call<'_>, group: &Namespace, route: Accepts)
     }
     let may_owners_protect =
         instance::read_setting(call, "group_owners_can_manage_default_branch_protection")?;
-    if call.tier() >= AttributeTier::Premium
-        && !call.is_administrator()
-        && may_owners_protect == Value::Bool(false)
-    {
+    if call.is_premium() && !call.is_administrator() && may_owners_protect == Value::Bool(false) {
         ignored_names.push(BRANCH_PROTECTION);
     }
     let was_locked = is_share_locked(call, group.id)?;
@@ -234,14 +231,12 @@ impl GroupCheck<'_> {
         }
         if is_stored_apart {
             let experiments = "experiment_features_enabled";
-            let is_on = is_subgroup
-                && call.release() >= OBSERVED_RELEASE
-                && call.params.is_true(experiments)?;
+            let is_on = is_subgroup && call.is_observed() && call.params.is_true(experiments)?;
             let message = "Experiment features' settings not allowed.";
             errors.add_if(is_on, &error_field(experiments), message);
             return Ok(());
         }
-        let is_licensed_admin = call.tier() >= AttributeTier::Premium && call.is_administrator();
+        let is_licensed_admin = call.is_premium() && call.is_administrator();
         let has_minutes =
             is_subgroup && is_licensed_admin && call.params.integer(MINUTES_LIMIT)?.is_some();
         errors.add_if(has_minutes, MINUTES_LIMIT, "is not supported for this namespace");

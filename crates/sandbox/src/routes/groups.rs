@@ -78,7 +78,7 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    if call.caller.is_none() || call.release() >= OBSERVED_RELEASE {
+    if call.caller.is_none() || call.is_observed() {
         page::Page::from_call(call)?.check_offset("Group")?;
     }
     let is_top_only = call.params.is_true("top_level_only")?;
@@ -226,8 +226,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let parent = parent_id.map(|id| call.visible_group(&id.to_string())).transpose()?;
     let may_create = group_rules::may_create(call, parent.as_ref())?;
     let has_minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
-    let needs_admin =
-        has_minutes && call.tier() >= AttributeTier::Premium && !call.is_administrator();
+    let needs_admin = has_minutes && call.is_premium() && !call.is_administrator();
     refuse_if(!may_create || needs_admin, ErrorResponse::forbidden)?;
     let Some(path) = path else { return Err(group_rules::missing_path_error()) };
     let default_visibility = instance::read_setting(call, "default_group_visibility")?;
@@ -283,7 +282,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 
 /// Archives a group with its contents, or unarchives it.
 fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
-    refuse_if(call.release() < OBSERVED_RELEASE, ErrorResponse::no_route)?;
+    refuse_if(!call.is_observed(), ErrorResponse::no_route)?;
     let group = call.group_as(OWNER)?;
     let error = match (is_archived, GROUP_SETTINGS.is_on(call.db, group.id, ARCHIVED)?) {
         (true, true) => Some("Group is already archived!"),

@@ -209,7 +209,7 @@ fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     if hook.id != 0 {
         require_any_field(call)?;
     }
-    if hook.id == 0 || call.service.profile.put_resets_omitted_flags {
+    if hook.id == 0 || call.profile().put_resets_omitted_flags {
         for flag in flags(call) {
             hook.set(flag.name, flag.preset.clone());
         }
@@ -220,7 +220,7 @@ fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 /// Refuses an edit without fields.
 fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
     let params = &call.params;
-    if matches!(call.scope, GroupOrProject::Project(_)) && call.release() < OBSERVED_RELEASE {
+    if matches!(call.scope, GroupOrProject::Project(_)) && !call.is_observed() {
         params.require(&["url"])?;
     }
     let mut fields = ["url", TOKEN, BRANCH_FILTER, FILTER_STRATEGY]

@@ -225,7 +225,7 @@ fn create_imported_project(
 fn planned_failure(call: &Call<'_>) -> Result<Option<String>> {
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let refusal = token.starts_with("invalid").then(|| ACCESS_DENIED.to_owned());
-    Ok(refusal.or_else(|| call.service.profile.import_failure.clone()))
+    Ok(refusal.or_else(|| call.profile().import_failure.clone()))
 }
 
 /// The external host's answer to a refused credential.
@@ -267,7 +267,7 @@ fn cancel_import(call: &Call<'_>) -> Result<Answer> {
 fn import_gists(call: &Call<'_>) -> Result<Answer> {
     let user_id = call.require_user()?.id;
     call.params.require(&["personal_access_token"])?;
-    refuse_if(!call.service.profile.gists, ErrorResponse::hidden)?;
+    refuse_if(!call.profile().gists, ErrorResponse::hidden)?;
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let is_denied = token.trim().is_empty() || token.starts_with("invalid");
     refuse_if(is_denied, || import_error(StatusCode::UNAUTHORIZED, ACCESS_DENIED))?;
@@ -277,9 +277,7 @@ fn import_gists(call: &Call<'_>) -> Result<Answer> {
             "The rate limit of the external host was exceeded",
         )
     })?;
-    if !call
-        .acquire_lease(&format!("gists of user {user_id}"), call.service.profile.import_delay)?
-    {
+    if !call.acquire_lease(&format!("gists of user {user_id}"), call.profile().import_delay)? {
         return Err(import_error(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
     }
     Ok(Answer::empty(StatusCode::ACCEPTED))

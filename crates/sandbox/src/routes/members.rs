@@ -103,7 +103,7 @@ impl Member {
         if call.is_at_least(16, 9) && call.is_administrator() {
             body["email"] = self.user.email.as_str().into();
         }
-        let has_state = call.release() >= OBSERVED_RELEASE && call.tier() >= AttributeTier::Premium;
+        let has_state = call.is_observed() && call.is_premium();
         set_if(&mut body, has_state, "membership_state", self.state.as_str());
         if let Some(role) = MemberRole::find_by_optional_id(call.db, self.role)? {
             body["member_role"] = role.json(call);
@@ -216,7 +216,7 @@ pub(crate) fn list_users(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<
 fn list(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     let (params, scope) = (&call.params, GroupOrProject::from_call(call, [0, 0])?);
     let state = if includes_inherited {
-        params.allowed_text("state", &STATES)?.filter(|_| call.tier() >= AttributeTier::Premium)
+        params.allowed_text("state", &STATES)?.filter(|_| call.is_premium())
     } else {
         None
     };
@@ -342,9 +342,8 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         Some(role) => role,
         None => MemberRole::find_by_optional_id(call.db, member.role)?,
     };
-    let expires_at = terms::requested_expiry(call)?.unwrap_or_else(|| {
-        member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry)
-    });
+    let expires_at = terms::requested_expiry(call)?
+        .unwrap_or_else(|| member.expires_at.clone().filter(|_| !call.profile().put_clears_expiry));
     scope.check_inherited(call, user, level)?;
     member.update_terms(
         call,

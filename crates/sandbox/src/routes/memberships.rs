@@ -85,7 +85,7 @@ fn membership_json(call: &Call<'_>, member: &Member) -> Result<Value> {
     body["source_members_url"] = format!("{}/{members_path}", call.base_url).into();
     let (level, role_name) = (member.access_level, level_name(member.access_level));
     body["access_level"] = json!({ "string_value": role_name, "integer_value": level });
-    if call.release() >= OBSERVED_RELEASE {
+    if call.is_observed() {
         let role = MemberRole::find_by_optional_id(call.db, member.role)?;
         let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
         body["access_level"]["custom_role"] = role.into();
@@ -151,7 +151,7 @@ impl Seat {
         body["removable"] = (!self.is_invited).into();
         body["created_at"] = self.user.created_at.as_str().into();
         body["last_login_at"] = Value::Null;
-        if call.release() >= OBSERVED_RELEASE {
+        if call.is_observed() {
             let email = Some(&self.user.email).filter(|_| call.is_administrator());
             body["email"] = json!(email);
             body["is_last_owner"] = (*owners == [self.user.id]).into();
@@ -202,7 +202,7 @@ fn list_billable(call: &Call<'_>) -> Result<Answer> {
     let mut seats = Seat::list_in(call, &group)?;
     seats.retain(|seat| seat.user.matches_search(&search, true));
     if let Some((_, sort_seats)) = SEAT_SORTS.iter().find(|(name, _)| *name == sort_name) {
-        sort_seats(&mut seats, call.release() >= OBSERVED_RELEASE);
+        sort_seats(&mut seats, call.is_observed());
     }
     let mut owners = group.memberships(call)?;
     owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
@@ -221,7 +221,7 @@ fn list_billable_memberships(call: &Call<'_>) -> Result<Answer> {
 
 /// The user's memberships in groups that are invited anywhere in the hierarchy.
 fn list_indirect_memberships(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(call.release() < OBSERVED_RELEASE, ErrorResponse::no_route)?;
+    refuse_if(!call.is_observed(), ErrorResponse::no_route)?;
     let (range_start, range_end) = owned_root_group(call)?.traversal_range();
     let user = existing_user_id(call)?;
     let condition = format!(
@@ -242,16 +242,15 @@ fn existing_user_id(call: &Call<'_>) -> Result<i64> {
 /// Removes a user from the whole hierarchy, except the last owner. Later releases answer at once,
 /// and check less.
 fn remove_billable(call: &Call<'_>) -> Result<Answer> {
-    let is_observed = call.release() >= OBSERVED_RELEASE;
-    let is_below = is_observed && call.group_as(OWNER)?.parent_id.is_some();
+    let is_below = call.is_observed() && call.group_as(OWNER)?.parent_id.is_some();
     refuse_if(is_below, || ErrorResponse::bad_request("Must be a root namespace"))?;
     let group = owned_root_group(call)?;
     let user = call.segment_id("user_id")?;
-    let is_unknown = is_observed && User::find_by_id(call.db, user)?.is_none();
+    let is_unknown = call.is_observed() && User::find_by_id(call.db, user)?.is_none();
     refuse_if(is_unknown, || ErrorResponse::bad_request(r#"["User must exist"]"#))?;
     let memberships = group.memberships(call)?;
     let is_member = memberships.iter().any(|membership| membership.user.id == user);
-    refuse_if(!is_observed && !is_member, || ErrorResponse::not_found("User"))?;
+    refuse_if(!call.is_observed() && !is_member, || ErrorResponse::not_found("User"))?;
     let mut owners = memberships
         .iter()
         .filter(|membership| membership.group_id == Some(group.id) && membership.is_acting_owner());
@@ -339,7 +338,7 @@ impl PendingMember {
 fn set_override(call: &Call<'_>, is_overridden: bool) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
     let user = call.segment_id("user_id")?;
-    refuse_if(call.service.profile.override_needs_directory, ErrorResponse::forbidden)?;
+    refuse_if(call.profile().override_needs_directory, ErrorResponse::forbidden)?;
     let sql = "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2";
     let changed_count = call.execute(sql, params![group.id, user, is_overridden])?;
     refuse_if(changed_count == 0, ErrorResponse::no_record)?;

@@ -22,7 +22,7 @@ impl InitialContents {
         let url = params.text("import_url")?.filter(|url| !url.is_empty());
         let (has_template, template) = find_template(call, route, params)?;
         let is_empty = match url {
-            Some(_) => call.service.profile.import_failure.is_some(),
+            Some(_) => call.profile().import_failure.is_some(),
             None => !has_readme && !has_template,
         };
         refuse_if(has_readme && (url.is_some() || has_template), || {
@@ -54,7 +54,7 @@ fn find_template(
     let template_error = |template: &str| {
         ErrorResponse::field("template_name", format!("'{template}' is unknown or invalid"))
     };
-    let is_custom = params.is_true("use_custom_template")? && call.tier() >= AttributeTier::Premium;
+    let is_custom = params.is_true("use_custom_template")? && call.is_premium();
     params.integer("group_with_project_templates_id")?;
     // An id takes precedence over a name.
     if let Some(id) =

@@ -84,9 +84,8 @@ impl ProjectQuery {
 
     /// True if the list has the orders and most filters of the list of all projects.
     fn has_all_filters(&self, call: &Call<'_>) -> bool {
-        let is_observed = call.release() >= OBSERVED_RELEASE;
         self.parameters == ListParameters::All
-            || self.parameters == ListParameters::OfUser && is_observed
+            || self.parameters == ListParameters::OfUser && call.is_observed()
     }
 
     /// The number of matching projects, but at most [`page::MAX_COUNTED_ITEMS`] + 1.
@@ -155,7 +154,7 @@ fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
     if includes_shared {
         conditions.bind(":of", group.id);
     }
-    let is_full_for_anonymous = call.release() >= OBSERVED_RELEASE;
+    let is_full_for_anonymous = call.is_observed();
     answer_list(call, ProjectQuery { is_full_for_anonymous, ..ProjectQuery::for_group(conditions) })
 }
 
@@ -178,8 +177,7 @@ pub(crate) fn group_projects_json(call: &Call<'_>, group_id: i64) -> Result<[Vec
     let own_count = projects.len();
     projects.append(&mut fetch_projects(SHARED_SQL)?);
     call.read_direct_levels(&projects)?;
-    let custom_attributes =
-        Extras::from_call(call)?.custom_attributes && call.release() >= OBSERVED_RELEASE;
+    let custom_attributes = Extras::from_call(call)?.custom_attributes && call.is_observed();
     let extras = Extras { custom_attributes, ..Extras::default() };
     let mut bodies = projects.iter().map(|project| project.full_form(call, extras)?.into_value());
     Ok([
@@ -227,8 +225,7 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
         let cursor = projects.last().map(|last| (name, last.id));
         return Ok(page::add_keyset_link(call, projects_answer(call, &query, &projects)?, cursor));
     }
-    let page =
-        if call.release() >= OBSERVED_RELEASE { page } else { page.check_offset("Project")? };
+    let page = if call.is_observed() { page } else { page.check_offset("Project")? };
     let total_count = query.count(call)?;
     // One more row than requested is read, to find out if another page follows.
     let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
@@ -285,7 +282,7 @@ fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let min_level = terms::level_from_parameter(call, "min_access_level")?;
     let is_owned = params.is_true("owned")?;
     let is_member = params.is_true("membership")? && !query.is_group_list;
-    if query.parameters == ListParameters::OfUser && call.release() >= OBSERVED_RELEASE {
+    if query.parameters == ListParameters::OfUser && call.is_observed() {
         // Only `min_access_level` has an effect, and only for users who are not administrators.
         let needs_membership = min_level.is_some() && !call.is_administrator();
         let level = min_level.unwrap_or(GUEST);
@@ -392,15 +389,10 @@ fn apply_global_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
     let has_failed_checksums =
         params.is_true("repository_checksum_failed")? || params.is_true("wiki_checksum_failed")?;
     // No checksum ever fails.
-    conditions.add_if(
-        has_failed_checksums
-            && call.tier() >= AttributeTier::Premium
-            && call.release() < OBSERVED_RELEASE,
-        "0",
-    );
+    conditions.add_if(has_failed_checksums && call.is_premium() && !call.is_observed(), "0");
     // One letter is too short for callers without a token.
     let is_short = params.text("search")?.is_some_and(|text| text.chars().count() == 1);
-    let is_refused = is_short && call.caller.is_none() && call.release() >= OBSERVED_RELEASE;
+    let is_refused = is_short && call.caller.is_none() && call.is_observed();
     conditions.add_if(is_refused && !query.is_group_list, "0");
     custom_attributes::add_filter(call, conditions, "c.project_id = p.id");
     let updated_range =

@@ -29,9 +29,7 @@ pub(super) const ROUTES: &[Route] = &[
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let body = match call.caller {
-        None if call.release() >= OBSERVED_RELEASE => {
-            project.simple_form(call, Extras::default())?
-        }
+        None if call.is_observed() => project.simple_form(call, Extras::default())?,
         _ => project.full_form(call, Extras { import_error: true, ..Extras::from_call(call)? })?,
     };
     Ok(Answer::json(StatusCode::OK, body.into_text()))
@@ -79,7 +77,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require_any(&["name", "path"])?;
     let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
-        None if call.release() >= OBSERVED_RELEASE => {
+        None if call.is_observed() => {
             return Err(ErrorResponse::field("base", "undefined method `organization_id' for nil"));
         }
         _ => return Err(ErrorResponse::field("namespace", "is not valid")),
@@ -144,7 +142,7 @@ pub(crate) fn create_project(
         (None, None) => default_branches::preferred_name(call, namespace)?,
     };
     attributes.insert(DEFAULT_BRANCH.to_owned(), branch);
-    let import_error = call.service.profile.import_failure.as_deref();
+    let import_error = call.profile().import_failure.as_deref();
     let new_project = NewProject {
         namespace,
         name: &name,
@@ -240,7 +238,7 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
     }
     push_rules::copy_group_rule(call, id, new_project.namespace)?;
     integrations::inherit_integrations(call, id, new_project.namespace)?;
-    if call.service.profile.bots_among_members {
+    if call.profile().bots_among_members {
         scope.insert_bot(call, "access token", MAINTAINER)?;
     }
     if !new_project.empty_repo {
@@ -307,7 +305,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let is_row_unchanged = (name, &path, &visibility)
         == (&project.name, &project.path, &project.visibility)
         && changes_only_features(&former_attributes, &attributes);
-    let keeps_updated_at = is_row_unchanged && call.release() >= OBSERVED_RELEASE;
+    let keeps_updated_at = is_row_unchanged && call.is_observed();
     let updated_at = if keeps_updated_at { &project.updated_at } else { call.time_text() };
     project.save_attributes(call.db, &attributes, updated_at)?;
     let approval_counts =
@@ -332,7 +330,7 @@ fn changes_only_features(
 fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
     let is_already_archived =
-        is_archived && project.archived && call.service.profile.archive_twice_refused;
+        is_archived && project.archived && call.profile().archive_twice_refused;
     refuse_if(is_already_archived, || "Project is already archived.".into())?;
     refuse_if(is_archived && project.marked_for_deletion_on.is_some(), || {
         "Cannot archive project since it is scheduled for deletion.".into()

@@ -36,7 +36,7 @@ fn readable_project(call: &Call<'_>) -> Result<Project> {
     if call.is_at_least(16, 0) {
         return repository::readable_project(call);
     }
-    let is_developer_enough = call.service.profile.developers_read_protections;
+    let is_developer_enough = call.profile().developers_read_protections;
     call.project_allowing_anonymous(if is_developer_enough { DEVELOPER } else { MAINTAINER })
 }
 
@@ -60,7 +60,7 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
     let mut protections = scope.holder().protections(call)?;
     if let GroupOrProject::Project(project) = scope
-        && call.tier() >= AttributeTier::Premium
+        && call.is_premium()
         && call.is_at_least(17, 6)
     {
         let root_group = Holder::Group(protection::root_group_id(&project.namespace));
@@ -108,11 +108,11 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
         "merge_access_levels": make_grants_json(ProtectedAction::Merge)?,
         "allow_force_push": protection.allow_force_push,
     });
-    if call.tier() >= AttributeTier::Premium {
+    if call.is_premium() {
         body["unprotect_access_levels"] = make_grants_json(ProtectedAction::Unprotect)?.into();
         body[CODE_OWNER_APPROVAL] = protection.code_owner_approval_required.into();
         let is_inherited = protection.namespace_id.is_some();
-        if call.release() >= OBSERVED_RELEASE || is_inherited {
+        if call.is_observed() || is_inherited {
             body["inherited"] = is_inherited.into();
         }
     }
@@ -157,8 +157,7 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
     let mut protection = Protection {
         name,
         allow_force_push,
-        code_owner_approval_required: code_owners == Some(true)
-            && call.tier() >= AttributeTier::Premium,
+        code_owner_approval_required: code_owners == Some(true) && call.is_premium(),
         updated_at: call.time_text().to_owned(),
         project_id: scope.project_id(),
         namespace_id: scope.choose(None, Some(scope.id())),
@@ -182,7 +181,7 @@ pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Re
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
     let mut body = shown_json(call, scope, &find_protection(call, scope)?)?;
-    let is_ignored = call.tier() < AttributeTier::Premium && call.release() >= OBSERVED_RELEASE;
+    let is_ignored = !call.is_premium() && call.is_observed();
     let is_shown = is_ignored && call.params.has(CODE_OWNER_APPROVAL);
     set_if(&mut body, is_shown, CODE_OWNER_APPROVAL, false);
     Answer::ok(&body)
@@ -190,7 +189,7 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 
 fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let params = &call.params;
-    let is_licensed = call.tier() >= AttributeTier::Premium;
+    let is_licensed = call.is_premium();
     let lists = ProtectedAction::BRANCH_ACTIONS.map(grants::list_name);
     let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNER_APPROVAL]);
     let mut names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| is_licensed));
@@ -206,8 +205,8 @@ fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     plan.check_errors()?;
     protection.allow_force_push = allow_force_push.unwrap_or(protection.allow_force_push);
     if is_licensed {
-        let unchanged_approval = call.service.profile.code_owner_approval_kept
-            && protection.code_owner_approval_required;
+        let unchanged_approval =
+            call.profile().code_owner_approval_kept && protection.code_owner_approval_required;
         protection.code_owner_approval_required = code_owners.unwrap_or(unchanged_approval);
     }
     protection.updated_at = call.time_text().to_owned();
@@ -254,8 +253,7 @@ pub(super) fn protect_default(
         name: branch.to_owned(),
         // Only the new form of the setting, an object, has this flag.
         allow_force_push: allow_force_push && call.is_at_least(17, 0),
-        code_owner_approval_required: defaults[CODE_OWNER_APPROVAL] == true
-            && call.tier() >= AttributeTier::Premium,
+        code_owner_approval_required: defaults[CODE_OWNER_APPROVAL] == true && call.is_premium(),
         updated_at: call.time_text().to_owned(),
         due_at: due_at.map(str::to_owned),
         ..Protection::default()

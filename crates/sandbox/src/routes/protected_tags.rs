@@ -35,8 +35,7 @@ const GRANTS: &str = "grants";
 
 /// Adds the grants to a new protected tag, and checks it.
 fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
-    let tier =
-        if call.service.profile.tag_lists_ignored { AttributeTier::Free } else { call.tier() };
+    let tier = if call.profile().tag_lists_ignored { AttributeTier::Free } else { call.tier() };
     let changes = grants::read_initial_grants(call, tier, &[ProtectedAction::Create])?;
     let mut plan = GrantPlan::new(call, call.scope, &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());

@@ -60,7 +60,7 @@ fn start_pull(call: &Call<'_>) -> Result<Answer> {
     refuse_if(failure_count > MAX_FAILURES, || {
         ErrorResponse::forbidden_message("Mirroring for the project is on pause")
     })?;
-    if call.service.profile.import_failure.is_some() {
+    if call.profile().import_failure.is_some() {
         attributes.insert(FAILURE_COUNT.to_owned(), (failure_count + 1).into());
         project.save_attributes(call.db, &attributes, call.time_text())?;
     }

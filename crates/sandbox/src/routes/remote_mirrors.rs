@@ -87,7 +87,7 @@ fn mirror_scope(call: &Call<'_>) -> Result<GroupOrProject> {
 fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
     let mut body = remove_fields(call.plain_json(mirror), &["created_at", "updated_at"]);
     body["url"] = mask_credentials(mirror.text("url")).into();
-    set_if(&mut body, call.release() >= OBSERVED_RELEASE, "host_keys", json!([]));
+    set_if(&mut body, call.is_observed(), "host_keys", json!([]));
     body
 }
 
@@ -118,10 +118,7 @@ fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     for name in ["enabled", PROTECTED_ONLY] {
         mirror.set(name, mirror.is_true(name));
     }
-    if call.params.has(BRANCH_REGEX)
-        && call.release() >= REGEX_SINCE
-        && call.tier() >= AttributeTier::Premium
-    {
+    if call.params.has(BRANCH_REGEX) && call.release() >= REGEX_SINCE && call.is_premium() {
         call.params.refuse_both([PROTECTED_ONLY, BRANCH_REGEX])?;
         refuse_field(BRANCH_REGEX, re2::syntax_error(mirror.text(BRANCH_REGEX)))?;
         if !mirror.text(BRANCH_REGEX).is_empty() {

@@ -195,7 +195,7 @@ fn import_members(call: &Call<'_>) -> Result<Answer> {
          ON CONFLICT DO NOTHING";
     let (level, user) = (call.caller_level_in(&project)?, call.require_user()?.id);
     call.execute(sql, params![project.id, source.id, level, call.time_text(), user])?;
-    let answers_created = call.service.profile.import_members_created;
+    let answers_created = call.profile().import_members_created;
     let status = if answers_created { StatusCode::CREATED } else { StatusCode::OK };
     Answer::with_status(status, &json!({ "status": "success" }))
 }
@@ -243,7 +243,7 @@ fn list_invited_groups(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list_invitable_groups(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(call.release() < OBSERVED_RELEASE, ErrorResponse::no_route)?;
+    refuse_if(!call.is_observed(), ErrorResponse::no_route)?;
     let project = call.project_as(MAINTAINER)?;
     let mut excluded_ids = list_invited_ids(call, Holder::Project(project.id))?;
     excluded_ids.extend(traversal_ids(&project.namespace.traversal));

@@ -58,7 +58,7 @@ fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let min_level = if call.params.is_true("owned_only")? { OWNER } else { 1 };
     let owned_ids = owned_namespace_ids(call, min_level)?;
-    let shows_all = call.is_administrator() || call.release() < OBSERVED_RELEASE;
+    let shows_all = call.is_administrator() || !call.is_observed();
     let is_top_only = call.params.is_true("top_level_only")? && call.is_at_least(16, 8);
     let namespaces = Namespace::list(call.db, "ORDER BY n.full_path", [])?;
     let listed_namespaces = try_filter(namespaces, |namespace| {
@@ -75,7 +75,7 @@ fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
 /// A namespace as in lists; from 18.9 on with numbers that its owners see.
 fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let mut body = namespace.brief(&call.base_url);
-    if call.release() < OBSERVED_RELEASE || call.tier() < AttributeTier::Premium {
+    if !call.is_observed() || !call.is_premium() {
         return Ok(body);
     }
     let is_owner = call.caller_level_in_group(namespace)? >= OWNER;

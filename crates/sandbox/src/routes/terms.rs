@@ -128,8 +128,7 @@ pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result
     }
     refuse_if(!errors.is_empty(), || ErrorResponse::field_errors("access_level", &errors))?;
     let caller_level = scope.level(call)?;
-    let can_maintainer_grant =
-        call.service.profile.maintainer_grants_owner && caller_level >= MAINTAINER;
+    let can_maintainer_grant = call.profile().maintainer_grants_owner && caller_level >= MAINTAINER;
     let can_grant_owner = scope.choose(can_maintainer_grant, false);
     // Two roles are outside the order of levels: only owners can grant them.
     let is_outside_order = [PLANNER, SECURITY_MANAGER].contains(&level);

@@ -31,14 +31,14 @@ pub(super) fn json(call: &Call<'_>, token: &AccessToken) -> Value {
     body["scopes"] = token.scopes.split(',').collect();
     body["last_used_at"] = is_caller_token.then(|| call.time_text()).into();
     body["active"] = is_active(call, token).into();
-    set_if(&mut body, call.release() >= OBSERVED_RELEASE, "description", Value::Null);
+    set_if(&mut body, call.is_observed(), "description", Value::Null);
     body
 }
 
 /// The JSON of a user's token, with the IP addresses that used it. Tokens of bots do not show these.
 fn full_json(call: &Call<'_>, token: &AccessToken) -> Value {
     let mut body = json(call, token);
-    if call.release() >= OBSERVED_RELEASE {
+    if call.is_observed() {
         let is_used = !body["last_used_at"].is_null();
         body["last_used_ips"] = if is_used { json!(["127.0.0.1"]) } else { json!([]) };
     }

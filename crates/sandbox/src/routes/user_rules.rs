@@ -37,7 +37,7 @@ pub(super) fn check(
         errors.add_if(user.name.trim().is_empty(), field, BLANK_TEXT);
     }
     // Before 18.9 special characters may follow each other.
-    let is_valid = if call.release() < OBSERVED_RELEASE {
+    let is_valid = if !call.is_observed() {
         project_rules::is_valid_path(username)
     } else {
         project_rules::check_path_only(username).is_ok()

@@ -63,7 +63,7 @@ fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
         "note": read_stored_fact(call, user, "note")?,
         "created_by": created_by.map(|creator| creator.brief(call)),
     });
-    if call.tier() >= AttributeTier::Premium {
+    if call.is_premium() {
         // Guests take no seat in the highest tier.
         let min_level = if call.tier() >= AttributeTier::Ultimate { GUEST } else { -1 };
         let has_seat =
@@ -99,7 +99,7 @@ const AUDITOR: &str = "auditor";
 
 /// Reads and checks the fields for a new or a stored user.
 fn read_requested_user(call: &Call<'_>, stored_user: Option<&User>) -> Result<RequestedUser> {
-    let auditor = call.params.flag(AUDITOR)?.filter(|_| call.tier() >= AttributeTier::Premium);
+    let auditor = call.params.flag(AUDITOR)?.filter(|_| call.is_premium());
     let auditor = match stored_user {
         Some(user) if auditor.is_none() => Some(read_stored_fact(call, user, AUDITOR)? == true),
         _ => auditor,
@@ -209,7 +209,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let user_json = |user: &User| {
         if sees_all { full_json(call, user) } else { Ok(user.brief(call)) }
     };
-    if call.release() >= OBSERVED_RELEASE && page::is_keyset(call)? {
+    if call.is_observed() && page::is_keyset(call)? {
         return page::list_keyset(call, &users, |user| user.id, user_json);
     }
     page::list_objects(call, &users, user_json)
@@ -238,7 +238,7 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     };
     let external_sql = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
     conditions.add_with_value(external_sql, external_filter);
-    let excludes_active = params.is_true("exclude_active")? && call.release() >= OBSERVED_RELEASE;
+    let excludes_active = params.is_true("exclude_active")? && call.is_observed();
     conditions.add_if(excludes_active, "u.state <> 'active'");
     conditions.add_if(params.is_true("admins")? && sees_all, "u.admin");
     let (only_blocked, only_active) = (params.is_true("blocked")?, params.is_true("active")?);
@@ -259,7 +259,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.caller.is_none(), || ErrorResponse::forbidden_because("Not authorized!"))?;
     let user = User::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
-    let sees_all = call.is_administrator() || is_caller && call.release() < OBSERVED_RELEASE;
+    let sees_all = call.is_administrator() || is_caller && !call.is_observed();
     if !sees_all {
         return Answer::ok(&public_json(call, &user, true)?);
     }
@@ -307,11 +307,10 @@ fn store_user_params(
     requested_user: &RequestedUser,
     was_external: Option<bool>,
 ) -> Result<Value> {
-    let is_observed = call.release() >= OBSERVED_RELEASE;
     let ignored_names: &[&str] =
-        if is_observed && was_external.is_none() { &["organization"] } else { &[] };
+        if call.is_observed() && was_external.is_none() { &["organization"] } else { &[] };
     USER_SETTINGS.store_params(call, id, Accepts::Edit, ignored_names)?;
-    if is_observed && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
+    if call.is_observed() && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
         USER_SETTINGS.put_value(call.db, id, EXTERNAL, Value::Null)?;
     }
     apply_external(call, id, was_external)?;

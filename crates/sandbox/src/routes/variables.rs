@@ -166,12 +166,12 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
 /// recently changed one is used. Later releases apply the filter first, unless no variable matches it.
 fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
     if matches!(call.scope, GroupOrProject::Project(_)) {
-        if !call.service.profile.optional_variable_value {
+        if !call.profile().optional_variable_value {
             call.params.require(&["value"])?;
         }
         return find(call);
     }
-    let filter = read_scope_filter(call)?.filter(|_| call.service.profile.group_variable_filter);
+    let filter = read_scope_filter(call)?.filter(|_| call.profile().group_variable_filter);
     let matching_variables = find_by_key(call, filter)?;
     let variables =
         if matching_variables.is_empty() { find_by_key(call, None)? } else { matching_variables };
@@ -181,7 +181,7 @@ fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
 /// Fills in and checks a new or changed variable.
 fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let is_new = variable.id == 0;
-    if !is_new && call.service.profile.put_resets_omitted_flags {
+    if !is_new && call.profile().put_resets_omitted_flags {
         for field in FIELDS.iter().filter(|field| !call.params.has(field.name)) {
             if matches!(field.field_type, FieldType::Flag | FieldType::Word(_)) {
                 variable.set(field.name, field.default_value());
@@ -195,9 +195,9 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
         variable.set("hidden", true);
         variable.set("masked", true);
     }
-    check(variable, &call.service.profile)?;
+    check(variable, call.profile())?;
     // A dialect resets fields that the call omits. Then the comparison uses the reset values.
-    let refused_flag = Some(call.service.profile.put_resets_omitted_flags);
+    let refused_flag = Some(call.profile().put_resets_omitted_flags);
     let is_hidden = !is_new && variable.is_true("hidden");
     let text = "The visibility setting cannot be changed for masked and hidden variables.";
     refuse_if(is_hidden && call.params.flag("masked")? == refused_flag, || {

@@ -97,7 +97,7 @@ impl Project {
         let view = ProjectView { call, project: self, attributes: &attributes, level, extras };
         let mut body = view.write_simple_fields()?;
         body.set_if(call.is_at_least(18, 2), "visibility", &self.visibility)?;
-        if call.release() >= OBSERVED_RELEASE {
+        if call.is_observed() {
             view.add_repository_fields(&mut body)?;
             let storage = &attributes["repository_storage"];
             body.set_if(call.is_administrator(), "repository_storage", storage)?;
@@ -143,9 +143,8 @@ impl Project {
                 || call.is_set_in_hierarchy(&self.namespace, name, true)?;
             body.set(name, is_off)?;
         }
-        let is_observed = call.release() >= OBSERVED_RELEASE;
-        body.set_if(is_observed, "updated_at", &self.updated_at)?;
-        body.set_if(is_observed, "description_html", description_html(&attributes))?;
+        body.set_if(call.is_observed(), "updated_at", &self.updated_at)?;
+        body.set_if(call.is_observed(), "description_html", description_html(&attributes))?;
         view.add_maintainer_fields(&mut body)?;
         view.add_optional_fields(&mut body)?;
         view.add_requested_fields(&mut body)?;
@@ -225,8 +224,7 @@ impl ProjectView<'_> {
             body.set_if(self.extras.license, name, Value::Null)?;
         }
         if self.extras.statistics && self.level >= REPORTER {
-            let is_observed = self.call.release() >= OBSERVED_RELEASE;
-            let registry = is_observed.then_some("container_registry_size");
+            let registry = self.call.is_observed().then_some("container_registry_size");
             let sizes = STATISTICS.split(' ').chain(registry).map(|name| (name, 0));
             body.set("statistics", sizes.collect::<BTreeMap<_, _>>())?;
         }
@@ -308,7 +306,7 @@ fn owner_json(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> 
         return Ok(user.into());
     }
     let mut body = json!({ "id": id, "name": namespace.name, "created_at": namespace.created_at });
-    if !call.service.profile.owner_in_brief
+    if !call.profile().owner_in_brief
         && let (Value::Object(body), Some(Value::Object(user))) = (&mut body, user)
     {
         body.extend(user);
@@ -323,7 +321,7 @@ fn upstream_json(call: &Call<'_>, id: i64, extras: Extras) -> Result<Option<Obje
         _ => return Ok(None),
     };
     let mut body = upstream.simple_form(call, extras)?;
-    if call.release() < OBSERVED_RELEASE {
+    if !call.is_observed() {
         body.set("forks_count", upstream.forks_count)?;
         body.set("license_url", Value::Null)?;
         body.set("license", Value::Null)?;

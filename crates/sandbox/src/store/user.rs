@@ -96,8 +96,7 @@ impl User {
         body["avatar_url"] = self.avatar_url(&call.base_url).into();
         body["web_url"] = format!("{}/{}", call.base_url, self.username).into();
         set_if(&mut body, call.is_at_least(16, 5), "locked", false);
-        let is_observed = call.release() >= OBSERVED_RELEASE;
-        set_if(&mut body, is_observed, "public_email", self.column("public_email"));
+        set_if(&mut body, call.is_observed(), "public_email", self.column("public_email"));
         body
     }
 
