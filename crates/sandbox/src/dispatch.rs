@@ -83,7 +83,7 @@ fn parse_request(
     let parsed_request = ParsedRequest {
         method: route.method.clone(),
         is_write: !is_read(&route.method),
-        archive_rule: ArchiveRule::find(&route.method, route.path, service.profile.release),
+        archive_refusal: closed::find_refusal(&route.method, route.path, service.profile.release),
         params,
         segments,
         base_url: format!("http://{host}"),

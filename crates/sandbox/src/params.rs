@@ -167,9 +167,8 @@ impl Params {
     /// Fails if both parameters were sent, even as null.
     pub(crate) fn refuse_both(&self, names: [&str; 2]) -> Result<()> {
         let are_both_sent = names.iter().all(|name| self.has(name));
-        refuse_if(are_both_sent, || {
-            ErrorResponse::parameter(&names.join(", "), "are mutually exclusive")
-        })
+        let message = "are mutually exclusive";
+        refuse_if(are_both_sent, || ErrorResponse::parameter(&names.join(", "), message))
     }
 
     /// A text; numbers and booleans become texts. `None` if absent or null.

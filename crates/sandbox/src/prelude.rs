@@ -30,7 +30,7 @@ pub(crate) use super::attributes::{
     WriteRoute, strip_comments,
 };
 pub(crate) use super::call::{ARCHIVED, Call, ParsedRequest};
-pub(crate) use super::closed::ArchiveRule;
+pub(crate) use super::closed::{self, ArchiveRefusal};
 pub(crate) use super::cron::Cron;
 pub(crate) use super::page::Page;
 pub(crate) use super::params::{

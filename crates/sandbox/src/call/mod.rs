@@ -22,7 +22,7 @@ pub(crate) struct ParsedRequest {
     /// True if the operation changes data.
     pub(crate) is_write: bool,
     /// The rule by which archived projects refuse this operation; `None` if they accept it.
-    pub(crate) archive_rule: Option<&'static ArchiveRule>,
+    pub(crate) archive_refusal: Option<ArchiveRefusal>,
     pub(crate) params: Params,
     pub(crate) segments: Segments,
     /// Scheme and host as the client used them, for addresses in answers.
@@ -229,9 +229,8 @@ impl Call<'_> {
         });
         // The header has whole seconds, so a change within that second is not later.
         let is_later = unmodified_since.is_some_and(|limit| changed_at.get(..19) > limit.get(..19));
-        refuse_if(is_later, || {
-            ErrorResponse::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed")
-        })
+        let text = "412 Precondition Failed";
+        refuse_if(is_later, || ErrorResponse::message(StatusCode::PRECONDITION_FAILED, text))
     }
 
     /// Removes a row, unless it was changed (`changed_at`) after the time in the call.

@@ -122,10 +122,8 @@ impl Call<'_> {
         if self.profile().former_paths_answer {
             return Ok(project);
         }
-        refuse_if(self.is_write, || {
-            let text = "Non GET methods are not allowed for moved projects";
-            ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text)
-        })?;
+        let text = "Non GET methods are not allowed for moved projects";
+        refuse_if(self.is_write, || ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
         // `/api/v4/projects/OLD/rest?query`: the fourth segment becomes the id.
         let (route, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
         let mut segments: Vec<&str> = route.split('/').collect();
@@ -198,8 +196,8 @@ impl Call<'_> {
 
     /// Answers 403 if the project is archived and archived projects refuse this route.
     pub(crate) fn check_archive_rule(&self, project: &Project) -> Result<()> {
-        match self.archive_rule {
-            Some(rule) if self.is_archived(project)? => Err(rule.error()),
+        match self.archive_refusal {
+            Some(refuse) if self.is_archived(project)? => Err(refuse()),
             _ => Ok(()),
         }
     }

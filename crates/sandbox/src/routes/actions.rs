@@ -129,11 +129,8 @@ fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let lease = format!("housekeeping of project {}", project.id);
     let has_lease = call.acquire_lease(&lease, call.profile().housekeeping_lease)?;
-    refuse_if(!has_lease, || {
-        let text =
-            "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
-        ErrorResponse::conflict(text)
-    })?;
+    let text = "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
+    refuse_if(!has_lease, || ErrorResponse::conflict(text))?;
     match call.is_observed() {
         // The id of a job.
         true => Answer::created(&call.random_hex().get(..24)),

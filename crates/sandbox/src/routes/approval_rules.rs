@@ -13,17 +13,9 @@ const APPROVAL_RULES: Collection = Collection {
     entry_segment: "rule_id",
     required_params: &["name", APPROVALS_REQUIRED],
     fields: &[
-        RowField {
-            is_create_only: true,
-            ..RowField::new(
-                RULE_TYPE,
-                FieldType::Word(&[REGULAR_RULE, ANY_APPROVER, REPORT_APPROVER]),
-            )
-        },
-        RowField {
-            is_create_only: true,
-            ..RowField::new(REPORT_TYPE, FieldType::Word(REPORT_TYPES))
-        },
+        RowField::new(RULE_TYPE, FieldType::Word(&[REGULAR_RULE, ANY_APPROVER, REPORT_APPROVER]))
+            .create_only(),
+        RowField::new(REPORT_TYPE, FieldType::Word(REPORT_TYPES)).create_only(),
         RowField::new("name", FieldType::Text),
         RowField::new(APPROVALS_REQUIRED, FieldType::Integer),
         RowField::new(ALL_BRANCHES, FieldType::Flag),

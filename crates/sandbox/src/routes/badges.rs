@@ -13,8 +13,8 @@ const BADGES: Collection = Collection {
     entry_segment: "badge_id",
     required_params: &URL_FIELDS,
     fields: &[
-        RowField { is_trimmed: true, ..RowField::new(URL_FIELDS[0], FieldType::Text) },
-        RowField { is_trimmed: true, ..RowField::new(URL_FIELDS[1], FieldType::Text) },
+        RowField::new(URL_FIELDS[0], FieldType::Text).trimmed(),
+        RowField::new(URL_FIELDS[1], FieldType::Text).trimmed(),
         RowField::new("name", FieldType::Text),
     ],
     // Everybody who sees the project or group can read badges, also without a token.

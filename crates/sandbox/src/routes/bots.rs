@@ -55,10 +55,8 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let levels = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
     let level = call.params.allowed_integer("access_level", |level| levels.contains(&level))?;
     let level = level.unwrap_or(MAINTAINER);
-    refuse_if(level > scope.level(call)?, || {
-        let message = "User does not have permission to create a token with this access level";
-        ErrorResponse::bad_request(message)
-    })?;
+    let message = "User does not have permission to create a token with this access level";
+    refuse_if(level > scope.level(call)?, || ErrorResponse::bad_request(message))?;
     let mut body = tokens::issue_token(call, scope.insert_bot(call, &name, level)?)?;
     add_bot_fields(call, scope, level, &mut body);
     Answer::created(&body)

@@ -29,10 +29,7 @@ const MILESTONES: Collection = Collection {
         RowField::new("description", FieldType::Text),
         RowField::new("due_date", FieldType::LooseDay),
         RowField::new("start_date", FieldType::LooseDay),
-        RowField {
-            answer_name: "",
-            ..RowField::new("state_event", FieldType::Word(&["close", "activate"]))
-        },
+        RowField::new("state_event", FieldType::Word(&["close", "activate"])).hidden(),
     ],
     filters: &["state", "title"],
     filter: |call, rows| {
@@ -136,9 +133,8 @@ const DEPLOY_TOKENS: Collection = Collection {
     has_update: false,
     scope: |_, call| Ok(call.project_allowing_anonymous(MAINTAINER)?.into()),
     complete: |_, row| {
-        refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || {
-            "Scopes can't be blank".into()
-        })
+        let text = "Scopes can't be blank";
+        refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || text.into())
     },
     json: |call, row| Ok(deploy_token_json(call, row)),
     ..Collection::new("/projects/{id}/deploy_tokens")
@@ -254,10 +250,7 @@ const PACKAGE_RULES: Collection = Collection {
         RowField::new("package_name_pattern", FieldType::Text),
         RowField::new("package_type", FieldType::Text),
         RowField::new(MIN_PUSH_LEVEL, FieldType::Word(LEVEL_WORDS)),
-        RowField {
-            since: Some(Release::new(17, 11)),
-            ..RowField::new(MIN_DELETE_LEVEL, FieldType::Word(LEVEL_WORDS.split_at(1).1))
-        },
+        RowField::new(MIN_DELETE_LEVEL, FieldType::Word(LEVEL_WORDS.split_at(1).1)).since(17, 11),
     ],
     has_show: false,
     is_updated_by_patch: true,
@@ -284,9 +277,8 @@ const REPOSITORY_RULES: Collection = Collection {
     ],
     complete: |call, row| {
         let project_path = call.project()?.full_path.to_lowercase();
-        refuse_if(!row.text(PATH_PATTERN).starts_with(&project_path), || {
-            unprocessable("Repository path pattern should start with the project's full path")
-        })?;
+        let message = "Repository path pattern should start with the project's full path";
+        refuse_if(!row.text(PATH_PATTERN).starts_with(&project_path), || unprocessable(message))?;
         complete_rule(call, row)
     },
     table: RecordTable("registry_rules"),
@@ -301,9 +293,8 @@ fn unprocessable(text: &str) -> ErrorResponse {
 /// Checks that a rule has a level, and that no other rule has the same pattern.
 fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let mut levels = [MIN_PUSH_LEVEL, MIN_DELETE_LEVEL].iter();
-    refuse_if(levels.all(|level| row.text(level).is_empty()), || {
-        unprocessable("A rule must have at least a minimum access role for push or delete.")
-    })?;
+    let text = "A rule must have at least a minimum access role for push or delete.";
+    refuse_if(levels.all(|level| row.text(level).is_empty()), || unprocessable(text))?;
     call.check_unique(row).map_err(|_| {
         let label = field_label(call.collection.unique_fields[0]);
         unprocessable(&format!("{label} has already been taken"))
@@ -334,8 +325,8 @@ const BOARDS: Collection = Collection {
     required_params: &["name"],
     fields: &[
         RowField::new("name", FieldType::Text),
-        RowField { default_json: "false", ..RowField::new("hide_backlog_list", FieldType::Flag) },
-        RowField { default_json: "false", ..RowField::new("hide_closed_list", FieldType::Flag) },
+        RowField::new("hide_backlog_list", FieldType::Flag).with_default("false"),
+        RowField::new("hide_closed_list", FieldType::Flag).with_default("false"),
     ],
     extra_fields: &[("lists", "[]")],
     ..Collection::new("/groups/{id}/boards")
@@ -352,7 +343,7 @@ const RESOURCE_GROUPS: Collection = Collection {
     read_level: DEVELOPER,
     write_level: DEVELOPER,
     fields: &[
-        RowField { is_create_only: true, ..RowField::new(KEY_FIELD, FieldType::Text) },
+        RowField::new(KEY_FIELD, FieldType::Text).create_only(),
         RowField::new(PROCESS_MODE, FieldType::Word(PROCESS_MODES)),
     ],
     is_fixed_set: true,

@@ -119,9 +119,8 @@ pub(super) fn is_any_group_marked(
 /// path. A top-level group cannot be removed immediately.
 fn check_permanent(target: &DeletionTarget<'_>) -> Result<()> {
     let path = target.call.params.text("full_path")?;
-    refuse_if(target.is_group() && target.ancestor_ids.is_empty(), || {
-        "`permanently_remove` option is only available for subgroups.".into()
-    })?;
+    let text = "`permanently_remove` option is only available for subgroups.";
+    refuse_if(target.is_group() && target.ancestor_ids.is_empty(), || text.into())?;
     refuse_if(!target.is_marked, || target.error("must be marked for deletion first."))?;
     refuse_if(path.as_deref() != Some(target.scope.full_path()), || {
         let type_name = target.scope.choose("project", "subgroup");

@@ -32,30 +32,13 @@ const ENVIRONMENTS: Collection = Collection {
         RowField::new("name", FieldType::Text),
         RowField::new("external_url", FieldType::Text),
         RowField::new("tier", FieldType::Word(ENVIRONMENT_TIERS)),
-        RowField {
-            since: Some(Release::new(17, 8)),
-            ..RowField::new("description", FieldType::Text)
-        },
-        RowField {
-            since: Some(Release::new(17, 8)),
-            default_json: r#""always""#,
-            ..RowField::new(AUTO_STOP_SETTING, FieldType::Word(&["always", "with_action"]))
-        },
-        RowField {
-            answer_name: "",
-            since: AGENT_FIELDS_RELEASE,
-            ..RowField::new(AGENT_ID, FieldType::Integer)
-        },
-        RowField {
-            answer_name: "",
-            since: AGENT_FIELDS_RELEASE,
-            ..RowField::new(NAMESPACE, FieldType::Text)
-        },
-        RowField {
-            answer_name: "",
-            since: AGENT_FIELDS_RELEASE,
-            ..RowField::new(FLUX_PATH, FieldType::Text)
-        },
+        RowField::new("description", FieldType::Text).since(17, 8),
+        RowField::new(AUTO_STOP_SETTING, FieldType::Word(&["always", "with_action"]))
+            .since(17, 8)
+            .with_default(r#""always""#),
+        RowField::new(AGENT_ID, FieldType::Integer).hidden().since(17, 5),
+        RowField::new(NAMESPACE, FieldType::Text).hidden().since(17, 5),
+        RowField::new(FLUX_PATH, FieldType::Text).hidden().since(17, 5),
     ],
     extra_fields: &[("auto_stop_at", "null")],
     filters: &["name"],
@@ -74,8 +57,6 @@ const AUTO_STOP_SETTING: &str = "auto_stop_setting";
 const AGENT_ID: &str = "cluster_agent_id";
 const NAMESPACE: &str = "kubernetes_namespace";
 const FLUX_PATH: &str = "flux_resource_path";
-/// The first release with the fields of the agent.
-const AGENT_FIELDS_RELEASE: Option<Release> = Some(Release::new(17, 5));
 
 /// The states of an environment.
 const ENVIRONMENT_STATES: &[&str] = &["available", "stopping", "stopped"];
@@ -88,9 +69,8 @@ fn filter_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Res
     }
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
         let is_short = text.chars().count() < 3;
-        refuse_if(is_short, || {
-            ErrorResponse::bad_request("Search query is less than 3 characters")
-        })?;
+        let message = "Search query is less than 3 characters";
+        refuse_if(is_short, || ErrorResponse::bad_request(message))?;
         let text = text.to_lowercase();
         rows.retain(|row| row.text("name").to_lowercase().contains(&text));
     }
@@ -134,9 +114,8 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
 
 fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let stored_rows = call.stored_rows()?;
-    refuse_if(call.params.has("slug"), || {
-        ErrorResponse::parameter("slug", "is automatically generated and cannot be changed")
-    })?;
+    let text = "is automatically generated and cannot be changed";
+    refuse_if(call.params.has("slug"), || ErrorResponse::parameter("slug", text))?;
     // From 16.0 on, the name of an environment cannot be changed.
     let stored_row = stored_rows.iter().find(|other| other.id == row.id);
     if let Some(stored) = stored_row.filter(|_| call.is_at_least(16, 0)) {
@@ -144,10 +123,8 @@ fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
     }
     let agent = find_agent(call, row)?;
     let has_sent_agent = call.params.has(AGENT_ID) && !row.value(AGENT_ID).is_null();
-    refuse_if(has_sent_agent && agent.is_none(), || {
-        let message = "cluster agent doesn't exist or cannot be associated with this environment";
-        ErrorResponse::bad_request(message)
-    })?;
+    let message = "cluster agent doesn't exist or cannot be associated with this environment";
+    refuse_if(has_sent_agent && agent.is_none(), || ErrorResponse::bad_request(message))?;
     check_environment(row, &stored_rows, stored_row, agent.is_some())
         .map_err(|failure| if row.id == 0 { convert_to_sentences(failure) } else { failure })?;
     for name in ["external_url", AUTO_STOP_SETTING] {
@@ -393,9 +370,8 @@ fn complete_grant(
     });
     if list == APPROVAL_RULES {
         let count = read_number("required_approvals")?.unwrap_or(1);
-        refuse_if(count < 1, || {
-            invalid_row(list, "required approvals must be greater than or equal to 1")
-        })?;
+        let text = "required approvals must be greater than or equal to 1";
+        refuse_if(count < 1, || invalid_row(list, text))?;
         body["required_approvals"] = count.into();
     }
     let changes_type = stored_row.is_some_and(|stored| {

@@ -101,6 +101,31 @@ impl RowField {
         }
     }
 
+    /// The field, if answers omit it.
+    pub(super) const fn hidden(self) -> Self {
+        Self { answer_name: "", ..self }
+    }
+
+    /// The field, if spaces around its value are removed.
+    pub(super) const fn trimmed(self) -> Self {
+        Self { is_trimmed: true, ..self }
+    }
+
+    /// The field, if an edit ignores it.
+    pub(super) const fn create_only(self) -> Self {
+        Self { is_create_only: true, ..self }
+    }
+
+    /// The field, if a release introduced it.
+    pub(super) const fn since(self, major: u16, minor: u16) -> Self {
+        Self { since: Some(Release::new(major, minor)), ..self }
+    }
+
+    /// The field with a default value, as JSON.
+    pub(super) const fn with_default(self, default_json: &'static str) -> Self {
+        Self { default_json, ..self }
+    }
+
     pub(super) fn is_available(&self, call: &Call<'_>) -> bool {
         call.tier() >= self.tier
             && self.since.is_none_or(|since| call.release() >= since)

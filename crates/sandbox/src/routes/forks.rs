@@ -146,12 +146,10 @@ fn relation_project(call: &Call<'_>) -> Result<Project> {
 fn create_relation(call: &Call<'_>) -> Result<Answer> {
     let project = relation_project(call)?;
     let upstream = call.visible_project(call.segment("forked_from_id"))?;
-    refuse_if(project.forked_from_id.is_some(), || {
-        ErrorResponse::conflict("Project already forked")
-    })?;
-    refuse_if(upstream.id == project.id, || {
-        ErrorResponse::bad_request("a project cannot be forked from itself")
-    })?;
+    let text = "Project already forked";
+    refuse_if(project.forked_from_id.is_some(), || ErrorResponse::conflict(text))?;
+    let text = "a project cannot be forked from itself";
+    refuse_if(upstream.id == project.id, || ErrorResponse::bad_request(text))?;
     set_upstream(call, project.id, Some(upstream.id))?;
     projects::project_answer(call, StatusCode::CREATED, project.id, Extras::default())
 }

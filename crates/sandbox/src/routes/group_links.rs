@@ -15,7 +15,7 @@ const SAML_LINKS: Collection = Collection {
     fields: &[
         RowField { answer_name: "name", ..RowField::new(SAML_NAME, FieldType::Text) },
         RowField::new(SAML_LEVEL, FieldType::Integer),
-        RowField { since: Some(Release::new(18, 2)), ..RowField::new(PROVIDER, FieldType::Text) },
+        RowField::new(PROVIDER, FieldType::Text).since(18, 2),
     ],
     has_update: false,
     scope: |_, call| {
@@ -27,9 +27,8 @@ const SAML_LINKS: Collection = Collection {
     complete: |call, row| {
         let level = read_level(call, SAML_LEVEL, Release::new(18, 5))?;
         row.set(SAML_LEVEL, level);
-        refuse_if(row.is_taken(&call.stored_rows()?, SAML_NAME), || {
-            "Saml group name has already been taken".into()
-        })?;
+        let text = "Saml group name has already been taken";
+        refuse_if(row.is_taken(&call.stored_rows()?, SAML_NAME), || text.into())?;
         let role = member_roles::read_role_id(call, SAML_ROLES_SINCE, level, |text| text.into())?;
         row.set(ROLE_ID, role);
         Ok(())

@@ -66,9 +66,8 @@ fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>
     refuse_if(is_inside, || transfer_error("Cannot transfer group to one of its subgroup."))?;
     let Namespace { name, path, visibility, .. } = group;
     let moved_group = NewGroup { name, path, parent, visibility };
-    refuse_if(moved_group.is_path_taken(call, Some(group.id))?, || {
-        transfer_error("The parent group already has a subgroup or a project with the same path.")
-    })?;
+    let text = "The parent group already has a subgroup or a project with the same path.";
+    refuse_if(moved_group.is_path_taken(call, Some(group.id))?, || transfer_error(text))?;
     let is_name_taken = moved_group.has_namesake(call, None)?;
     refuse_if(is_name_taken, || transfer_error("Validation failed: Name has already been taken"))
 }

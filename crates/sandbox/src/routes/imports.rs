@@ -106,9 +106,8 @@ const STAGES: &str =
 /// Checks the requested further parts. No external host exists, so nothing is imported.
 fn check_stages(call: &Call<'_>) -> Result<()> {
     let stages = call.params.get("optional_stages").unwrap_or(&Value::Null);
-    refuse_if(!stages.is_object() && !stages.is_null(), || {
-        ErrorResponse::invalid("optional_stages")
-    })?;
+    let is_valid = stages.is_object() || stages.is_null();
+    refuse_if(!is_valid, || ErrorResponse::invalid("optional_stages"))?;
     for stage in STAGES.split(' ') {
         read_flag(&format!("optional_stages[{stage}]"), &stages[stage])?;
     }

@@ -248,10 +248,8 @@ fn store_properties(
                 .iter()
                 .any(|kind| kind.is_issue_tracker && kind.slug == other.text("slug"))
         });
-    refuse_if(is_second_tracker, || {
-        let message = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
-        update_error("base", message)
-    })
+    let message = "Another issue tracker is already in use. Only one issue tracker service can be active at a time";
+    refuse_if(is_second_tracker, || update_error("base", message))
 }
 
 fn property_text<'a>(row: &'a Record, name: &str) -> &'a str {

@@ -51,9 +51,8 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let has_id_list = call.params.get("user_id").is_some_and(|ids| !ids.is_number());
     let ids =
         if has_id_list { call.params.integers("user_id")?.unwrap_or_default() } else { Vec::new() };
-    refuse_if(emails.is_empty() && ids.is_empty(), || {
-        ErrorResponse::bad_request("Must provide either email or user_id as a parameter")
-    })?;
+    let message = "Must provide either email or user_id as a parameter";
+    refuse_if(emails.is_empty() && ids.is_empty(), || ErrorResponse::bad_request(message))?;
     let terms = MembershipTerms::from_call(call, scope)?;
     let mut user_results = Vec::new();
     for id in ids {

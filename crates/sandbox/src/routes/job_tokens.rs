@@ -49,9 +49,8 @@ const ALLOWED_PROJECTS: Collection = Collection {
         if call.is_write {
             call.segment_id("id")?;
         }
-        refuse_if(call.segment(TARGET_PROJECT) == scope.id().to_string(), || {
-            "Source project cannot be removed from the job token scope".into()
-        })?;
+        let text = "Source project cannot be removed from the job token scope";
+        refuse_if(call.segment(TARGET_PROJECT) == scope.id().to_string(), || text.into())?;
         Ok(scope)
     },
     // Adding the project itself is allowed, and lists it only once.

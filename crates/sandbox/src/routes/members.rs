@@ -300,9 +300,8 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     };
     if !references.contains(',') {
         let user = find_user(&references)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
-        refuse_if(scope.member(call, user.id)?.is_some(), || {
-            ErrorResponse::conflict("Member already exists")
-        })?;
+        let text = "Member already exists";
+        refuse_if(scope.member(call, user.id)?.is_some(), || ErrorResponse::conflict(text))?;
         MembershipTerms::from_call_with_role(call, scope)?.grant(call, scope, &user)?;
         return Answer::created(&scope.require_member(call, user.id)?.json(call)?);
     }

@@ -16,9 +16,9 @@ const SCHEDULES: Collection = Collection {
     entry_segment: "pipeline_schedule_id",
     fields: &[
         RowField::new("description", FieldType::Text),
-        RowField { is_trimmed: true, ..RowField::new("cron", FieldType::Text) },
-        RowField { default_json: r#""UTC""#, ..RowField::new(TIME_ZONE, FieldType::Text) },
-        RowField { default_json: "true", ..RowField::new("active", FieldType::Flag) },
+        RowField::new("cron", FieldType::Text).trimmed(),
+        RowField::new(TIME_ZONE, FieldType::Text).with_default(r#""UTC""#),
+        RowField::new("active", FieldType::Flag).with_default("true"),
     ],
     scope: |_, call| schedule_scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
     complete,
@@ -286,8 +286,8 @@ const FREEZE_PERIODS: Collection = Collection {
     entry_segment: "freeze_period_id",
     required_params: &FREEZE_TIMES,
     fields: &[
-        RowField { is_trimmed: true, ..RowField::new(FREEZE_TIMES[0], FieldType::Text) },
-        RowField { is_trimmed: true, ..RowField::new(FREEZE_TIMES[1], FieldType::Text) },
+        RowField::new(FREEZE_TIMES[0], FieldType::Text).trimmed(),
+        RowField::new(FREEZE_TIMES[1], FieldType::Text).trimmed(),
         RowField::new(TIME_ZONE, FieldType::Text),
     ],
     scope: freeze_period_scope,

@@ -216,10 +216,8 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     let (is_by_id, order) = sql_order(call, &query, if is_descending { "DESC" } else { "ASC" })?;
     let page = Page::from_call(call)?;
     if is_keyset {
-        refuse_if(!is_by_id, || {
-            let message = "Keyset pagination is not yet available for this type of request";
-            ErrorResponse::error(StatusCode::METHOD_NOT_ALLOWED, message)
-        })?;
+        let message = "Keyset pagination is not yet available for this type of request";
+        refuse_if(!is_by_id, || ErrorResponse::error(StatusCode::METHOD_NOT_ALLOWED, message))?;
         let projects = query.fetch(call, &order, page.size, 0)?;
         let name = if is_descending { "id_before" } else { "id_after" };
         let cursor = projects.last().map(|last| (name, last.id));

@@ -332,9 +332,8 @@ fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     let is_already_archived =
         is_archived && project.archived && call.profile().archive_twice_refused;
     refuse_if(is_already_archived, || "Project is already archived.".into())?;
-    refuse_if(is_archived && project.marked_for_deletion_on.is_some(), || {
-        "Cannot archive project since it is scheduled for deletion.".into()
-    })?;
+    let text = "Cannot archive project since it is scheduled for deletion.";
+    refuse_if(is_archived && project.marked_for_deletion_on.is_some(), || text.into())?;
     call.set_column("projects", project.id, "archived", is_archived)?;
     call.set_column("projects", project.id, "updated_at", call.time_text())?;
     project_answer(call, StatusCode::CREATED, project.id, Extras::default())

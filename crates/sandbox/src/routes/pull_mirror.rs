@@ -57,9 +57,8 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 fn start_pull(call: &Call<'_>) -> Result<Answer> {
     let (project, mut attributes) = active_mirror(call)?;
     let failure_count = attributes.get(FAILURE_COUNT).and_then(Value::as_u64).unwrap_or(0);
-    refuse_if(failure_count > MAX_FAILURES, || {
-        ErrorResponse::forbidden_message("Mirroring for the project is on pause")
-    })?;
+    let text = "Mirroring for the project is on pause";
+    refuse_if(failure_count > MAX_FAILURES, || ErrorResponse::forbidden_message(text))?;
     if call.profile().import_failure.is_some() {
         attributes.insert(FAILURE_COUNT.to_owned(), (failure_count + 1).into());
         project.save_attributes(call.db, &attributes, call.time_text())?;

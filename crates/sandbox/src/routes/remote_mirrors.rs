@@ -12,15 +12,13 @@ const PUSH_MIRRORS: Collection = Collection {
     entry_segment: "mirror_id",
     required_params: &["url"],
     fields: &[
-        RowField { is_create_only: true, ..RowField::new("url", FieldType::Text) },
-        RowField { default_json: "false", ..RowField::new("enabled", FieldType::Flag) },
-        RowField { default_json: "false", ..RowField::new(PROTECTED_ONLY, FieldType::Flag) },
+        RowField::new("url", FieldType::Text).create_only(),
+        RowField::new("enabled", FieldType::Flag).with_default("false"),
+        RowField::new(PROTECTED_ONLY, FieldType::Flag).with_default("false"),
         RowField::new("keep_divergent_refs", FieldType::Flag),
-        RowField {
-            default_json: r#""password""#,
-            since: Some(Release::new(16, 10)),
-            ..RowField::new("auth_method", FieldType::Word(&["password", "ssh_public_key"]))
-        },
+        RowField::new("auth_method", FieldType::Word(&["password", "ssh_public_key"]))
+            .with_default(r#""password""#)
+            .since(16, 10),
         RowField {
             tier: AttributeTier::Premium,
             since: Some(REGEX_SINCE),

@@ -275,9 +275,8 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let git_ref = repository.requested_ref(kind)?;
     call.check_unmodified(&git_ref.commit.created_at)?;
     let is_default = kind == BRANCHES && git_ref.name == repository.default_branch()?;
-    refuse_if(is_default, || {
-        ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch")
-    })?;
+    let text = "Cannot remove HEAD branch";
+    refuse_if(is_default, || ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
     let is_protected = match kind {
         TAGS => !project.tag_grants(call, &git_ref.name)?.is_empty(),
         _ => !project.protections(call, &git_ref.name)?.is_empty(),

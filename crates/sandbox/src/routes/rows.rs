@@ -486,9 +486,8 @@ impl<'a> CollectionCall<'a> {
         for name in self.collection.unique_fields {
             equal_rows.retain(|other| other.settings.get(*name) == row.settings.get(*name));
         }
-        refuse_if(!equal_rows.is_empty(), || {
-            ErrorResponse::field(first_field, "has already been taken")
-        })
+        let text = "has already been taken";
+        refuse_if(!equal_rows.is_empty(), || ErrorResponse::field(first_field, text))
     }
 }
 

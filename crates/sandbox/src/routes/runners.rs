@@ -125,9 +125,8 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     let id = call.params.integer("runner_id")?.unwrap_or_default();
     let runner =
         Runner::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
-    refuse_if(runner.group_id.is_some(), || {
-        ErrorResponse::forbidden_message("Runner is a group runner")
-    })?;
+    let text = "Runner is a group runner";
+    refuse_if(runner.group_id.is_some(), || ErrorResponse::forbidden_message(text))?;
     refuse_if(runner.runner_type == RUNNER_TYPES[0], || {
         ErrorResponse::error(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
     })?;
@@ -136,9 +135,8 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     })?;
     let may_assign = call.is_administrator() || runner.is_managed_by_caller(call)?;
     refuse_if(!may_assign, ErrorResponse::forbidden)?;
-    refuse_if(runner.project_ids(call)?.contains(&project_id), || {
-        "Validation failed: Runner projects runner has already been taken - runner_error".into()
-    })?;
+    let text = "Validation failed: Runner projects runner has already been taken - runner_error";
+    refuse_if(runner.project_ids(call)?.contains(&project_id), || text.into())?;
     runner.assign(call, project_id)?;
     Answer::created(&runner.json())
 }
@@ -150,11 +148,8 @@ fn unassign(call: &Call<'_>) -> Result<Answer> {
     let projects = projects.unwrap_or_default();
     let runner = runner.filter(|_| projects.contains(&project));
     let runner = runner.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
-    refuse_if(projects.first() == Some(&project), || {
-        let message =
-            "You cannot unassign a runner from the owner project. Delete the runner instead";
-        ErrorResponse::forbidden_message(message)
-    })?;
+    let message = "You cannot unassign a runner from the owner project. Delete the runner instead";
+    refuse_if(projects.first() == Some(&project), || ErrorResponse::forbidden_message(message))?;
     let sql = "DELETE FROM runner_projects WHERE runner_id = ?1 AND project_id = ?2";
     call.execute(sql, [runner.id, project])?;
     Ok(Answer::no_content())

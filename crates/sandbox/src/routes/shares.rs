@@ -126,10 +126,8 @@ fn share_project(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!may_invite, share_error)?;
     refuse_if(invitation.level > call.caller_level_in(&project)?, ErrorResponse::forbidden)?;
     let is_above = traversal_ids(&namespace.traversal).any(|id| id == invited_group.id);
-    refuse_if(is_above, || {
-        let message = "Project cannot be shared with the group it is in or one of its ancestors.";
-        ErrorResponse::conflict(message)
-    })?;
+    let message = "Project cannot be shared with the group it is in or one of its ancestors.";
+    refuse_if(is_above, || ErrorResponse::conflict(message))?;
     let id = invitation
         .store(call, Holder::Project(project.id))?
         .ok_or_else(|| ErrorResponse::conflict("Project already shared with this group"))?;

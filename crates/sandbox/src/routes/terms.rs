@@ -54,9 +54,8 @@ impl MembershipTerms {
 
     /// Adds a member, or changes the membership of an existing one.
     pub(super) fn grant(&self, call: &Call<'_>, scope: &GroupOrProject, user: &User) -> Result<()> {
-        refuse_if(user.bot, || {
-            ErrorResponse::field("user", "project bots cannot be added to other groups / projects")
-        })?;
+        let text = "project bots cannot be added to other groups / projects";
+        refuse_if(user.bot, || ErrorResponse::field("user", text))?;
         scope.check_inherited(call, user.id, self.level)?;
         if let Some(member) = scope.member(call, user.id)? {
             return member.update_terms(call, self);

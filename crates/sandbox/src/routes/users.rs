@@ -357,9 +357,8 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
                    WHERE o.group_id = m.group_id AND o.access_level = ?2 AND o.user_id <> ?1))";
     let is_sole_owner =
         !call.params.is_true("hard_delete")? && call.query_value(sql, [user.id, OWNER])?;
-    refuse_if(is_sole_owner, || {
-        ErrorResponse::conflict("User cannot be removed while is the sole-owner of a group")
-    })?;
+    let text = "User cannot be removed while is the sole-owner of a group";
+    refuse_if(is_sole_owner, || ErrorResponse::conflict(text))?;
     call.check_unmodified(&user.created_at)?;
     call.execute("DELETE FROM users WHERE id = ?1", [user.id])?;
     Ok(Answer::no_content())

@@ -9,21 +9,15 @@ pub(super) const COLLECTIONS: &[Collection] =
 /// The fields of reference 1, 2.2, and `description` (from release 16.2 on). Rows also store `hidden`: true
 /// if no answer contains the value (from release 17.4 on).
 const FIELDS: [RowField; 8] = [
-    RowField {
-        default_json: r#""env_var""#,
-        ..RowField::new(VARIABLE_TYPE, FieldType::Word(&["env_var", "file"]))
-    },
-    RowField { is_create_only: true, is_trimmed: true, ..RowField::new("key", FieldType::Text) },
+    RowField::new(VARIABLE_TYPE, FieldType::Word(&["env_var", "file"]))
+        .with_default(r#""env_var""#),
+    RowField::new("key", FieldType::Text).create_only().trimmed(),
     RowField::new("value", FieldType::Text),
-    RowField { default_json: "false", ..RowField::new(FLAG_NAMES[0], FieldType::Flag) },
-    RowField { default_json: "false", ..RowField::new(FLAG_NAMES[1], FieldType::Flag) },
-    RowField { default_json: "false", ..RowField::new(FLAG_NAMES[2], FieldType::Flag) },
-    RowField {
-        default_json: r#""*""#,
-        is_trimmed: true,
-        ..RowField::new(ENVIRONMENT_SCOPE, FieldType::Text)
-    },
-    RowField { since: Some(Release::new(16, 2)), ..RowField::new("description", FieldType::Text) },
+    RowField::new(FLAG_NAMES[0], FieldType::Flag).with_default("false"),
+    RowField::new(FLAG_NAMES[1], FieldType::Flag).with_default("false"),
+    RowField::new(FLAG_NAMES[2], FieldType::Flag).with_default("false"),
+    RowField::new(ENVIRONMENT_SCOPE, FieldType::Text).with_default(r#""*""#).trimmed(),
+    RowField::new("description", FieldType::Text).since(16, 2),
 ];
 
 /// The fields of group variables. Without a licence for scopes, the scope of a group variable is ignored.

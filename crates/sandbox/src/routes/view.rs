@@ -3,8 +3,6 @@
 //! The attributes of a [`ProjectView`] come from `project_view`. This module adds names, URLs (which depend on the
 //! host that the client used), and values that are counted or looked up.
 
-use std::fmt::Arguments;
-
 use super::super::project_view::ProjectView;
 use super::prelude::*;
 
@@ -28,11 +26,6 @@ impl ObjectWriter {
 
     fn set_if(&mut self, is_shown: bool, name: &str, value: impl Serialize) -> Result<()> {
         if is_shown { self.set(name, value) } else { Ok(()) }
-    }
-
-    /// Writes a text that has no characters to escape: a host, a path or a word.
-    fn set_plain(&mut self, name: &str, text: Arguments<'_>) {
-        self.start_field(name).extend_from_slice(format!("\"{text}\"").as_bytes());
     }
 
     fn set_object(&mut self, name: &str, value: Self) {
@@ -123,12 +116,12 @@ impl Project {
         body.set("visibility", &self.visibility)?;
         body.set("archived", call.is_archived(self)?)?;
         body.set("empty_repo", self.empty_repo)?;
-        body.set_plain(
+        body.set(
             "container_registry_image_prefix",
             format_args!("{}/{image_path}", client_host(call)),
-        );
+        )?;
         body.set("import_status", self.import_status_at(call.time_text()))?;
-        body.set_object("_links", view.links());
+        body.set_object("_links", view.links()?);
         body.set("shared_with_groups", shares)?;
         if let Some(user) = call.caller.as_ref().filter(|_| extras.permissions) {
             body.set("permissions", view.permissions(user)?)?;
@@ -176,15 +169,15 @@ impl ProjectView<'_> {
         body.set("id", project.id)?;
         body.set("name", &project.name)?;
         body.set("name_with_namespace", project.full_name())?;
-        body.set_plain("path", format_args!("{}", project.path));
-        body.set_plain("path_with_namespace", format_args!("{path}"));
-        body.set_plain("created_at", format_args!("{}", project.created_at));
-        body.set_plain("ssh_url_to_repo", format_args!("git@{name}:{path}.git"));
-        body.set_plain("http_url_to_repo", format_args!("{base}/{path}.git"));
-        body.set_plain("web_url", format_args!("{base}/{path}"));
+        body.set("path", &project.path)?;
+        body.set("path_with_namespace", path)?;
+        body.set("created_at", &project.created_at)?;
+        body.set("ssh_url_to_repo", format_args!("git@{name}:{path}.git"))?;
+        body.set("http_url_to_repo", format_args!("{base}/{path}.git"))?;
+        body.set("web_url", format_args!("{base}/{path}"))?;
         body.set("avatar_url", avatar_url(call, project))?;
         body.set("star_count", project.star_count)?;
-        body.set_plain("last_activity_at", format_args!("{}", project.last_activity_at));
+        body.set("last_activity_at", &project.last_activity_at)?;
         body.set("namespace", project.namespace.brief(base))?;
         self.simple_attributes().try_for_each(|(name, value)| body.set(name, value))?;
         Ok(body)
@@ -241,18 +234,18 @@ impl ProjectView<'_> {
     }
 
     /// The URLs of a project's parts.
-    fn links(&self) -> ObjectWriter {
+    fn links(&self) -> Result<ObjectWriter> {
         let api_url = format!("{}/api/v4/projects/{}", self.call.base_url, self.project.id);
         let mut links = ObjectWriter::default();
-        links.set_plain("self", format_args!("{api_url}"));
-        links.set_plain("repo_branches", format_args!("{api_url}/repository/branches"));
+        links.set("self", &api_url)?;
+        links.set("repo_branches", format_args!("{api_url}/repository/branches"))?;
         for name in ["issues", "merge_requests", "labels", "events", "members", "cluster_agents"] {
             let is_feature = ["issues", "merge_requests"].contains(&name);
             if !is_feature || self.may_use_feature(&format!("{name}_access_level")) {
-                links.set_plain(name, format_args!("{api_url}/{name}"));
+                links.set(name, format_args!("{api_url}/{name}"))?;
             }
         }
-        links
+        Ok(links)
     }
 
     /// The caller's direct and inherited roles, null for none.
