@@ -31,6 +31,8 @@
 
 mod anew;
 mod constraints;
+#[path = "../support/dump.rs"]
+mod dump;
 mod estate;
 mod identity;
 mod kept;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json, json};
 use undrift::sandbox::Model;
 
-use crate::{identity::Id, scenario::SECRETS};
+use crate::{dump::dump, identity::Id, scenario::SECRETS};
 
 type Object = Map<String, Json>;
 
@@ -35,7 +35,7 @@ pub(crate) struct Project {
 
 impl Truth {
     pub(crate) fn of(model: &Model) -> Self {
-        let dump = model.dump().unwrap();
+        let dump = model.inspect(dump).unwrap();
         let rows = |table: &str| {
             dump[table].as_array().unwrap().iter().map(|row| row.as_object().unwrap().clone())
         };

@@ -263,6 +263,24 @@ impl FieldErrors {
     }
 }
 
+/// A refusal in place of a missing object.
+pub(crate) trait OrRefusal<T> {
+    /// [`ErrorResponse::not_found`] for the type of the object.
+    fn or_not_found(self, type_name: &str) -> Result<T>;
+    /// [`ErrorResponse::no_record`].
+    fn or_no_record(self) -> Result<T>;
+}
+
+impl<T> OrRefusal<T> for Option<T> {
+    fn or_not_found(self, type_name: &str) -> Result<T> {
+        self.ok_or_else(|| ErrorResponse::not_found(type_name))
+    }
+
+    fn or_no_record(self) -> Result<T> {
+        self.ok_or_else(ErrorResponse::no_record)
+    }
+}
+
 /// Fails with `failure` if `is_refused`.
 pub(crate) fn refuse_if(is_refused: bool, failure: impl FnOnce() -> ErrorResponse) -> Result<()> {
     if is_refused { Err(failure()) } else { Ok(()) }

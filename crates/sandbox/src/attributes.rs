@@ -322,15 +322,14 @@ pub(super) struct AttributeTable {
     pub(super) enough: Vec<&'static str>,
 }
 
-/// The JSON text of a file with lines of comments.
-pub(super) fn strip_comments(text: &'static str) -> &'static str {
-    text.lines().filter(|line| !line.starts_with("//")).collect::<String>().leak()
+/// Reads a table of this crate: JSON with lines of comments.
+pub(super) fn read_table<T: Deserialize<'static>>(text: &str) -> T {
+    let json: String = text.lines().filter(|line| !line.starts_with("//")).collect();
+    serde_json::from_str(json.leak()).expect("each table is read by tests")
 }
 
-pub(super) static ATTRIBUTE_TABLE: LazyLock<AttributeTable> = LazyLock::new(|| {
-    let text = strip_comments(include_str!("attributes.jsonc"));
-    serde_json::from_str(text).expect("the table of attributes is read by a test")
-});
+pub(super) static ATTRIBUTE_TABLE: LazyLock<AttributeTable> =
+    LazyLock::new(|| read_table(include_str!("attributes.jsonc")));
 
 pub(super) const PACKAGES_LEVEL: &str = "package_registry_access_level";
 pub(super) const PACKAGES_ENABLED: &str = "packages_enabled";

@@ -75,7 +75,7 @@ pub use store::DataLocation;
 
 use host::AllowedHosts;
 use limit::Limiter;
-use prelude::{Arc, Date, Duration, Mutex, PoisonError, Release, Result, Timestamp};
+use prelude::{Arc, Connection, Date, Duration, Mutex, PoisonError, Release, Result, Timestamp};
 use profile::InjectedFaults;
 use request_bodies::BodyReader;
 use routes::registry::DescribedCollections;
@@ -400,9 +400,9 @@ impl RunningSandbox {
         self.service.store.is_durable().unwrap_or(false)
     }
 
-    /// The secret of a hook, for tests that check the stored value. No operation returns it.
-    pub fn hook_token(&self, hook_id: i64) -> Option<String> {
-        self.service.store.read(|db| routes::hooks::token(db, hook_id)).ok().flatten()
+    /// Looks at the stored data, as it is now: for tests of what no operation returns.
+    pub fn inspect<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
+        self.service.store.inspect(work)
     }
 
     /// Adds a fault. Its [`InjectedFault::nth`] counts only later calls.

@@ -45,11 +45,9 @@ impl Need<'_> {
     pub(crate) fn errors(&self, params: &Params) -> Vec<String> {
         let (Self::Present(name) | Self::NotBlank(name) | Self::AllowedValue(name)) = self else {
             let Self::AnyOf(names) = self else { return Vec::new() };
-            let are_all_missing = !names.iter().any(|name| params.has(name));
-            return are_all_missing
-                .then(|| format!("{} {NONE_SENT_TEXT}", names.join(", ")))
-                .into_iter()
-                .collect();
+            let error = format!("{} {NONE_SENT_TEXT}", names.join(", "));
+            let is_any_sent = names.iter().any(|name| params.has(name));
+            return if is_any_sent { Vec::new() } else { vec![error] };
         };
         let value = params.get(name);
         let missing_error = value.is_none().then(|| format!("{name} is missing"));

@@ -22,12 +22,12 @@ pub(crate) use super::access::{
     ROLE_LEVELS, level_name, traversal_ids,
 };
 pub(crate) use super::answer::{
-    Answer, ErrorResponse, FieldErrors, Result, add_fields, length_error, number_error,
-    refuse_field, refuse_if, remove_fields, set_if, try_any, try_filter,
+    Answer, ErrorResponse, FieldErrors, OrRefusal as _, Result, add_fields, length_error,
+    number_error, refuse_field, refuse_if, remove_fields, set_if, try_any, try_filter,
 };
 pub(crate) use super::attributes::{
     ATTRIBUTE_TABLE, Attribute, AttributeTier, Audience, Edition, OnNull, VISIBILITIES, ValueKind,
-    WriteRoute, strip_comments,
+    WriteRoute, read_table,
 };
 pub(crate) use super::call::{ARCHIVED, Call, ParsedRequest};
 pub(crate) use super::closed::{self, ArchiveRefusal};

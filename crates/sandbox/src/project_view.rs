@@ -95,23 +95,14 @@ impl<'a> ProjectView<'a> {
     /// Fields of the answer that are not attributes.
     fn derived_attributes(&self) -> impl Iterator<Item = AnswerField<'a>> {
         let view = *self;
+        let requirements = self.may_use_feature("requirements_access_level");
+        let compliance = self.may_use_feature("security_and_compliance_access_level");
         let may_write = self.call.caller.is_some() && !self.project.archived;
+        let can_propose = self.is_in_audience(Audience::WithMergeRequests) && may_write;
         [
-            (
-                Audience::Always,
-                "requirements_enabled",
-                self.may_use_feature("requirements_access_level").into(),
-            ),
-            (
-                Audience::Always,
-                "security_and_compliance_enabled",
-                self.may_use_feature("security_and_compliance_access_level").into(),
-            ),
-            (
-                Audience::Always,
-                "can_create_merge_request_in",
-                (self.is_in_audience(Audience::WithMergeRequests) && may_write).into(),
-            ),
+            (Audience::Always, "requirements_enabled", requirements.into()),
+            (Audience::Always, "security_and_compliance_enabled", compliance.into()),
+            (Audience::Always, "can_create_merge_request_in", can_propose.into()),
             (Audience::Always, "compliance_frameworks", json!([])),
             (Audience::WithIssues, "open_issues_count", json!(0)),
             (Audience::ByHelpers, "service_desk_address", Value::Null),

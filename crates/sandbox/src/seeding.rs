@@ -205,7 +205,7 @@ fn add_project(call: &Call<'_>, seed: &SeedProject) -> Result<(), SeedError> {
 }
 
 fn find_seed_project(call: &Call<'_>, seed: &SeedProject) -> Result<Project> {
-    Project::find_by_path(call.db, &seed.path)?.ok_or_else(ErrorResponse::no_record)
+    Project::find_by_path(call.db, &seed.path)?.or_no_record()
 }
 
 /// Adds the contents of a project. Members come first, because grants can name only members.
@@ -302,7 +302,6 @@ fn add_merge_request(
     let last_iid_sql = "SELECT coalesce(max(iid), 0) FROM merge_requests WHERE project_id = ?1";
     let iid = call.db.query_row(last_iid_sql, [project.id], |row| row.get::<_, i64>(0))? + 1;
     let merge_request = MergeRequestRow {
-        id: 0,
         project_id: project.id,
         iid,
         title: seed.title.clone(),
@@ -313,11 +312,11 @@ fn add_merge_request(
         target_branch: "main".to_owned(),
         created_at: call.time_text().to_owned(),
         updated_at: call.time_text().to_owned(),
+        ..MergeRequestRow::default()
     };
     let merge_request_id = merge_request.upsert(call.db)?;
     for note in &seed.notes {
         let note = NoteRow {
-            id: 0,
             merge_request_id,
             author_id: author_id(call, place, note.author.as_deref())?,
             body: note.body.clone(),
@@ -325,6 +324,7 @@ fn add_merge_request(
             internal: note.internal,
             created_at: call.time_text().to_owned(),
             updated_at: call.time_text().to_owned(),
+            ..NoteRow::default()
         };
         note.upsert(call.db)?;
     }

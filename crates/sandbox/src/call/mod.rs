@@ -242,8 +242,7 @@ impl Call<'_> {
 
     /// The user in `:user_id`, by id or name.
     pub(crate) fn segment_user(&self) -> Result<User> {
-        User::find_by_reference(self.db, self.segment("user_id"))?
-            .ok_or_else(|| ErrorResponse::not_found("User"))
+        User::find_by_reference(self.db, self.segment("user_id"))?.or_not_found("User")
     }
 
     /// The caller; 401 for anonymous callers.

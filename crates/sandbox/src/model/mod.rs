@@ -3,7 +3,7 @@
 //! It is for simulations that start from one [`Image`] thousands of times. Time and randomness come
 //! from the [`ServiceOptions`], so the same calls with the same options get the same bytes.
 
-use super::store::{Store, dump, image};
+use super::store::{Store, image};
 use super::{AttributeTier, DataLocation, Seed, ServiceOptions, StartError, dispatch, seeding};
 use crate::prelude::*;
 
@@ -92,15 +92,9 @@ impl Model {
         response
     }
 
-    /// All stored data, with secrets, regardless of rights, limits and dialects: an object of
-    /// tables, each a list of rows, each an object of columns. Only the digests of tokens and
-    /// columns that repeat others are left out.
-    ///
-    /// # Errors
-    ///
-    /// If SQLite fails.
-    pub fn dump(&self) -> rusqlite::Result<Value> {
-        self.service.store.inspect(dump::dump)
+    /// Looks at the stored data, as it is now.
+    pub fn inspect<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
+        self.service.store.inspect(work)
     }
 }
 

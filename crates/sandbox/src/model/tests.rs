@@ -14,6 +14,8 @@ use super::super::profile::OBSERVED_RELEASE;
 use super::super::{Clock, Profile, RandomSource, SandboxConfig, routes, start};
 use super::*;
 
+#[path = "../../../../tests/support/dump.rs"]
+mod dump;
 #[path = "../../../../tests/support/sample.rs"]
 mod sample;
 
@@ -246,7 +248,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
                     successful_routes.insert(operation.number);
                 }
             }
-            assert!(model.dump().expect("a dump") == copy.dump().expect("a dump"), "run {run}");
+            assert!(model.inspect(dump::dump) == copy.inspect(dump::dump), "run {run}");
         }
     }
     let route_count = routes::all_routes().count();

@@ -32,7 +32,7 @@ const ACCESS_REQUESTS: Collection = Collection {
     check_removal: |_, _| Ok(()),
     json: |call, request| {
         let user = User::find_by_optional_id(call.db, request.value(REQUESTER).as_i64())?;
-        let mut body = user.ok_or_else(ErrorResponse::no_record)?.brief(call);
+        let mut body = user.or_no_record()?.brief(call);
         body["requested_at"] = request.created_at.as_str().into();
         Ok(body)
     },

@@ -258,11 +258,11 @@ fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
     let reserved_rule =
         REPORT_RULES.iter().find(|(name, _)| *name == rule_name && *name != LICENSE_RULE);
     let name_error = match reserved_rule {
-        _ if rule_name.trim().is_empty() => Some("can't be blank".to_owned()),
+        _ if rule_name.trim().is_empty() => Some(BLANK_TEXT.to_owned()),
         _ if rule_name.chars().count() > MAX_NAME_LENGTH => {
             Some(format!("is too long (maximum is {MAX_NAME_LENGTH} characters)"))
         }
-        _ if is_taken => Some("has already been taken".to_owned()),
+        _ if is_taken => Some(TAKEN_TEXT.to_owned()),
         Some((name, report)) if rule_type == REGULAR_RULE => {
             Some(format!("{name} is reserved for {report} report type"))
         }
@@ -271,7 +271,7 @@ fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
     let required_error = number_error(rule.value(APPROVALS_REQUIRED).as_i64(), MAX_APPROVALS);
     let report_error = match rule.text(REPORT_TYPE) {
         _ if rule_type != REPORT_APPROVER => None,
-        "" => Some("can't be blank".to_owned()),
+        "" => Some(BLANK_TEXT.to_owned()),
         report => {
             let entry = REPORT_RULES
                 .iter()

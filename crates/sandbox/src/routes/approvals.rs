@@ -60,10 +60,8 @@ struct ApprovalFlag {
 }
 
 /// All flags, in the order of the older form.
-static APPROVAL_FLAGS: LazyLock<Vec<ApprovalFlag>> = LazyLock::new(|| {
-    let text = strip_comments(include_str!("../approval_settings.jsonc"));
-    serde_json::from_str(text).expect("each test of approvals reads the table")
-});
+static APPROVAL_FLAGS: LazyLock<Vec<ApprovalFlag>> =
+    LazyLock::new(|| read_table(include_str!("../approval_settings.jsonc")));
 
 const RESET_ON_PUSH: &str = "reset_approvals_on_push";
 const SELECTIVE_REMOVAL: &str = "selective_code_owner_removals";
@@ -192,15 +190,13 @@ pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
     let level = call.caller_level_in(&project)?;
     let may_open = !project.archived && call.may_use(&project, "merge_requests_access_level")?;
     refuse_if(level < MAINTAINER && !may_open, ErrorResponse::forbidden)?;
-    call.require_tier(AttributeTier::Premium)?;
-    Ok(project)
+    call.require_tier(AttributeTier::Premium).map(|()| project)
 }
 
 /// The project of a call that writes.
 pub(super) fn writable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.writable_project_as(MAINTAINER)?;
-    call.require_tier(AttributeTier::Premium)?;
-    Ok(project)
+    call.require_tier(AttributeTier::Premium).map(|()| project)
 }
 
 /// True if a setting of the service is on.

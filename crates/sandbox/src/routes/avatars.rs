@@ -8,8 +8,7 @@ pub(super) const PAGE_ROUTES: &[Route] =
     &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download_avatar)];
 
 pub(super) const ROUTES: &[Route] = &[get("/{holder}/avatar", |call| {
-    image_answer(call, GroupOrProject::from_call_if_visible(call)?.holder())?
-        .ok_or_else(|| ErrorResponse::not_found("Avatar"))
+    image_answer(call, GroupOrProject::from_call_if_visible(call)?.holder())?.or_not_found("Avatar")
 })];
 
 /// The maximum size of an avatar. The types below are the allowed file extensions, with media types.

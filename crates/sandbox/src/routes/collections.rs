@@ -76,7 +76,7 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     }
     let (start_date, due_date) = (row.text("start_date"), row.text("due_date"));
     let error = if row.text("title").is_empty() {
-        Some(("title", "can't be blank"))
+        Some(("title", BLANK_TEXT))
     } else if row.is_taken(&stored_rows, "title") || is_title_taken_nearby(call, row)? {
         Some(("title", "already being used for another group or project milestone."))
     } else if !start_date.is_empty() && !due_date.is_empty() && due_date < start_date {

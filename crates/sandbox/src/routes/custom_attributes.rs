@@ -55,7 +55,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     let ((column, id), key) = (attribute_holder(call)?.column_and_id(), call.segment("key"));
     let sql = format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
     let value: Option<String> = call.query_optional_value(&sql, params![id, key])?;
-    let value = value.ok_or_else(ErrorResponse::no_record)?;
+    let value = value.or_no_record()?;
     Answer::ok(&json!({ "key": key, "value": value }))
 }
 

@@ -113,7 +113,7 @@ fn parse_key(text: &str) -> Option<(String, String)> {
 fn read_title(call: &Call<'_>, errors: &mut FieldErrors) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
-    errors.add_if(title.trim().is_empty(), FIELD, "can't be blank");
+    errors.add_if(title.trim().is_empty(), FIELD, BLANK_TEXT);
     errors.check_length(FIELD, &title, MAX_NAME_LENGTH);
     Ok(title)
 }
@@ -141,7 +141,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
         let projects = key.project_ids(call)?;
         let writable_ids = try_filter(projects, |id| Ok(key.can_push(call, *id)? == Some(true)))?;
         let writable_projects = writable_ids.into_iter().map(|id| {
-            let project = Project::find_by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
+            let project = Project::find_by_id(call.db, id)?.or_no_record()?;
             projects::identity_json(call, &project)
         });
         let mut body = key.json(call);
@@ -152,7 +152,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?.id;
-    let key = find_project_key(call, project)?.ok_or_else(ErrorResponse::no_record)?;
+    let key = find_project_key(call, project)?.or_no_record()?;
     Answer::ok(&key.project_json(call, project)?)
 }
 
@@ -186,7 +186,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     };
     if DeployKey::find_first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
         let suffix = if call.profile().later_errors { "_sha256" } else { "" };
-        errors.add(&format!("deploy_key.fingerprint{suffix}"), "has already been taken");
+        errors.add(&format!("deploy_key.fingerprint{suffix}"), TAKEN_TEXT);
     }
     errors.into_result()?;
     let created_at = call.time_text().to_owned();
@@ -200,7 +200,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require_any(&["title", "can_push"])?;
-    let mut key = find_project_key(call, project)?.ok_or_else(ErrorResponse::no_record)?;
+    let mut key = find_project_key(call, project)?.or_no_record()?;
     let can_edit_title = call.is_administrator() || key.project_ids(call)? == [project];
     if call.params.has("title") && can_edit_title {
         let mut errors = FieldErrors::default();
@@ -221,8 +221,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    let key =
-        find_project_key(call, project)?.ok_or_else(|| ErrorResponse::not_found("Deploy key"))?;
+    let key = find_project_key(call, project)?.or_not_found("Deploy key")?;
     call.check_unmodified(&key.created_at)?;
     let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
     call.execute(sql, [project, key.id])?;

@@ -154,11 +154,11 @@ fn check_environment(
 ) -> Result<()> {
     let mut errors = FieldErrors::default();
     let name = row.text("name");
-    errors.add_if(name.is_empty(), "name", "can't be blank");
-    errors.add_if(row.is_taken(rows, "name"), "name", "has already been taken");
+    errors.add_if(name.is_empty(), "name", BLANK_TEXT);
+    errors.add_if(row.is_taken(rows, "name"), "name", TAKEN_TEXT);
     let slug = make_slug(name);
     let is_slug_taken = rows.iter().any(|other| row.id == 0 && other.text("slug") == slug);
-    errors.add_if(is_slug_taken, "slug", "has already been taken");
+    errors.add_if(is_slug_taken, "slug", TAKEN_TEXT);
     let url = row.text("external_url");
     // A URL without a scheme is not checked.
     if url.contains(':')

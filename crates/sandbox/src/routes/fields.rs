@@ -207,10 +207,7 @@ pub(super) fn change_rows(
             rows.extend(make_row(None, change, false)?);
             continue;
         };
-        let index = rows
-            .iter()
-            .position(|element| element["id"] == id)
-            .ok_or_else(ErrorResponse::no_record)?;
+        let index = rows.iter().position(|element| element["id"] == id).or_no_record()?;
         let is_removal = read_flag("_destroy", &change["_destroy"])? == Some(true);
         match make_row(Some(&rows[index]), change, is_removal)? {
             Some(row) if !is_removal => rows[index] = row,

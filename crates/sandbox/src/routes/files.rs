@@ -37,14 +37,14 @@ impl Repository<'_> {
             _ => self.default_branch()?,
         };
         let commit = self.resolve_commit(&reference)?;
-        Ok((reference, commit.ok_or_else(|| ErrorResponse::not_found(noun))?))
+        Ok((reference, commit.or_not_found(noun)?))
     }
 
     /// The file in a call, with the commit and the `ref`.
     fn requested_file(self, path: &str) -> Result<(RepositoryFile, Commit, String)> {
         let (reference, commit) = self.requested_commit("Commit")?;
         let file = self.file(&commit.id, path)?;
-        Ok((file.ok_or_else(|| ErrorResponse::not_found("File"))?, commit, reference))
+        Ok((file.or_not_found("File")?, commit, reference))
     }
 }
 

@@ -82,7 +82,7 @@ fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.params.text("branches")?.filter(|name| !name.is_empty()) {
         Some(name) if call.is_observed() => {
             let branch = Repository { call, project: upstream }.find(BRANCHES, &name)?;
-            branch.map(|_| ()).ok_or_else(|| ErrorResponse::not_found("Source Branch"))
+            branch.map(|_| ()).or_not_found("Source Branch")
         }
         _ => Ok(()),
     }

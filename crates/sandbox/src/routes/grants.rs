@@ -204,7 +204,7 @@ impl GrantPlan {
             let stored_grant = *stored_grants
                 .iter()
                 .find(|grant| grant.id == id && grant.action == change.grant.action)
-                .ok_or_else(ErrorResponse::no_record)?;
+                .or_no_record()?;
             let changed_grant = change.apply_to(stored_grant);
             if change.is_removal {
                 plan.grants.retain(|grant| grant.id != id);
@@ -235,7 +235,7 @@ impl GrantPlan {
                 && other.id != grant.id
         });
         let error = match (scope, grant.grantee()) {
-            _ if is_taken => Some("has already been taken"),
+            _ if is_taken => Some(TAKEN_TEXT),
             (GroupOrProject::Project(project), grantee) => grantee_error(call, project, grantee)?,
             (GroupOrProject::Group(_), Grantee::Level(_)) => None,
             (GroupOrProject::Group(_), _) => Some("must be blank"),
@@ -268,7 +268,7 @@ fn grantee_error(
 ) -> Result<Option<&'static str>> {
     Ok(match grantee {
         Grantee::Level(_) => None,
-        _ if grantee_name(call, grantee)?.is_none() => Some("can't be blank"),
+        _ if grantee_name(call, grantee)?.is_none() => Some(BLANK_TEXT),
         Grantee::User(id) if call.user_level_in(id, project)? > 0 => None,
         Grantee::User(_) => Some("is not a member of the project"),
         Grantee::Group(id) if is_invited(call, project.id, id)? => None,

@@ -203,10 +203,10 @@ pub(super) fn unset_settings(call: &Call<'_>, group: &Namespace) -> Result<Vec<&
 
 /// Settings that cannot be null, with the error texts; from 18.9 on.
 const REQUIRED_SETTINGS: [(&str, &[&str]); 4] = [
-    (GRACE_PERIOD, &["can't be blank", "is not a number"]),
+    (GRACE_PERIOD, &[BLANK_TEXT, "is not a number"]),
     (GIT_ACCESS, &["is not included in the list"]),
-    ("unique_project_download_limit", &["is not a number", "can't be blank"]),
-    ("unique_project_download_limit_interval_in_seconds", &["is not a number", "can't be blank"]),
+    ("unique_project_download_limit", &["is not a number", BLANK_TEXT]),
+    ("unique_project_download_limit_interval_in_seconds", &["is not a number", BLANK_TEXT]),
 ];
 
 /// The field name, in errors, of a setting that is stored apart from the group.

@@ -20,7 +20,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The group, read again from the store.
 pub(super) fn reload(call: &Call<'_>, id: i64) -> Result<Namespace> {
-    Namespace::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Group"))
+    Namespace::find_by_id(call.db, id)?.or_not_found("Group")
 }
 
 /// The short form of a group, for lists.

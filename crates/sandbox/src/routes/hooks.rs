@@ -193,16 +193,6 @@ fn check_filter(hook: &mut Record) -> bool {
     }
 }
 
-/// The secret of a hook.
-pub(crate) fn token(db: &Connection, hook_id: i64) -> Result<Option<String>> {
-    let token = db
-        .query_row("SELECT settings ->> 'token' FROM hooks WHERE id = ?1", [hook_id], |row| {
-            row.get(0)
-        })
-        .optional()?;
-    Ok(token.flatten())
-}
-
 /// Fills in and checks a new or changed hook. An edit needs at least one field; according to the reference, an
 /// edit of a project's hook needs the URL.
 fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {

@@ -53,7 +53,7 @@ fn import_archive(call: &Call<'_>, required_params: &[&str]) -> Result<Answer> {
         Some(reference) => Namespace::find_by_reference(call.db, &reference)?,
         None => Namespace::personal_of_user(call.db, user.id)?,
     };
-    let namespace = namespace.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;
+    let namespace = namespace.or_not_found("Namespace")?;
     refuse_if(
         call.caller_level_in_group(&namespace)? < minimum_level(call),
         ErrorResponse::forbidden,
@@ -129,7 +129,7 @@ fn import_from_extserver(call: &Call<'_>) -> Result<Answer> {
         "" => Namespace::personal_of_user(call.db, user.id)?,
         target => Some(target_namespace(call, target, StatusCode::UNAUTHORIZED)?),
     };
-    let namespace = namespace.ok_or_else(|| ErrorResponse::not_found("Namespace"))?;
+    let namespace = namespace.or_not_found("Namespace")?;
     start_import(call, &namespace, &name, &format!("{project_key}/{repository}"))
 }
 
@@ -216,7 +216,7 @@ fn create_imported_project(
         attributes: &attributes,
     };
     let id = projects::insert_with_members(call, new_project)?;
-    Project::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))
+    Project::find_by_id(call.db, id)?.or_not_found("Project")
 }
 
 /// The error of an import that fails in the background. No external host exists to refuse
@@ -243,7 +243,7 @@ fn cancel_import(call: &Call<'_>) -> Result<Answer> {
     // Only imported projects can be found here.
     let project = Project::find_by_id(call.db, id)?
         .filter(|project| project.import_source.is_some())
-        .ok_or_else(ErrorResponse::no_record)?;
+        .or_no_record()?;
     refuse_if(call.caller_level_in(&project)? < DEVELOPER, ErrorResponse::no_record)?;
     let status = project.import_status_at(call.time_text());
     let message = format!("The import cannot be canceled because it is {status}");

@@ -41,9 +41,8 @@ fn list_licenses(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The settings of a new service. Each value also defines the type of its setting.
-static SETTING_DEFAULTS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("settings.json")).expect("the settings are read by tests")
-});
+static SETTING_DEFAULTS: LazyLock<Map<String, Value>> =
+    LazyLock::new(|| read_table(include_str!("settings.json")));
 
 /// The setting that enforces the scope of job tokens.
 pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_enabled";

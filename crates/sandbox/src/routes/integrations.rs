@@ -24,8 +24,7 @@ const INTEGRATIONS: Collection = Collection {
         let slug = call.segment("slug");
         let exists = requested_kind(call).is_some() || WEB_ONLY_SLUGS.contains(&slug);
         refuse_if(!exists, || ErrorResponse::unlisted_value("slug"))?;
-        find(call, call.scope.holder(), slug)?
-            .ok_or_else(|| ErrorResponse::not_found("Integration"))
+        find(call, call.scope.holder(), slug)?.or_not_found("Integration")
     },
     filter: |_, rows| {
         rows.retain(|row| row.is_true("active"));
@@ -55,17 +54,17 @@ pub(super) const ROUTES: &[Route] = &[
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct IntegrationKind {
-    slug: String,
-    title: String,
-    required: Vec<String>,
-    text: Vec<String>,
-    flag: Vec<String>,
-    number: Vec<String>,
-    texts: Vec<String>,
-    secret: Vec<String>,
-    hidden: Vec<String>,
-    urls: Vec<String>,
-    events: Vec<String>,
+    slug: &'static str,
+    title: &'static str,
+    required: Vec<&'static str>,
+    text: Vec<&'static str>,
+    flag: Vec<&'static str>,
+    number: Vec<&'static str>,
+    texts: Vec<&'static str>,
+    secret: Vec<&'static str>,
+    hidden: Vec<&'static str>,
+    urls: Vec<&'static str>,
+    events: Vec<&'static str>,
     presets: Map<String, Value>,
     blanks: Map<String, Value>,
     /// True if only projects can have it.
@@ -73,27 +72,25 @@ struct IntegrationKind {
     is_issue_tracker: bool,
 }
 
-static INTEGRATION_KINDS: LazyLock<Vec<IntegrationKind>> = LazyLock::new(|| {
-    let text = strip_comments(include_str!("../integrations.jsonc"));
-    serde_json::from_str(text).expect("each test of integrations reads the table")
-});
+static INTEGRATION_KINDS: LazyLock<Vec<IntegrationKind>> =
+    LazyLock::new(|| read_table(include_str!("../integrations.jsonc")));
 
 const STATUS_CHANGES_ONLY: &str = "notify_only_when_pipeline_status_changes";
 const STATUS_CHANGES_SINCE: Release = Release::new(18, 0);
 
 impl IntegrationKind {
     /// The names of its flags. In later releases, chat integrations have one more flag.
-    fn flags(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
-        let is_chat = self.events.iter().any(|event| event == "confidential_note");
+    fn flags(&self, call: &Call<'_>) -> impl Iterator<Item = &'static str> {
+        let is_chat = self.events.contains(&"confidential_note");
         let has_status_changes = is_chat && call.release() >= STATUS_CHANGES_SINCE;
         let status_flag = has_status_changes.then_some(STATUS_CHANGES_ONLY);
-        self.flag.iter().map(String::as_str).chain(status_flag)
+        self.flag.iter().copied().chain(status_flag)
     }
 
     /// The names of the properties that responses show.
-    fn shown_properties(&self, call: &Call<'_>) -> impl Iterator<Item = &str> {
+    fn shown_properties(&self, call: &Call<'_>) -> impl Iterator<Item = &'static str> {
         let field_names = self.text.iter().chain(&self.number).chain(&self.texts);
-        field_names.map(String::as_str).chain(self.flags(call))
+        field_names.copied().chain(self.flags(call))
     }
 }
 
@@ -121,7 +118,7 @@ fn json(call: &Call<'_>, row: &Record) -> Value {
     let kind = INTEGRATION_KINDS.iter().find(|kind| kind.slug == slug);
     let names = "id title slug created_at updated_at active comment_on_event_enabled";
     let mut body = row.members(names);
-    body["title"] = json!(kind.map(|kind| &kind.title));
+    body["title"] = json!(kind.map(|kind| kind.title));
     body["active"] = row.is_true("active").into();
     for event in &ATTRIBUTE_TABLE.integration_events {
         body[event.name] = row.value(event.name);
@@ -162,8 +159,7 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     refuse_if(WEB_ONLY_SLUGS.contains(&slug), || unavailable_message.into())?;
     let kind = requested_kind(call).ok_or_else(ErrorResponse::no_route)?;
     refuse_if(kind.of_projects && call.is_group_operation(), || unavailable_message.into())?;
-    let required_names: Vec<&str> = kind.required.iter().map(String::as_str).collect();
-    call.params.require(&required_names)?;
+    call.params.require(&kind.required)?;
     if row.id == 0 {
         set_defaults(call, kind, row);
     }
@@ -219,12 +215,12 @@ fn store_properties(
         row.set(COMMENTS_ENABLED, call.params.flag(COMMENTS_ENABLED)?);
     }
     let former_url = row.value(&property_key("jenkins_url"));
-    let (text_names, flags) = (kind.text.iter().chain(&kind.secret), kind.flags(call));
-    let flags = flags.chain(kind.hidden.iter().map(String::as_str));
-    let properties = (text_names.map(|name| (name.as_str(), FieldType::Text)))
+    let texts = kind.text.iter().chain(&kind.secret).copied();
+    let flags = kind.flags(call).chain(kind.hidden.iter().copied());
+    let properties = (texts.map(|name| (name, FieldType::Text)))
         .chain(flags.map(|name| (name, FieldType::Flag)))
-        .chain(kind.number.iter().map(|name| (name.as_str(), FieldType::Integer)))
-        .chain(kind.texts.iter().map(|name| (name.as_str(), FieldType::Texts)));
+        .chain(kind.number.iter().map(|name| (*name, FieldType::Integer)))
+        .chain(kind.texts.iter().map(|name| (*name, FieldType::Texts)));
     for (name, field_type) in properties.filter(|(name, _)| call.params.has(name)) {
         let value = RowField::new(name, field_type).read_value(call, None)?;
         let is_null = call.params.get(name).is_some_and(Value::is_null);
@@ -262,7 +258,7 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
     if let Some(name) = missing_name {
         return Err(update_error(name, BLANK_TEXT));
     }
-    let url_properties = kind.urls.iter().map(|name| (name.as_str(), property_text(row, name)));
+    let url_properties = kind.urls.iter().map(|name| (*name, property_text(row, name)));
     // The service builds the URL of the Matrix webhook from the host name.
     let matrix_webhook =
         (kind.slug == "matrix").then(|| ("webhook", property_text(row, "hostname")));
@@ -274,7 +270,7 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
         }
     }
     let uses_token = row.value(&property_key("jira_auth_type")) == 1;
-    let (slug, password) = (kind.slug.as_str(), property_text(row, "password"));
+    let (slug, password) = (kind.slug, property_text(row, "password"));
     // The service stores the Harbor password as a masked variable.
     let can_be_masked = password.len() >= 8 && password.chars().all(is_maskable);
     let behaviors = ["", "match_any", "match_all"];
@@ -283,22 +279,13 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
         !property_text(row, "default_irc_uri").is_empty()
             || ["irc://", "ircs://"].iter().any(|scheme| recipient.starts_with(scheme))
     });
+    let is_behavior = behaviors.contains(&property_text(row, LABEL_BEHAVIOR));
+    let is_number = property_text(row, "thread").chars().all(|c| c.is_ascii_digit());
+    let has_no_user = !uses_token && property_text(row, "username").is_empty();
     for (is_wrong, name, problem) in [
-        (
-            !behaviors.contains(&property_text(row, LABEL_BEHAVIOR)),
-            LABEL_BEHAVIOR,
-            "is not included in the list",
-        ),
-        (
-            !property_text(row, "thread").chars().all(|c| c.is_ascii_digit()),
-            "thread",
-            "is not a number",
-        ),
-        (
-            slug == "jira" && !uses_token && property_text(row, "username").is_empty(),
-            "username",
-            BLANK_TEXT,
-        ),
+        (!is_behavior, LABEL_BEHAVIOR, "is not included in the list"),
+        (!is_number, "thread", "is not a number"),
+        (slug == "jira" && has_no_user, "username", BLANK_TEXT),
         (slug == "irker" && !has_channel, "recipients", "are all invalid"),
         (slug == "harbor" && !can_be_masked, "password", "is invalid"),
     ] {

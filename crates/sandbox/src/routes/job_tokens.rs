@@ -89,11 +89,11 @@ fn allowed_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     }
     let id = target_id.as_i64().unwrap_or_default();
     if key == TARGET_GROUP {
-        let group = Namespace::find_by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
+        let group = Namespace::find_by_id(call.db, id)?.or_no_record()?;
         let url = group.web_url(&call.base_url);
         return Ok(json!({ "id": group.id, "web_url": url, "name": group.name }));
     }
-    let project = Project::find_by_id(call.db, id)?.ok_or_else(ErrorResponse::no_record)?;
+    let project = Project::find_by_id(call.db, id)?.or_no_record()?;
     project.simple_form(call, Extras::from_call(call)?)?.into_value()
 }
 

@@ -142,7 +142,7 @@ fn find_by_id_or_title(call: &CollectionCall<'_>, includes_ancestors: bool) -> R
         .and_then(|id: i64| labels.iter().position(|candidate| candidate.id == id));
     let position = position_by_id
         .or_else(|| labels.iter().position(|listed_label| listed_label.text(TITLE) == name));
-    position.map(|index| labels.swap_remove(index)).ok_or_else(|| ErrorResponse::not_found("Label"))
+    position.map(|index| labels.swap_remove(index)).or_not_found("Label")
 }
 
 /// The projects of a group.
@@ -222,7 +222,7 @@ fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
 
 fn parse_title(title: &str) -> Result<String> {
     let (title, mut errors) = (title.trim(), FieldErrors::default());
-    errors.add_if(title.is_empty(), TITLE, "can't be blank");
+    errors.add_if(title.is_empty(), TITLE, BLANK_TEXT);
     errors.add_if(title.is_empty() || title.contains(','), TITLE, "is invalid");
     if !title.contains(',') {
         errors.check_length(TITLE, title, MAX_NAME_LENGTH);
@@ -281,7 +281,7 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
         return Ok(());
     };
     let is_taken = label.is_taken(&list_labels(call, [holder])?, TITLE);
-    refuse_if(is_taken, || ErrorResponse::field(TITLE, "has already been taken"))
+    refuse_if(is_taken, || ErrorResponse::field(TITLE, TAKEN_TEXT))
 }
 
 /// The label to change or remove. Through a project, a call can also change labels of the project's group;
@@ -306,9 +306,7 @@ fn promote_label(call: &Call<'_>) -> Result<Answer> {
     let group = project.namespace.as_ref().clone();
     let project_label =
         find_by_id_or_title(call, false).ok().filter(|label| label.value(GROUP_ID).is_null());
-    let project_label = project_label
-        .filter(|_| group.is_group())
-        .ok_or_else(|| ErrorResponse::not_found("Label"))?;
+    let project_label = project_label.filter(|_| group.is_group()).or_not_found("Label")?;
     refuse_if(call.caller_level_in_group(&group)? < REPORTER, ErrorResponse::forbidden)?;
     call.check_archive_rule(&project)?;
     let has_same_title = |label: &Record| label.text(TITLE) == project_label.text(TITLE);

@@ -164,8 +164,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
     let id = call.segment_id(ROLE_ID)?;
     check_administrator(call)?;
-    let role = MemberRole::find_by_id(call.db, id)?
-        .ok_or_else(|| ErrorResponse::not_found("Member Role"))?;
+    let role = MemberRole::find_by_id(call.db, id)?.or_not_found("Member Role")?;
     let usage_sql = "SELECT EXISTS (SELECT 1 FROM members WHERE member_role_id = ?1)";
     refuse_if(call.query_value(usage_sql, [id])?, || {
         "Role is assigned to one or more group members. Remove role from all group members, then delete role.".into()

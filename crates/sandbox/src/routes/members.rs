@@ -128,7 +128,7 @@ impl GroupOrProject {
 
     /// As [`Self::member`]; 404 without such a member.
     pub(super) fn require_member(&self, call: &Call<'_>, user: i64) -> Result<Member> {
-        self.member(call, user)?.ok_or_else(ErrorResponse::no_record)
+        self.member(call, user)?.or_no_record()
     }
 
     /// Every member, once, with the highest role. A membership that waits for approval is used only if
@@ -244,8 +244,7 @@ fn show(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     let scope = GroupOrProject::from_call(call, [0, 0])?;
     let user = call.segment_id("user_id")?;
     let mut members = scope.members(call, includes_inherited)?.into_iter();
-    let member =
-        members.find(|member| member.user.id == user).ok_or_else(ErrorResponse::no_record)?;
+    let member = members.find(|member| member.user.id == user).or_no_record()?;
     Answer::ok(&member.json(call)?)
 }
 
@@ -299,7 +298,7 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         })
     };
     if !references.contains(',') {
-        let user = find_user(&references)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
+        let user = find_user(&references)?.or_not_found("User")?;
         let text = "Member already exists";
         refuse_if(scope.member(call, user.id)?.is_some(), || ErrorResponse::conflict(text))?;
         MembershipTerms::from_call_with_role(call, scope)?.grant(call, scope, &user)?;

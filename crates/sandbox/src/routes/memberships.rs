@@ -72,7 +72,7 @@ fn membership_json(call: &Call<'_>, member: &Member) -> Result<Value> {
             }
             None => {
                 let project = Project::find_by_id(call.db, member.project_id.unwrap_or_default())?;
-                let project = project.ok_or_else(ErrorResponse::no_record)?;
+                let project = project.or_no_record()?;
                 let members_path = format!("{}/-/project_members", project.full_path);
                 (project.id, project.full_name(), members_path)
             }
@@ -236,7 +236,7 @@ fn list_indirect_memberships(call: &Call<'_>) -> Result<Answer> {
 /// The id of the user in the path.
 fn existing_user_id(call: &Call<'_>) -> Result<i64> {
     let user = User::find_by_id(call.db, call.segment_id("user_id")?)?;
-    Ok(user.ok_or_else(ErrorResponse::no_record)?.id)
+    Ok(user.or_no_record()?.id)
 }
 
 /// Removes a user from the whole hierarchy, except the last owner. Later releases answer at once,
@@ -265,8 +265,7 @@ fn set_member_state(call: &Call<'_>) -> Result<Answer> {
     let group = owned_root_group(call)?;
     call.params.require_all(&[Need::AllowedValue("state")])?;
     let state = call.params.allowed_text("state", &STATES)?.unwrap_or_default();
-    let user = User::find_by_id(call.db, call.segment_id("user_id")?)?
-        .ok_or_else(|| ErrorResponse::not_found("User"))?;
+    let user = User::find_by_id(call.db, call.segment_id("user_id")?)?.or_not_found("User")?;
     match group.set_state(call, Some(user.id), &state)? {
         0 => Err(ErrorResponse::invalid_record("No memberships found")),
         _ => Answer::ok(&json!({ "success": true })),

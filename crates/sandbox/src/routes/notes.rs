@@ -42,8 +42,7 @@ impl NoteTarget {
         } else {
             None
         };
-        let merge_request =
-            merge_request.ok_or_else(|| ErrorResponse::not_found("Merge request"))?;
+        let merge_request = merge_request.or_not_found("Merge request")?;
         Ok(Self { project, level, merge_request })
     }
 
@@ -161,7 +160,7 @@ fn note_error(field: &str, error: &str) -> ErrorResponse {
 }
 
 fn check_body(body: String) -> Result<String> {
-    refuse_if(body.trim().is_empty(), || note_error("note", "can't be blank"))?;
+    refuse_if(body.trim().is_empty(), || note_error("note", BLANK_TEXT))?;
     match length_error(&body, MAX_BODY_LENGTH) {
         Some(error) => Err(note_error("note", &error)),
         None => Ok(body),
@@ -196,14 +195,13 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let requested_time = call.params.time("created_at")?.filter(|_| target.level >= OWNER);
     let created_at = requested_time.map_or_else(|| call.time_text().to_owned(), clock::format_time);
     let mut note = NoteRow {
-        id: 0,
         merge_request_id: target.merge_request.id,
         author_id,
         body: text,
-        system: false,
         internal: is_internal,
         created_at: created_at.clone(),
         updated_at: created_at,
+        ..NoteRow::default()
     };
     note.id = note.upsert(call.db)?;
     Answer::created(&target.note_json(call, &note)?)

@@ -143,7 +143,7 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
         check_owner(call, schedule)?;
     }
     let description = schedule.text("description");
-    errors.add_if(description.trim().is_empty(), "description", "can't be blank");
+    errors.add_if(description.trim().is_empty(), "description", BLANK_TEXT);
     if params.has("ref") {
         params.require_all(&[Need::NotBlank("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
@@ -221,7 +221,7 @@ fn stored_list(schedule: &Record, name: &str) -> Vec<Value> {
 fn variable_position(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
     let key = call.segment("key");
     let position = variables.iter().position(|variable| variable["key"] == key);
-    position.ok_or_else(|| ErrorResponse::not_found("Pipeline Schedule Variable"))
+    position.or_not_found("Pipeline Schedule Variable")
 }
 
 /// The fields of a variable in a call.
@@ -255,7 +255,7 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
             ErrorResponse::field("key", "can contain only letters, digits and '_'.")
         })?;
         refuse_if(variables.iter().any(|variable| variable["key"] == key.as_str()), || {
-            ErrorResponse::field("key", "has already been taken")
+            ErrorResponse::field("key", TAKEN_TEXT)
         })?;
         let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
         add_fields(&mut variable, read_variable_fields(call)?);
@@ -328,14 +328,14 @@ fn check_cron(call: &Call<'_>, name: &str, record: &Record, errors: &mut FieldEr
         let text = record.text(name);
         let is_valid = Cron::parse(text).is_some_and(|cron| cron.next_time(call.time).is_some());
         errors.add_if(!is_valid, name, "syntax is invalid");
-        errors.add_if(text.is_empty(), name, "can't be blank");
+        errors.add_if(text.is_empty(), name, BLANK_TEXT);
     }
 }
 
 /// Like [`check_cron`], for a time zone.
 fn check_time_zone(record: &Record, errors: &mut FieldErrors) {
     match record.text(TIME_ZONE) {
-        "" => errors.add(TIME_ZONE, "can't be blank"),
+        "" => errors.add(TIME_ZONE, BLANK_TEXT),
         zone => errors.add_if(!time_zone::is_valid(zone), TIME_ZONE, "syntax is invalid"),
     }
 }

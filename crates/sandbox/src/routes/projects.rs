@@ -42,8 +42,7 @@ pub(crate) fn project_answer(
     id: i64,
     extras: Extras,
 ) -> Result<Answer> {
-    let project =
-        Project::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
+    let project = Project::find_by_id(call.db, id)?.or_not_found("Project")?;
     Ok(Answer::json(status, project.full_form(call, extras)?.into_text()))
 }
 
@@ -88,8 +87,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 
 fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
-    let owner = User::find_by_id(call.db, call.segment_id("user_id")?)?
-        .ok_or_else(|| ErrorResponse::not_found("User"))?;
+    let owner = User::find_by_id(call.db, call.segment_id("user_id")?)?.or_not_found("User")?;
     call.params.require(&["name"])?;
     let namespace = requested_namespace(call, owner.id)?;
     let namespace = namespace.ok_or_else(|| ErrorResponse::field("namespace", "is not valid"))?;
@@ -226,8 +224,7 @@ pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value>
 /// Inserts the project with its first members, and protects its default branch if it has one.
 pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) -> Result<i64> {
     let id = Project::insert(call, new_project)?;
-    let project =
-        Project::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Project"))?;
+    let project = Project::find_by_id(call.db, id)?.or_not_found("Project")?;
     if !new_project.empty_repo {
         Repository { call, project: &project }
             .create_contents(new_project.source_project_id, new_project.has_readme)?;

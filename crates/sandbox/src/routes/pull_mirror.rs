@@ -33,8 +33,7 @@ const MIRROR_PARAMETERS: [&str; 8] = [
 
 fn licensed_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(MAINTAINER)?;
-    call.require_tier(AttributeTier::Premium)?;
-    Ok(project)
+    call.require_tier(AttributeTier::Premium).map(|()| project)
 }
 
 /// The project, which must be a mirror, and its attributes.
@@ -134,7 +133,7 @@ pub(super) fn check_mirror_url(attributes: &Map<String, Value>) -> Result<()> {
     let has_url =
         attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
-    refuse_if(is_mirror && !has_url, || ErrorResponse::field("import_url", "can't be blank"))
+    refuse_if(is_mirror && !has_url, || ErrorResponse::field("import_url", BLANK_TEXT))
 }
 
 /// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and the

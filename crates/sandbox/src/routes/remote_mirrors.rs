@@ -105,7 +105,7 @@ pub(super) fn mask_credentials(text: &str) -> String {
 
 /// Refuses a URL that the service could not call; `field` is its name in the error.
 pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
-    refuse_if(url.is_empty(), || ErrorResponse::field(field, "can't be blank"))?;
+    refuse_if(url.is_empty(), || ErrorResponse::field(field, BLANK_TEXT))?;
     refuse_field(field, urls::url_error(url, &SCHEMES, instance::allowed_url_targets(call)?))
 }
 

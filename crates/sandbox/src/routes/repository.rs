@@ -182,7 +182,7 @@ impl Repository<'_> {
     }
 
     fn require(self, kind: RefKind, name: &str) -> Result<GitRef> {
-        self.find(kind, name)?.ok_or_else(|| ErrorResponse::not_found(kind.noun))
+        self.find(kind, name)?.or_not_found(kind.noun)
     }
 }
 

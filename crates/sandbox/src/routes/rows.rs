@@ -334,11 +334,7 @@ impl<'a> CollectionCall<'a> {
             return Ok(());
         };
         let id = self.segment_id(self.collection.parent_parameter)?;
-        parent
-            .table
-            .find(self, self.scope.holder(), id)?
-            .map(drop)
-            .ok_or_else(ErrorResponse::no_record)
+        parent.table.find(self, self.scope.holder(), id)?.map(drop).or_no_record()
     }
 
     /// The stored rows of the project or group; in a nested collection, those of the parent in the path.
@@ -486,7 +482,7 @@ impl<'a> CollectionCall<'a> {
         for name in self.collection.unique_fields {
             equal_rows.retain(|other| other.settings.get(*name) == row.settings.get(*name));
         }
-        let text = "has already been taken";
+        let text = TAKEN_TEXT;
         refuse_if(!equal_rows.is_empty(), || ErrorResponse::field(first_field, text))
     }
 }

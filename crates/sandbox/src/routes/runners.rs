@@ -123,8 +123,7 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     let project_id = call.writable_project_as(MAINTAINER)?.id;
     call.params.require(&["runner_id"])?;
     let id = call.params.integer("runner_id")?.unwrap_or_default();
-    let runner =
-        Runner::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
+    let runner = Runner::find_by_id(call.db, id)?.or_not_found("Runner")?;
     let text = "Runner is a group runner";
     refuse_if(runner.group_id.is_some(), || ErrorResponse::forbidden_message(text))?;
     refuse_if(runner.runner_type == RUNNER_TYPES[0], || {
@@ -147,7 +146,7 @@ fn unassign(call: &Call<'_>) -> Result<Answer> {
     let projects = runner.as_ref().map(|runner| runner.project_ids(call)).transpose()?;
     let projects = projects.unwrap_or_default();
     let runner = runner.filter(|_| projects.contains(&project));
-    let runner = runner.ok_or_else(|| ErrorResponse::not_found("Runner"))?;
+    let runner = runner.or_not_found("Runner")?;
     let message = "You cannot unassign a runner from the owner project. Delete the runner instead";
     refuse_if(projects.first() == Some(&project), || ErrorResponse::forbidden_message(message))?;
     let sql = "DELETE FROM runner_projects WHERE runner_id = ?1 AND project_id = ?2";

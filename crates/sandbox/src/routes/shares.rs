@@ -154,7 +154,7 @@ fn unshare(call: &Call<'_>) -> Result<Answer> {
         format!("SELECT access_level {from_clause} AND (expires_at IS NULL OR expires_at >= ?3)");
     let level: Option<i64> =
         call.query_optional_value(&sql, params![id, invited_id, call.today()])?;
-    let level = level.ok_or_else(|| ErrorResponse::not_found("Group Link"))?;
+    let level = level.or_not_found("Group Link")?;
     let caller_level = scope.level(call)?;
     refuse_if(scope.choose(level > caller_level, false), ErrorResponse::forbidden)?;
     if scope.choose(true, caller_level >= OWNER) {

@@ -257,7 +257,7 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
 fn show(call: &Call<'_>) -> Result<Answer> {
     let id = call.segment_id("user_id")?;
     refuse_if(call.caller.is_none(), || ErrorResponse::forbidden_because("Not authorized!"))?;
-    let user = User::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?;
+    let user = User::find_by_id(call.db, id)?.or_not_found("User")?;
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let sees_all = call.is_administrator() || is_caller && !call.is_observed();
     if !sees_all {
@@ -319,10 +319,7 @@ fn store_user_params(
         USER_SETTINGS.put_value(call.db, id, AUDITOR, auditor)?;
     }
     avatars::store_avatar(call, Holder::User(id), &call.params)?;
-    full_json(
-        call,
-        &User::find_by_id(call.db, id)?.ok_or_else(|| ErrorResponse::not_found("User"))?,
-    )
+    full_json(call, &User::find_by_id(call.db, id)?.or_not_found("User")?)
 }
 
 /// Edits a user. A new username also renames the personal namespace and everything in it. A new e-mail

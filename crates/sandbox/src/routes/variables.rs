@@ -69,12 +69,12 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     }
     let letters_message = "can contain only letters, digits";
     let key = variable.text("key");
-    errors.add_if(key.is_empty(), "key", "can't be blank");
+    errors.add_if(key.is_empty(), "key", BLANK_TEXT);
     errors.check_length("key", key, MAX_NAME_LENGTH);
     let is_malformed = key.is_empty() || !key.chars().all(is_key_char);
     errors.add_if(is_malformed, "key", format!("{letters_message} and '_'."));
     let scope = variable.text(ENVIRONMENT_SCOPE);
-    errors.add_if(scope.is_empty(), "environment_scope", "can't be blank");
+    errors.add_if(scope.is_empty(), "environment_scope", BLANK_TEXT);
     let is_scope_char = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
     let is_malformed = scope.is_empty() || !scope.chars().all(is_scope_char);
     let text = format!("{letters_message}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces");

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use rusqlite::Result;
 
 /// One merge request, with the fields that notes need.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct MergeRequestRow {
     pub(crate) id: i64,
     pub(crate) project_id: i64,
@@ -42,7 +42,7 @@ impl MergeRequestRow {
 }
 
 /// One note of a merge request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct NoteRow {
     pub(crate) id: i64,
     pub(crate) merge_request_id: i64,

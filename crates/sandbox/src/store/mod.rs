@@ -5,7 +5,6 @@
 //! memory SQLite isolates readers from a writer only on the same connection. There each call's
 //! transaction is a savepoint, because another transaction can be open around all calls (see [`image`]).
 
-pub(crate) mod dump;
 pub(crate) mod holder;
 pub(crate) mod image;
 pub(crate) mod merge_request;

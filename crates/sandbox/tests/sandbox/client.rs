@@ -112,6 +112,12 @@ impl World {
         self.call(token, "GET", path, &Value::Null).await
     }
 
+    /// The stored secret of a hook; no operation returns it.
+    pub(crate) fn hook_token(&self, hook_id: i64) -> Option<String> {
+        let sql = "SELECT settings ->> 'token' FROM hooks WHERE id = ?1";
+        self.running.inspect(|db| db.query_row(sql, [hook_id], |row| row.get(0)).expect("a hook"))
+    }
+
     pub(crate) async fn group_id(&self, group: &str) -> i64 {
         let path = format!("/groups/{}", group.replace('/', "%2F"));
         self.get(ROOT, &path).await.body["id"].as_i64().expect("a group")

@@ -191,7 +191,7 @@ async fn a_group_has_hooks_of_its_own() {
         "disabled_until": null, "url_variables": [],
     });
     assert_eq!((made.status, &made.body), (201, &expected), "{}", fact("group-hook-shape"));
-    assert_eq!(world.running.hook_token(1).as_deref(), Some("hidden"));
+    assert_eq!(world.hook_token(1).as_deref(), Some("hidden"));
     let absent = json!({"message": "404 Not found"});
     world
         .check(vec![
@@ -243,7 +243,7 @@ async fn a_group_has_hooks_of_its_own() {
             ),
         ])
         .await;
-    assert_eq!(world.running.hook_token(1).as_deref(), Some("hidden"), "the URL is the same");
+    assert_eq!(world.hook_token(1).as_deref(), Some("hidden"), "the URL is the same");
     world
         .check(vec![
             (fact("group-hook-update"), "olive", "PUT", HOOK, url("https://b.example"), 200, NO),

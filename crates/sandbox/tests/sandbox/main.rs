@@ -20,6 +20,8 @@ mod collections;
 mod crash;
 mod deletion;
 mod dialects;
+#[path = "../../../../tests/support/dump.rs"]
+mod dump;
 mod facts;
 mod golden;
 mod group_rules;

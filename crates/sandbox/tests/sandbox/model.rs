@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use undrift_sandbox::{Clock, Model, Profile, RandomSource, Seed, ServiceOptions};
 
 use super::client::{ROOT, usual_seed};
+use super::dump::dump;
 use super::facts::fact;
 
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -98,23 +99,24 @@ fn change(model: &Model) {
 #[test]
 fn a_run_leaves_nothing_behind() {
     let mut model = usual(1_900_000_000);
-    let (prepared, before) = (model.image().expect("an image"), model.dump().expect("a dump"));
+    let (prepared, before) =
+        (model.image().expect("an image"), model.inspect(dump).expect("a dump"));
     change(&model);
-    let (changed, after) = (model.image().expect("an image"), model.dump().expect("a dump"));
+    let (changed, after) = (model.image().expect("an image"), model.inspect(dump).expect("a dump"));
     assert!(before != after);
     for (image, held) in
         [(&prepared, &before), (&prepared, &before), (&changed, &after), (&prepared, &before)]
     {
         model.reset(image, conditions(1_900_000_000)).expect("reset");
-        assert!(&model.dump().expect("a dump") == held);
+        assert!(&model.inspect(dump).expect("a dump") == held);
         let refused = call(&model, "POST", HOOKS, &json!({"url": "no url"}));
         assert!(
-            refused.0 == 422 && &model.dump().expect("a dump") == held,
+            refused.0 == 422 && &model.inspect(dump).expect("a dump") == held,
             "a refused call changes nothing"
         );
         assert_eq!(call(&model, "PUT", SHOP, &json!({"description": "newer"})).0, 200);
         let other = Model::from_image(image, conditions(0)).expect("a model");
-        assert!(&other.dump().expect("a dump") == held, "an image stays what it was");
+        assert!(&other.inspect(dump).expect("a dump") == held, "an image stays what it was");
     }
 }
 
@@ -144,7 +146,7 @@ fn each_run_has_conditions_of_its_own() {
 fn a_dump_has_what_no_call_returns_and_no_token() {
     let model = usual(1_900_000_000);
     change(&model);
-    let dump = model.dump().expect("a dump");
+    let dump = model.inspect(dump).expect("a dump");
     let row = |table: &str, column: &str, value: Value| {
         let mut rows = dump[table].as_array().into_iter().flatten();
         rows.find(|row| row[column] == value)
@@ -217,7 +219,7 @@ fn values_from_time_and_randomness_are_listed() {
     let [one, other] = [1_900_000_000, 2_000_000_000].map(|second| {
         let model = usual(second);
         change(&model);
-        model.dump().expect("a dump")
+        model.inspect(dump).expect("a dump")
     });
     assert!(one != other);
     let [one, other] = [one, other].map(|mut dump| {

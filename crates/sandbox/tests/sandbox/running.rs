@@ -302,7 +302,7 @@ async fn a_changed_url_resets_the_token_of_a_hook() {
     for (body, token) in rows {
         world.call("mia", "PUT", &format!("{HOOKS}/{made}"), &body).await;
         assert_eq!(
-            world.running.hook_token(made).as_deref(),
+            world.hook_token(made).as_deref(),
             token,
             "{}: {body}",
             fact("hook-token-reset")
