@@ -77,10 +77,9 @@ impl ConnectionSlots {
             return None;
         }
         let (number, eviction) = (table.next_event(), Arc::new(Notify::new()));
-        table.connections.insert(
-            number,
-            Connection { waiting_since: Some(number), eviction: Arc::clone(&eviction) },
-        );
+        let connection =
+            Connection { waiting_since: Some(number), eviction: Arc::clone(&eviction) };
+        table.connections.insert(number, connection);
         Some(ConnectionSlot { slots: Arc::clone(self), number, eviction })
     }
 

@@ -20,10 +20,8 @@ pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Respons
     let result = catch_panics(|| {
         if method == Method::OPTIONS {
             let target = normalise_target(request.uri());
-            return routes::options(
-                service.described_collections,
-                target.split('?').next().unwrap_or_default(),
-            );
+            let path = target.split('?').next().unwrap_or_default();
+            return routes::options(service.described_collections, path);
         }
         let (operation, parsed_request) = parse_request(service, request)?;
         Ok(run_handler(service, operation, parsed_request))
@@ -172,10 +170,8 @@ pub(crate) fn into_response(answer: impl Into<Answer>) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("max-age=0, private, must-revalidate"),
-    );
+    let cache_rule = HeaderValue::from_static("max-age=0, private, must-revalidate");
+    headers.insert(header::CACHE_CONTROL, cache_rule);
     headers.insert(header::VARY, HeaderValue::from_static("Origin"));
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     headers.insert("x-frame-options", HeaderValue::from_static("SAMEORIGIN"));

@@ -264,11 +264,8 @@ impl ServiceState {
         let today = clock::utc_day(now);
         let mut last_purge = self.last_purge.lock().unwrap_or_else(PoisonError::into_inner);
         if *last_purge != Some(today) {
-            let last_deletion_day = today
-                .saturating_sub(
-                    Span::new().days(i64::from(delay_days).min(MAX_DELETION_DELAY_DAYS)),
-                )
-                .to_string();
+            let delay = Span::new().days(i64::from(delay_days).min(MAX_DELETION_DELAY_DAYS));
+            let last_deletion_day = today.saturating_sub(delay).to_string();
             self.store.write(|db| {
                 ["projects", "namespaces"].into_iter().try_for_each(|table| {
                     let sql = format!("DELETE FROM {table} WHERE marked_for_deletion_on <= ?1");

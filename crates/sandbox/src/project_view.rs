@@ -84,9 +84,8 @@ impl<'a> ProjectView<'a> {
             }
             // If the project was stored before the attribute existed, the preset applies.
             _ => {
-                return Cow::Borrowed(
-                    self.attributes.get(attribute.name).unwrap_or(attribute.preset),
-                );
+                let value = self.attributes.get(attribute.name);
+                return Cow::Borrowed(value.unwrap_or(attribute.preset));
             }
         };
         Cow::Owned(Value::Bool(is_on))

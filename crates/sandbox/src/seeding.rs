@@ -248,13 +248,8 @@ fn add_entries(
         let result = seed_params(&entry.as_object().cloned().unwrap_or_else(make_keyed_entry))
             .and_then(|params| {
                 let caller = (call.caller.clone(), None);
-                add_entry(&Call::new(
-                    call.service,
-                    call.db,
-                    caller,
-                    call.time,
-                    ParsedRequest::post(params),
-                ))
+                let request = ParsedRequest::post(params);
+                add_entry(&Call::new(call.service, call.db, caller, call.time, request))
             });
         result.with_entry(&format!("{place}, {noun} {}", number + 1))?;
     }

@@ -168,10 +168,8 @@ impl Frontend {
         }
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let outcome = if !host.is_some_and(|host| self.allowed_hosts.allows(host)) {
-            Ok(full_body(error_response(
-                StatusCode::FORBIDDEN,
-                "the Host header names another host",
-            )))
+            let text = "the Host header names another host";
+            Ok(full_body(error_response(StatusCode::FORBIDDEN, text)))
         } else if let Some(effect) = self.faults.effect_on(&method, &target) {
             self.answer_with_fault(effect, slot, request).await
         } else {
@@ -298,10 +296,8 @@ fn html_page() -> Response<Bytes> {
 fn truncate_body(response: Response<Bytes>) -> Response<ResponseBody> {
     response.map(|body| {
         let half_frame = Frame::data(body.slice(..body.len() / 2));
-        Either::Right(StreamBody::new(stream::iter([
-            Ok(half_frame),
-            Err(io::ErrorKind::BrokenPipe.into()),
-        ])))
+        let frames = [Ok(half_frame), Err(io::ErrorKind::BrokenPipe.into())];
+        Either::Right(StreamBody::new(stream::iter(frames)))
     })
 }
 

@@ -132,11 +132,8 @@ impl Call<'_> {
             *segment = &id;
         }
         let query_separator = if query.is_empty() { "" } else { "?" };
-        Err(ErrorResponse::redirect(format!(
-            "{}{}{query_separator}{query}",
-            self.base_url,
-            segments.join("/")
-        )))
+        let url = format!("{}{}{query_separator}{query}", self.base_url, segments.join("/"));
+        Err(ErrorResponse::redirect(url))
     }
 
     /// True if the caller may use the feature whose access level is in the attribute `level_attribute`. In a

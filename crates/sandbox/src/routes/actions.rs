@@ -32,13 +32,9 @@ fn list_starrers(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let clauses =
         "JOIN stars s ON s.user_id = u.id WHERE s.project_id = ?1 ORDER BY s.starred_since, u.id";
-    let mut starrers = User::list_with(
-        call.db,
-        "s.starred_since",
-        clauses,
-        [project.id],
-        |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::WIDTH)?)),
-    )?;
+    let read_starrer = |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::WIDTH)?));
+    let mut starrers =
+        User::list_with(call.db, "s.starred_since", clauses, [project.id], read_starrer)?;
     starrers.retain(|(user, _)| user.is_named(&search));
     page::list_objects(call, &starrers, |(user, since)| {
         Ok(json!({ "starred_since": since, "user": user.brief(call) }))

@@ -174,12 +174,9 @@ impl EffectiveSettings {
     fn check(&self, condition_text: &str) -> Result<()> {
         let [removes_selectively, resets_on_push] = [SELECTIVE_REMOVAL, RESET_ON_PUSH]
             .map(|name| self.settings.get(name).and_then(Value::as_bool));
-        refuse_if(removes_selectively == Some(true) && resets_on_push != Some(false), || {
-            ErrorResponse::field(
-                "base",
-                format!("{SELECTIVE_REMOVAL} can only be enabled when {condition_text}"),
-            )
-        })
+        let text = format!("{SELECTIVE_REMOVAL} can only be enabled when {condition_text}");
+        let is_wrong = removes_selectively == Some(true) && resets_on_push != Some(false);
+        refuse_if(is_wrong, || ErrorResponse::field("base", text))
     }
 }
 

@@ -157,10 +157,8 @@ fn deploy_token_json(call: &Call<'_>, row: &Record) -> Value {
 /// All tokens of the service, for administrators.
 fn list_all_deploy_tokens(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
-    page::list(
-        call,
-        DEPLOY_TOKENS.table.list_all(call)?.iter().map(|row| deploy_token_json(call, row)),
-    )
+    let rows = DEPLOY_TOKENS.table.list_all(call)?;
+    page::list(call, rows.iter().map(|row| deploy_token_json(call, row)))
 }
 
 /// Maintainers of a group see its tokens, owners create and remove them.
@@ -352,11 +350,9 @@ const RESOURCE_GROUPS: Collection = Collection {
     complete: |call, row| {
         if row.id == 0 && !row.settings.contains_key(PROCESS_MODE) {
             let attributes = call.project()?.attributes(call.db)?;
-            let mode = attributes.get("resource_group_default_process_mode").cloned();
-            row.set(
-                PROCESS_MODE,
-                mode.filter(Value::is_string).unwrap_or_else(|| PROCESS_MODES[0].into()),
-            );
+            let mode =
+                attributes.get("resource_group_default_process_mode").and_then(Value::as_str);
+            row.set(PROCESS_MODE, mode.unwrap_or(PROCESS_MODES[0]));
         }
         Ok(())
     },

@@ -210,11 +210,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     }
     if call.params.has("can_push") {
         let can_push = call.params.flag("can_push")?;
-        key.add_to_project(
-            call,
-            project,
-            can_push.ok_or_else(|| ErrorResponse::null_column("can_push"))?,
-        )?;
+        let can_push = can_push.ok_or_else(|| ErrorResponse::null_column("can_push"))?;
+        key.add_to_project(call, project, can_push)?;
     }
     Answer::ok(&key.project_json(call, project)?)
 }

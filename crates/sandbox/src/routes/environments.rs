@@ -86,12 +86,9 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let mut protections = PROTECTED_ENVIRONMENTS.table.list(call, call.scope.holder())?;
     protections.retain(|protection| protection.text("name") == row.text("name"));
     for group in traversal_ids(&project.namespace.traversal) {
-        let tier_protections = PROTECTED_TIERS.table.list(call, Holder::Group(group))?;
-        protections.extend(
-            tier_protections
-                .into_iter()
-                .filter(|tier_protection| tier_protection.text("name") == row.text("tier")),
-        );
+        let mut tier_protections = PROTECTED_TIERS.table.list(call, Holder::Group(group))?;
+        tier_protections.retain(|protection| protection.text("name") == row.text("tier"));
+        protections.append(&mut tier_protections);
     }
     let (user, level) = (call.require_user()?.id, call.caller_level_in(project)?);
     let includes_caller = |grant: &Value| -> Result<bool> {
@@ -105,10 +102,8 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
             || group_level > 0)
     };
     Ok(!try_any(protections, |protection: Record| {
-        Ok(!try_any(
-            protection.value(DEPLOY_LEVELS).as_array().into_iter().flatten(),
-            includes_caller,
-        )?)
+        let grants = protection.value(DEPLOY_LEVELS);
+        Ok(!try_any(grants.as_array().into_iter().flatten(), includes_caller)?)
     })?)
 }
 

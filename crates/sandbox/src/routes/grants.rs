@@ -138,11 +138,8 @@ fn read_change(call: &Call<'_>, action: ProtectedAction, element: &Value) -> Res
     let list = list_name(action);
     let make_param_name = |key: &str| format!("{list}[{key}]");
     let read_id = |key: &str| read_integer(&make_param_name(key), &element[key]);
-    let level = read_allowed_integer(
-        &make_param_name("access_level"),
-        &element["access_level"],
-        |level| is_grantable(action, level),
-    )?;
+    let (name, value) = (make_param_name("access_level"), &element["access_level"]);
+    let level = read_allowed_integer(&name, value, |level| is_grantable(action, level))?;
     let [user_id, group_id, deploy_key] =
         [read_id("user_id")?, read_id("group_id")?, read_id("deploy_key_id")?];
     let grantable_key = deploy_key.filter(|_| can_grant_to_keys(action) && call.is_at_least(17, 5));

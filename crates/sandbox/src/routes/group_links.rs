@@ -64,10 +64,9 @@ const LDAP_LINKS: Collection = Collection {
             let name = if field == LDAP_SELECTORS[0] { "Cn" } else { "Filter" };
             ErrorResponse::conflict(&format!("{name} has already been taken"))
         })?;
-        row.set(
-            ROLE_ID,
-            member_roles::read_role_id(call, LDAP_ROLES_SINCE, level, ErrorResponse::conflict)?,
-        );
+        let make_error = ErrorResponse::conflict;
+        let role = member_roles::read_role_id(call, LDAP_ROLES_SINCE, level, make_error)?;
+        row.set(ROLE_ID, role);
         Ok(())
     },
     check_removal: |_, _| Ok(()),

@@ -153,13 +153,9 @@ pub(super) fn store_settings(call: &Call<'_>, group: &Namespace, route: Accepts)
     let mut ignored_names = Vec::new();
     if group.parent_id.is_some() {
         ignored_names.push(OUTSIDE_FORKS_PREVENTED);
-        ignored_names.extend(
-            ATTRIBUTE_TABLE
-                .groups
-                .iter()
-                .filter(|attribute| attribute.top_level_only)
-                .map(|attribute| attribute.name),
-        );
+        let mut top_level = ATTRIBUTE_TABLE.groups.clone();
+        top_level.retain(|attribute| attribute.top_level_only);
+        ignored_names.extend(top_level.iter().map(|attribute| attribute.name));
     }
     let may_owners_protect =
         instance::read_setting(call, "group_owners_can_manage_default_branch_protection")?;

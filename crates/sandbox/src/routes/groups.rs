@@ -54,9 +54,9 @@ fn full_json(call: &Call<'_>, group: &Namespace, includes_projects: bool) -> Res
 
 fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
     let holder = Holder::Group(group.id);
-    let mut body = group.json_columns(
-        "id web_url name path visibility avatar_url full_name full_path created_at parent_id",
-    );
+    let names =
+        "id web_url name path visibility avatar_url full_name full_path created_at parent_id";
+    let mut body = group.json_columns(names);
     body["web_url"] = group.web_url(&call.base_url).into();
     body["avatar_url"] = avatars::stored_avatar_url(call, holder)?.into();
     add_fields(&mut body, group_settings::settings_json(call, group, in_list)?);

@@ -54,10 +54,8 @@ fn import_archive(call: &Call<'_>, required_params: &[&str]) -> Result<Answer> {
         None => Namespace::personal_of_user(call.db, user.id)?,
     };
     let namespace = namespace.or_not_found("Namespace")?;
-    refuse_if(
-        call.caller_level_in_group(&namespace)? < minimum_level(call),
-        ErrorResponse::forbidden,
-    )?;
+    let level = call.caller_level_in_group(&namespace)?;
+    refuse_if(level < minimum_level(call), ErrorResponse::forbidden)?;
     let project = create_imported_project(call, &namespace, [&name, &path], "archive")?;
     Answer::created(&state_json(call, &project)?)
 }
@@ -270,14 +268,12 @@ fn import_gists(call: &Call<'_>) -> Result<Answer> {
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let is_denied = token.trim().is_empty() || token.starts_with("invalid");
     refuse_if(is_denied, || import_error(StatusCode::UNAUTHORIZED, ACCESS_DENIED))?;
-    refuse_if(token.starts_with("rate-limited"), || {
-        import_error(
-            StatusCode::TOO_MANY_REQUESTS,
-            "The rate limit of the external host was exceeded",
-        )
-    })?;
-    if !call.acquire_lease(&format!("gists of user {user_id}"), call.profile().import_delay)? {
-        return Err(import_error(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
-    }
+    let text = "The rate limit of the external host was exceeded";
+    let is_limited = token.starts_with("rate-limited");
+    refuse_if(is_limited, || import_error(StatusCode::TOO_MANY_REQUESTS, text))?;
+    let lease = format!("gists of user {user_id}");
+    let has_lease = call.acquire_lease(&lease, call.profile().import_delay)?;
+    let text = "Import already in progress";
+    refuse_if(!has_lease, || import_error(StatusCode::UNPROCESSABLE_ENTITY, text))?;
     Ok(Answer::empty(StatusCode::ACCEPTED))
 }

@@ -180,10 +180,9 @@ fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let groups = if includes_descendants { group.subtree_ids(call.db)? } else { vec![group.id] };
     let includes_projects = call.params.flag("only_group_labels")? == Some(false);
     for group in groups {
-        labels.extend(list_labels(
-            call,
-            [Holder::Group(group)].into_iter().filter(|_| includes_descendants),
-        )?);
+        if includes_descendants {
+            labels.extend(list_labels(call, [Holder::Group(group)])?);
+        }
         for holder in group_projects(call, group)?.filter(|_| includes_projects) {
             if let Some(project) = Project::find_by_id(call.db, holder.column_and_id().1)?
                 && call.may_see(&project)?

@@ -159,10 +159,8 @@ impl GroupOrProject {
                 continue;
             }
             for group_id in traversal_ids(&group.traversal) {
-                collect(
-                    Member::list_unexpired(call, "m.group_id = ?1", &group_id)?,
-                    Some((cap, role)),
-                );
+                let members = Member::list_unexpired(call, "m.group_id = ?1", &group_id)?;
+                collect(members, Some((cap, role)));
             }
         }
         let mut members: Vec<Member> = best_members.into_values().collect();
@@ -343,10 +341,8 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let expires_at = terms::requested_expiry(call)?
         .unwrap_or_else(|| member.expires_at.clone().filter(|_| !call.profile().put_clears_expiry));
     scope.check_inherited(call, user, level)?;
-    member.update_terms(
-        call,
-        &MembershipTerms { expires_at, role, ..MembershipTerms::with_level(level) },
-    )?;
+    let terms = MembershipTerms { expires_at, role, ..MembershipTerms::with_level(level) };
+    member.update_terms(call, &terms)?;
     Answer::ok(&scope.require_member(call, user)?.json(call)?)
 }
 

@@ -132,13 +132,10 @@ impl Seat {
              WHERE {IN_HIERARCHY_SQL} ORDER BY i.id"
         );
         let level_column = "min(i.access_level, m.access_level)";
-        Ok(User::list_with(
-            call.db,
-            level_column,
-            &clauses,
-            group.traversal_range(),
-            |user, row: &Row<'_>| Ok(Self { user, level: row.get(User::WIDTH)?, is_invited: true }),
-        )?)
+        let read_seat =
+            |user, row: &Row<'_>| Ok(Self { user, level: row.get(User::WIDTH)?, is_invited: true });
+        let range = group.traversal_range();
+        Ok(User::list_with(call.db, level_column, &clauses, range, read_seat)?)
     }
 
     /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owners` are the ids of the

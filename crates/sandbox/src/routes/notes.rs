@@ -134,11 +134,8 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         "WHERE n.merge_request_id = ?1 AND (?2 IS NULL OR n.system = ?2)
          ORDER BY n.{column} {sql_direction}, n.id {sql_direction} LIMIT ?3 OFFSET ?4"
     );
-    let notes = NoteRow::list(
-        call.db,
-        &clauses,
-        params![merge_request.id, is_system, page.size, page.offset()],
-    )?;
+    let values = params![merge_request.id, is_system, page.size, page.offset()];
+    let notes = NoteRow::list(call.db, &clauses, values)?;
     let notes = notes
         .iter()
         .filter(|note| target.is_visible(note))

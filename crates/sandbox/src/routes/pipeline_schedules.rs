@@ -124,11 +124,8 @@ fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
 fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
     let (params, mut errors) = (&call.params, FieldErrors::default());
     if schedule.id == 0 {
-        params.require_all(&[
-            Need::Present("description"),
-            Need::NotBlank("ref"),
-            Need::Present("cron"),
-        ])?;
+        let needs = [Need::Present("description"), Need::NotBlank("ref"), Need::Present("cron")];
+        params.require_all(&needs)?;
         schedule.set(OWNER_ID, call.require_user()?.id);
         let is_full = SCHEDULES.table.count(call, call.scope.holder())? >= MAX_SCHEDULES;
         let message = format!("Maximum number of ci pipeline schedules ({MAX_SCHEDULES}) exceeded");
@@ -306,10 +303,8 @@ const TIME_ZONE: &str = "cron_timezone";
 /// The project of a call for freeze periods. Writes need the level maintainer, reads the right to see
 /// pipelines.
 fn freeze_period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::including_archived_reads(
-        call,
-        [if call.is_write { MAINTAINER } else { REPORTER }; 2],
-    )?;
+    let level = if call.is_write { MAINTAINER } else { REPORTER };
+    let scope = GroupOrProject::including_archived_reads(call, [level; 2])?;
     match &scope {
         GroupOrProject::Project(project)
             if !call.is_write

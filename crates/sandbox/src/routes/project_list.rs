@@ -180,10 +180,8 @@ pub(crate) fn group_projects_json(call: &Call<'_>, group_id: i64) -> Result<[Vec
     let custom_attributes = Extras::from_call(call)?.custom_attributes && call.is_observed();
     let extras = Extras { custom_attributes, ..Extras::default() };
     let mut bodies = projects.iter().map(|project| project.full_form(call, extras)?.into_value());
-    Ok([
-        bodies.by_ref().take(own_count).collect::<Result<_, _>>()?,
-        bodies.collect::<Result<_, _>>()?,
-    ])
+    let own_bodies = bodies.by_ref().take(own_count).collect::<Result<_, _>>()?;
+    Ok([own_bodies, bodies.collect::<Result<_, _>>()?])
 }
 
 fn search_group(call: &Call<'_>) -> Result<Answer> {
@@ -230,12 +228,8 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let has_more = projects.len() > size;
     projects.truncate(size);
-    Ok(page.add_page_headers(
-        call,
-        projects_answer(call, &query, &projects)?,
-        total_count,
-        has_more,
-    ))
+    let answer = projects_answer(call, &query, &projects)?;
+    Ok(page.add_page_headers(call, answer, total_count, has_more))
 }
 
 /// Returns (is ordered by id, the SQL order). No project is created with an earlier time, so the order by
@@ -294,12 +288,8 @@ fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
         && params.has("search")
         && params.text("order_by")?.as_deref() == Some("similarity");
     let required_level = min_level.unwrap_or(GUEST).max(if is_owned { OWNER } else { GUEST });
-    filter_for_caller(
-        call,
-        &mut query.conditions,
-        required_level,
-        needs_membership || is_by_similarity,
-    )
+    let needs_membership = needs_membership || is_by_similarity;
+    filter_for_caller(call, &mut query.conditions, required_level, needs_membership)
 }
 
 /// Limits a list to projects that the caller may see; with `needs_membership` to those in which the

@@ -127,13 +127,10 @@ fn check_path(errors: &mut FieldErrors, requested_name: RequestedName<'_>) {
     // The namespace and the project check the length in different orders.
     let namespace_field = "project_namespace.path";
     errors.add_if(is_long, namespace_field, TOO_LONG_TEXT);
-    errors.add_if(
-        !is_plain_path(path) && !requested_name.has_no_path,
-        namespace_field,
-        PLAIN_PATH_TEXT,
-    );
+    let is_not_plain = !is_plain_path(path) && !requested_name.has_no_path;
+    errors.add_if(is_not_plain, namespace_field, PLAIN_PATH_TEXT);
     add_to_both(errors, !is_valid_path(path), "path", PATH_FORM_TEXT);
-    errors.add_if(!is_plain_path(path) && !requested_name.has_no_path, "path", PLAIN_PATH_TEXT);
+    errors.add_if(is_not_plain, "path", PLAIN_PATH_TEXT);
     for text in [TOO_SHORT_TEXT, BLANK_TEXT] {
         errors.add_if(requested_name.has_no_path, "path", text);
     }

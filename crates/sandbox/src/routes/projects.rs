@@ -212,9 +212,8 @@ fn unify_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<
 
 /// The short form of a project, in answers for other objects.
 pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value> {
-    let mut body = project.json_columns(
-        "id description name name_with_namespace path path_with_namespace created_at",
-    );
+    let names = "id description name name_with_namespace path path_with_namespace created_at";
+    let mut body = project.json_columns(names);
     body["description"] = json!(project.attributes(call.db)?.get("description"));
     body["name_with_namespace"] = project.full_name().into();
     body["path_with_namespace"] = project.column("full_path");

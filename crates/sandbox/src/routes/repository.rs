@@ -224,6 +224,7 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let name = call.params.text(kind.key)?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
     let message = if kind == TAGS { call.params.text("message")? } else { None };
+    let message = message.unwrap_or_default();
     let [invalid_text, taken_text, missing_text, protected_text] = if kind == TAGS {
         [
             "Tag name invalid".to_owned(),
@@ -254,14 +255,7 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     };
     refuse_if(!may_create, || protected_text.into())?;
     match kind {
-        TAGS => {
-            repository.add_tag(
-                &name,
-                &message.unwrap_or_default(),
-                &commit.id,
-                call.time_text(),
-            )?;
-        }
+        TAGS => repository.add_tag(&name, &message, &commit.id, call.time_text())?,
         _ => repository.set_branch(&name, &commit.id)?,
     }
     Answer::created(&repository.ref_json(kind, &repository.require(kind, &name)?)?)

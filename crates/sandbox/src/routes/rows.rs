@@ -311,11 +311,10 @@ impl<'a> CollectionCall<'a> {
             return Ok(());
         };
         let limit = self.scope.choose(project_limit, group_limit);
-        refuse_if(self.collection.table.count(self, self.scope.holder())? > limit, || {
-            refusal(format!(
-                "Maximum number of {} {noun} ({limit}) exceeded",
-                self.scope.type_name()
-            ))
+        let count = self.collection.table.count(self, self.scope.holder())?;
+        let owner = self.scope.type_name();
+        refuse_if(count > limit, || {
+            refusal(format!("Maximum number of {owner} {noun} ({limit}) exceeded"))
         })
     }
 
@@ -415,10 +414,8 @@ impl<'a> CollectionCall<'a> {
         let Collection { required_params, answer_key, entry_segment, .. } = *self.collection;
         self.params.require(required_params)?;
         let mut row = Record::new(self.time_text());
-        row.set(
-            self.collection.key_field().map_or(answer_key, |field| field.name),
-            self.segment(entry_segment),
-        );
+        let key = self.collection.key_field().map_or(answer_key, |field| field.name);
+        row.set(key, self.segment(entry_segment));
         Ok(row)
     }
 

@@ -96,10 +96,8 @@ fn answer_runners(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
 }
 
 fn list_managed(call: &Call<'_>) -> Result<Answer> {
-    answer_runners(
-        call,
-        try_filter(all_runners(call)?, |runner| runner.is_managed_by_caller(call))?,
-    )
+    let runners = try_filter(all_runners(call)?, |runner| runner.is_managed_by_caller(call))?;
+    answer_runners(call, runners)
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {

@@ -266,10 +266,8 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     let mut body = full_json(call, &user)?;
     if call.is_administrator() {
         body["highest_role"] = highest_role(call, &user)?.unwrap_or(0).into();
-        add_fields(
-            &mut body,
-            user.json_columns("current_sign_in_ip last_sign_in_ip sign_in_count plan"),
-        );
+        let names = "current_sign_in_ip last_sign_in_ip sign_in_count plan";
+        add_fields(&mut body, user.json_columns(names));
         body["sign_in_count"] = 0.into();
         body["trial"] = false.into();
     }

@@ -116,10 +116,8 @@ impl Project {
         body.set("visibility", &self.visibility)?;
         body.set("archived", call.is_archived(self)?)?;
         body.set("empty_repo", self.empty_repo)?;
-        body.set(
-            "container_registry_image_prefix",
-            format_args!("{}/{image_path}", client_host(call)),
-        )?;
+        let host = client_host(call);
+        body.set("container_registry_image_prefix", format_args!("{host}/{image_path}"))?;
         body.set("import_status", self.import_status_at(call.time_text()))?;
         body.set_object("_links", view.links()?);
         body.set("shared_with_groups", shares)?;

@@ -174,15 +174,8 @@ impl Repository<'_> {
         }
         let commit_id = digest_id(&digest_parts);
         let sql = "INSERT OR IGNORE INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let row = params![
-            self.project.id,
-            commit_id,
-            parent,
-            message,
-            author_name,
-            author_email,
-            created_at
-        ];
+        let id = self.project.id;
+        let row = params![id, commit_id, parent, message, author_name, author_email, created_at];
         execute(self.call.db, sql, row)?;
         if let Some(parent) = &parent {
             let sql = "INSERT OR IGNORE INTO trees
