@@ -7,6 +7,9 @@
 use crate::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
+/// The fields of a JSON object.
+pub(crate) type Object = Map<String, Value>;
+
 /// The result of handlers, and of most functions that they call.
 pub(crate) type Result<T, E = ErrorResponse> = std::result::Result<T, E>;
 
@@ -233,7 +236,7 @@ impl ErrorResponse {
 
 /// The validation errors of an object, by field.
 #[derive(Debug, Default)]
-pub(crate) struct FieldErrors(Map<String, Value>);
+pub(crate) struct FieldErrors(Object);
 
 impl FieldErrors {
     pub(crate) fn add(&mut self, field: &str, text: impl Into<Value>) {

@@ -41,7 +41,7 @@ pub(crate) fn apply_profile(profile: &Profile, answer: &mut Answer, request_body
 }
 
 /// Adds the request's body to the message of a refusal.
-fn quote_request(body_fields: &mut Map<String, Value>, request_body: &str) {
+fn quote_request(body_fields: &mut Object, request_body: &str) {
     let text_key = ["message", "error", "errors"]
         .into_iter()
         .find(|name| body_fields.contains_key(*name))

@@ -73,7 +73,7 @@ pub(crate) const NONE_SENT_TEXT: &str = "are missing, at least one parameter mus
 /// All parameters of a call. Those in the body override those in the query.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
-    values: Map<String, Value>,
+    values: Object,
     files: Vec<Upload>,
     param_count: usize,
 }

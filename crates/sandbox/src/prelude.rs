@@ -22,7 +22,7 @@ pub(crate) use super::access::{
     ROLE_LEVELS, level_name, traversal_ids,
 };
 pub(crate) use super::answer::{
-    Answer, ErrorResponse, FieldErrors, OrRefusal as _, Result, add_fields, length_error,
+    Answer, ErrorResponse, FieldErrors, Object, OrRefusal as _, Result, add_fields, length_error,
     number_error, refuse_field, refuse_if, remove_fields, set_if, try_any, try_filter,
 };
 pub(crate) use super::attributes::{
@@ -53,5 +53,4 @@ pub(crate) use super::store::repository::{
 pub(crate) use super::store::stored::{Stored, execute, query_rows, stored};
 pub(crate) use super::store::user::User;
 pub(crate) use super::stored_settings::{GROUP_SETTINGS, USER_SETTINGS};
-pub(crate) use super::urls::UrlTargets;
 pub(crate) use super::{ServiceState, access, clock, page, params, re2, settings, urls};

@@ -14,7 +14,7 @@ pub(crate) struct ProjectView<'a> {
     pub(crate) call: &'a Call<'a>,
     pub(crate) project: &'a Project,
     /// The effective attributes.
-    pub(crate) attributes: &'a Map<String, Value>,
+    pub(crate) attributes: &'a Object,
     /// The caller's level; 0 for none.
     pub(crate) level: i64,
     /// The optional fields of the answer.

@@ -326,7 +326,7 @@ fn add_merge_request(
     Ok(())
 }
 
-fn seed_params(fields: &Map<String, Value>) -> Result<Params> {
+fn seed_params(fields: &Object) -> Result<Params> {
     let mut params = Params::default();
     for (name, value) in fields {
         params.add(name, with_level_numbers(name, value))?;
@@ -342,8 +342,8 @@ fn with_level_numbers(name: &str, value: &Value) -> Value {
         }
         Value::Array(items) => items.iter().map(|item| with_level_numbers(name, item)).collect(),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| (name, with_level_numbers(name, value)));
-            fields.map(|(name, value)| (name.clone(), value)).collect()
+            let fields = fields.iter();
+            fields.map(|(name, value)| (name.clone(), with_level_numbers(name, value))).collect()
         }
         _ => value.clone(),
     }

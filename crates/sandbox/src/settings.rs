@@ -13,7 +13,7 @@ use super::cleanup_policy;
 use crate::prelude::*;
 
 /// The attributes of a project created at this time.
-pub(crate) fn new_project_attributes(time: Timestamp) -> Map<String, Value> {
+pub(crate) fn new_project_attributes(time: Timestamp) -> Object {
     let mut default_values = Map::new();
     for attribute in ATTRIBUTE_TABLE.projects.iter().filter(|attribute| has_stored_value(attribute))
     {
@@ -55,7 +55,7 @@ pub(crate) struct ProjectEdit<'a> {
 impl ProjectEdit<'_> {
     /// Stores the attributes in `stored_values`. As in the real service, attributes above the tier, or only
     /// for administrators, are ignored without an error.
-    pub(crate) fn apply(&self, stored_values: &mut Map<String, Value>) -> Result<()> {
+    pub(crate) fn apply(&self, stored_values: &mut Object) -> Result<()> {
         let (params, former_values) = (self.params, stored_values.clone());
         let mut accepted_attributes: Vec<_> = self.call.edition().project_attributes().collect();
         accepted_attributes.retain(|attribute| self.accepts(attribute));
@@ -102,7 +102,7 @@ impl ProjectEdit<'_> {
         &self,
         attribute: &'static Attribute,
         (name, value): (&str, &Value),
-        stored_values: &Map<String, Value>,
+        stored_values: &Object,
     ) -> Result<Option<(&'static str, Value)>> {
         let is_edit = self.route == WriteRoute::Edit;
         let new_value = match attribute.kind {
@@ -184,11 +184,7 @@ impl ProjectEdit<'_> {
     }
 
     /// Refuses attributes that only an owner may send.
-    fn check_owner_attributes(
-        &self,
-        former_values: &Map<String, Value>,
-        stored_values: &Map<String, Value>,
-    ) -> Result<()> {
+    fn check_owner_attributes(&self, former_values: &Object, stored_values: &Object) -> Result<()> {
         if self.level >= OWNER {
             return Ok(());
         }
@@ -206,8 +202,8 @@ impl ProjectEdit<'_> {
     /// Keeps a renamed attribute and its old name equal. If both are sent, the new name decides.
     fn sync_renamed_attributes(
         &self,
-        former_values: &Map<String, Value>,
-        stored_values: &mut Map<String, Value>,
+        former_values: &Object,
+        stored_values: &mut Object,
     ) -> Result<()> {
         let Self { call, route, params, .. } = *self;
         if route == WriteRoute::Edit && call.release() >= ROLE_ONLY_SINCE {
@@ -266,7 +262,7 @@ pub(crate) fn check_edit_params(params: &Params, edition: Edition) -> Result<()>
 }
 
 /// Refuses access levels of merge requests or CI/CD that are wider than the level of the repository.
-fn check_feature_levels(stored_values: &Map<String, Value>) -> Result<()> {
+fn check_feature_levels(stored_values: &Object) -> Result<()> {
     let repository_rank = access_rank(stored_values, "repository_access_level");
     let mut errors = FieldErrors::default();
     for feature in ["merge_requests_access_level", "builds_access_level"] {
@@ -278,7 +274,7 @@ fn check_feature_levels(stored_values: &Map<String, Value>) -> Result<()> {
 }
 
 /// The rank of the access level of a feature: the higher, the more people have access.
-fn access_rank(stored_values: &Map<String, Value>, feature: &str) -> Option<usize> {
+fn access_rank(stored_values: &Object, feature: &str) -> Option<usize> {
     let level = stored_values.get(feature).and_then(Value::as_str).unwrap_or("enabled");
     PUBLIC_LEVELS.iter().position(|name| level == *name)
 }

@@ -31,7 +31,7 @@ impl StoredSettings {
         call: &Call<'_>,
         id: i64,
         is_included: impl Fn(&Attribute) -> bool,
-    ) -> Result<Map<String, Value>> {
+    ) -> Result<Object> {
         let values = self.stored_values(call.db, id)?;
         let attributes = self
             .existing_attributes(call)
@@ -51,7 +51,7 @@ impl StoredSettings {
     }
 
     /// The settings of `id` that were set explicitly.
-    pub(crate) fn stored_values(&self, db: &Connection, id: i64) -> Result<Map<String, Value>> {
+    pub(crate) fn stored_values(&self, db: &Connection, id: i64) -> Result<Object> {
         let sql = format!("SELECT settings FROM {} WHERE id = ?1", self.table);
         let text: String = db.prepare_cached(&sql)?.query_row([id], |row| row.get(0))?;
         serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error))
@@ -134,7 +134,7 @@ impl StoredSettings {
         self.save(call.db, id, values)
     }
 
-    fn save(&self, db: &Connection, id: i64, values: Map<String, Value>) -> Result<()> {
+    fn save(&self, db: &Connection, id: i64, values: Object) -> Result<()> {
         let sql = format!("UPDATE {} SET settings = ?2 WHERE id = ?1", self.table);
         db.prepare_cached(&sql)?.execute(params![id, Value::Object(values).to_string()])?;
         Ok(())

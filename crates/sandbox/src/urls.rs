@@ -2,39 +2,31 @@
 
 use std::net::IpAddr;
 
-/// The hosts that a URL may name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UrlTargets<'a> {
-    /// Any host. For URLs that only browsers open.
-    Anywhere,
-    /// Hosts outside this machine and its network, because the service itself sends requests to the URL. The
-    /// service's own URL, which is this value, is also allowed.
-    Outside(&'a str),
-}
-
 /// The service's error text for a URL that it refuses. Only the scheme and the host are checked: spaces
 /// in a path and hosts that are not ASCII are accepted, and names are not resolved.
-pub(crate) fn url_error(url: &str, schemes: &[&str], targets: UrlTargets<'_>) -> Option<String> {
+///
+/// With `own_url` the service sends requests to the URL, so hosts of its machine and network are refused, except
+/// the service itself. Without it only browsers open the URL, and any host is accepted.
+pub(crate) fn url_error(url: &str, schemes: &[&str], own_url: Option<&str>) -> Option<String> {
     if url.is_empty() {
         return Some("must be a valid URL".to_owned());
     }
     let (scheme, after_scheme) = url.split_once("://").unwrap_or(("", url));
     let host = host_and_port(after_scheme).map(|(host, _)| host);
-    let problem = if after_scheme.is_empty()
-        || !scheme.is_empty() && host.is_none_or(has_bad_character)
-    {
-        "URI is invalid".to_owned()
-    } else if !schemes.contains(&scheme) {
-        format!("Only allowed schemes are {}", schemes.join(", "))
-    } else if host?.is_empty() {
-        "Host cannot be resolved or invalid".to_owned()
-    } else if !host?.starts_with(|c: char| c.is_alphanumeric() || c == '[') {
-        "Hostname or IP address invalid".to_owned()
-    } else {
-        let UrlTargets::Outside(service_url) = targets else { return None };
-        let network = forbidden_network(host?).filter(|_| origin(url) != origin(service_url))?;
-        format!("Requests to {network} are not allowed")
-    };
+    let problem =
+        if after_scheme.is_empty() || !scheme.is_empty() && host.is_none_or(has_bad_character) {
+            "URI is invalid".to_owned()
+        } else if !schemes.contains(&scheme) {
+            format!("Only allowed schemes are {}", schemes.join(", "))
+        } else if host?.is_empty() {
+            "Host cannot be resolved or invalid".to_owned()
+        } else if !host?.starts_with(|c: char| c.is_alphanumeric() || c == '[') {
+            "Hostname or IP address invalid".to_owned()
+        } else {
+            let own_origin = origin(own_url?);
+            let network = forbidden_network(host?).filter(|_| origin(url) != own_origin)?;
+            format!("Requests to {network} are not allowed")
+        };
     Some(format!("is blocked: {problem}"))
 }
 
@@ -69,10 +61,8 @@ fn host_and_port(after_scheme: &str) -> Option<(&str, Option<u16>)> {
 /// The name of the forbidden network that contains the host, if any.
 fn forbidden_network(host: &str) -> Option<&'static str> {
     const LOCALHOST: &str = "localhost";
-    let address = host.trim_matches(['[', ']']).parse().map(|address| match address {
-        IpAddr::V6(address) => address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4),
-        IpAddr::V4(_) => address,
-    });
+    let address =
+        host.trim_matches(['[', ']']).parse().map(|address: IpAddr| address.to_canonical());
     match address {
         Err(_) if host.eq_ignore_ascii_case(LOCALHOST) => Some(LOCALHOST),
         Err(_) => None,
@@ -92,7 +82,7 @@ mod tests {
     use super::*;
 
     const WEB: &[&str] = &["http", "https"];
-    const OUTSIDE: UrlTargets<'_> = UrlTargets::Outside("http://127.0.0.1:8080");
+    const OUTSIDE: Option<&str> = Some("http://127.0.0.1:8080");
 
     #[test]
     fn a_url_is_refused_in_the_words_of_the_service() {
@@ -134,7 +124,7 @@ mod tests {
         ] {
             let why = format!("is blocked: Requests to {what} are not allowed");
             assert_eq!(url_error(url, WEB, OUTSIDE), Some(why), "{url}");
-            assert_eq!(url_error(url, WEB, UrlTargets::Anywhere), None, "{url}");
+            assert_eq!(url_error(url, WEB, None), None, "{url}");
         }
     }
 
@@ -151,7 +141,7 @@ mod tests {
             ("http://localhost:8080/", "http://127.0.0.1:8080", true),
             ("http://localhost/", "", true),
         ] {
-            let is_it = url_error(url, WEB, UrlTargets::Outside(own)).is_some();
+            let is_it = url_error(url, WEB, Some(own)).is_some();
             assert_eq!(is_it, is_refused, "{url} {own}");
         }
     }

@@ -100,10 +100,10 @@ fn newer_flags(call: &Call<'_>) -> Vec<&'static ApprovalFlag> {
 
 /// The settings of a project or group, with the flags that the group or the service enforces.
 struct EffectiveSettings {
-    settings: Map<String, Value>,
+    settings: Object,
     is_group: bool,
     /// The settings of the group above a project, if any.
-    group_settings: Option<Map<String, Value>>,
+    group_settings: Option<Object>,
     /// The flags that the service enforces, by name.
     enforced_flags: Vec<&'static str>,
 }

@@ -78,7 +78,7 @@ fn check_urls(badge: &Record) -> Result<()> {
     for name in URL_FIELDS.into_iter().filter(|name| badge.settings.contains_key(*name)) {
         // Placeholders may be anywhere.
         let plain_url = badge.text(name).replace("%{", "").replace('}', "");
-        let error = urls::url_error(&plain_url, &["http", "https"], UrlTargets::Anywhere);
+        let error = urls::url_error(&plain_url, &["http", "https"], None);
         refuse_field(name, error)?;
     }
     Ok(())

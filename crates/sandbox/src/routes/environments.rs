@@ -157,7 +157,7 @@ fn check_environment(
     let url = row.text("external_url");
     // A URL without a scheme is not checked.
     if url.contains(':')
-        && let Some(error) = urls::url_error(url, &["http", "https"], UrlTargets::Anywhere)
+        && let Some(error) = urls::url_error(url, &["http", "https"], None)
     {
         errors.add("external_url", error);
     }

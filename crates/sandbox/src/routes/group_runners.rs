@@ -78,7 +78,7 @@ pub(super) fn apply_to_project(
     call: &Call<'_>,
     group: &Namespace,
     follows_group: bool,
-    attributes: &mut Map<String, Value>,
+    attributes: &mut Object,
 ) -> Result<()> {
     let group_level = if group.is_group() { setting_level(call, group.id)? } else { ENABLED_LEVEL };
     if follows_group {

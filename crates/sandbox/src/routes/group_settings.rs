@@ -410,7 +410,7 @@ pub(crate) const INHERITED_ATTRIBUTES: [&str; 2] = ["lfs_enabled", "auto_devops_
 pub(crate) fn add_inherited_attributes(
     call: &Call<'_>,
     project: &Project,
-    attributes: &mut Map<String, Value>,
+    attributes: &mut Object,
 ) -> Result<()> {
     let group = &project.namespace;
     let [lfs_name, devops_name] = INHERITED_ATTRIBUTES;

@@ -33,15 +33,12 @@ impl SecretKind {
         self.since <= call.release()
     }
 
-    fn stored_secrets<'a>(
-        &self,
-        settings: &'a Map<String, Value>,
-    ) -> Option<&'a Map<String, Value>> {
+    fn stored_secrets<'a>(&self, settings: &'a Object) -> Option<&'a Object> {
         settings.get(self.name).and_then(Value::as_object)
     }
 
     /// The keys, in the order in which they were added.
-    pub(super) fn keys_json(&self, settings: &Map<String, Value>) -> Value {
+    pub(super) fn keys_json(&self, settings: &Object) -> Value {
         self.stored_secrets(settings)
             .into_iter()
             .flat_map(Map::keys)
@@ -73,7 +70,7 @@ impl SecretKind {
     /// Adds secrets to the stored ones, or replaces those with the same keys.
     pub(super) fn add(
         &self,
-        settings: &mut Map<String, Value>,
+        settings: &mut Object,
         new_secrets: impl IntoIterator<Item = (String, Value)>,
     ) {
         let secrets = settings.entry(self.name).or_insert_with(|| json!({}));
@@ -83,12 +80,12 @@ impl SecretKind {
     }
 
     /// Removes a secret; returns whether it existed.
-    pub(super) fn remove(&self, settings: &mut Map<String, Value>, key: &str) -> bool {
+    pub(super) fn remove(&self, settings: &mut Object, key: &str) -> bool {
         let secrets = settings.get_mut(self.name).and_then(Value::as_object_mut);
         secrets.is_some_and(|secret_map| secret_map.shift_remove(key).is_some())
     }
 
-    pub(super) fn is_valid(&self, settings: &Map<String, Value>) -> bool {
+    pub(super) fn is_valid(&self, settings: &Object) -> bool {
         self.stored_secrets(settings).is_none_or(|secrets| {
             secrets.len() <= MAX_SECRETS_PER_KIND
                 && secrets.iter().all(|(key, value)| {
@@ -109,7 +106,7 @@ fn is_key(text: &str) -> bool {
 }
 
 /// The URL of a hook with its variables filled in; `None` if one of them is missing.
-pub(super) fn fill_url(settings: &Map<String, Value>) -> Option<String> {
+pub(super) fn fill_url(settings: &Object) -> Option<String> {
     static VARIABLE_PATTERN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(&format!(r"\{{({KEY_REGEX})\}}")).ok());
     let url = settings.get("url").and_then(Value::as_str).unwrap_or_default();
@@ -125,10 +122,7 @@ pub(super) fn fill_url(settings: &Map<String, Value>) -> Option<String> {
 
 /// Clears the secrets of a hook if its URL changed: the headers, and the variables if the former hook
 /// had any of the same keys.
-pub(super) fn clear_secrets(
-    settings: &mut Map<String, Value>,
-    former_settings: &Map<String, Value>,
-) {
+pub(super) fn clear_secrets(settings: &mut Object, former_settings: &Object) {
     if !former_settings.contains_key("url") || fill_url(settings) == fill_url(former_settings) {
         return;
     }

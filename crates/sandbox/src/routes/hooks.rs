@@ -148,13 +148,13 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 
 /// Refuses invalid hooks. If the URL changed since `former_settings`, the secrets are cleared, even those
 /// in the same call.
-fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Map<String, Value>) -> Result<()> {
+fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> Result<()> {
     hook_secrets::clear_secrets(&mut hook.settings, former_settings);
     let url_to_call = hook_secrets::fill_url(&hook.settings);
-    let url_targets = instance::allowed_url_targets(call)?;
+    let own_url = instance::own_url_if_guarded(call)?;
     let is_url_valid = hook.text("url").len() <= MAX_URL_LENGTH
         && url_to_call
-            .is_some_and(|url| urls::url_error(&url, &["http", "https"], url_targets).is_none());
+            .is_some_and(|url| urls::url_error(&url, &["http", "https"], own_url).is_none());
     refuse_if(!is_url_valid, || ErrorResponse::unprocessable("Invalid url given"))?;
     let is_filter_valid = check_filter(hook);
     refuse_if(!is_filter_valid, || ErrorResponse::unprocessable("Invalid branch filter given"))?;

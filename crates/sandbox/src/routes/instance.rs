@@ -41,7 +41,7 @@ fn list_licenses(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The settings of a new service. Each value also defines the type of its setting.
-static SETTING_DEFAULTS: LazyLock<Map<String, Value>> =
+static SETTING_DEFAULTS: LazyLock<Object> =
     LazyLock::new(|| read_table(include_str!("settings.json")));
 
 /// The setting that enforces the scope of job tokens.
@@ -61,14 +61,10 @@ pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
     }
 }
 
-/// The hosts to which the service itself may send requests, according to the settings.
-pub(super) fn allowed_url_targets<'a>(call: &'a Call<'_>) -> Result<UrlTargets<'a>> {
+/// The service's own URL, unless its requests may go to its own network.
+pub(super) fn own_url_if_guarded<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
     let allows_local = read_setting(call, "allow_local_requests_from_web_hooks_and_services")?;
-    Ok(if allows_local == Value::Bool(true) {
-        UrlTargets::Anywhere
-    } else {
-        UrlTargets::Outside(&call.base_url)
-    })
+    Ok(Some(call.base_url.as_str()).filter(|_| allows_local != true))
 }
 
 /// The value of a setting in a new service; `None` if the release does not have it.
@@ -84,15 +80,15 @@ fn default_value(call: &Call<'_>, name: &str) -> Option<Value> {
 }
 
 /// All settings, for administrators.
-fn read_settings(call: &Call<'_>) -> Result<Map<String, Value>> {
+fn read_settings(call: &Call<'_>) -> Result<Object> {
     call.require_admin()?;
     let sql = "SELECT value FROM meta WHERE key = 'application settings'";
     let stored_json: Option<String> = call.query_optional_value(sql, [])?;
     let default_values =
         SETTING_DEFAULTS.keys().filter_map(|name| Some((name.clone(), default_value(call, name)?)));
-    let mut settings: Map<String, Value> = default_values.collect();
+    let mut settings: Object = default_values.collect();
     if let Some(text) = stored_json {
-        let stored_settings: Map<String, Value> =
+        let stored_settings: Object =
             serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error))?;
         settings.extend(stored_settings);
     }
@@ -170,7 +166,7 @@ fn show_metrics(call: &Call<'_>, sections: &[&str]) -> Result<Answer> {
         "processes": [{ "hostname": "localhost", "pid": 1, "queues": ["default"], "concurrency": 1, "busy": 0 }],
         "jobs": { "processed": 0, "failed": 0, "enqueued": 0, "dead": 0 },
     });
-    let shown_sections: Map<String, Value> = sections
+    let shown_sections: Object = sections
         .iter()
         .map(|section| ((*section).to_owned(), statistics[*section].clone()))
         .collect();

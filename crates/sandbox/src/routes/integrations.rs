@@ -65,8 +65,8 @@ struct IntegrationKind {
     hidden: Vec<&'static str>,
     urls: Vec<&'static str>,
     events: Vec<&'static str>,
-    presets: Map<String, Value>,
-    blanks: Map<String, Value>,
+    presets: Object,
+    blanks: Object,
     /// True if only projects can have it.
     of_projects: bool,
     is_issue_tracker: bool,
@@ -264,7 +264,7 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
         (kind.slug == "matrix").then(|| ("webhook", property_text(row, "hostname")));
     for (name, url) in url_properties.chain(matrix_webhook).filter(|(_, url)| !url.is_empty()) {
         if let Some(error) =
-            urls::url_error(url, &["http", "https"], instance::allowed_url_targets(call)?)
+            urls::url_error(url, &["http", "https"], instance::own_url_if_guarded(call)?)
         {
             return Err(update_error(name, &error));
         }

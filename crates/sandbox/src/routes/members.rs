@@ -316,7 +316,7 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 /// The answer for several users: success, or the error of each user by name.
 pub(super) fn answer_results(results: Vec<(String, Result<()>)>) -> Result<Answer> {
     let failures = results.into_iter().filter_map(|(name, result)| Some((name, result.err()?)));
-    let reasons: Map<String, Value> =
+    let reasons: Object =
         failures.map(|(name, mut failure)| (name, failure.body["message"].take())).collect();
     if reasons.is_empty() {
         Answer::created(&json!({ "status": "success" }))

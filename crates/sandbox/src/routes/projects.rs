@@ -163,11 +163,7 @@ pub(crate) fn create_project(
 
 /// Applies parameters to the attributes of a new or stored project, with the rules that connect them
 /// to each other and to the group.
-fn apply_edit(
-    edit: ProjectEdit<'_>,
-    namespace: &Namespace,
-    attributes: &mut Map<String, Value>,
-) -> Result<()> {
+fn apply_edit(edit: ProjectEdit<'_>, namespace: &Namespace, attributes: &mut Object) -> Result<()> {
     let ProjectEdit { call, route, params, .. } = edit;
     let is_new = route != Accepts::Edit;
     let former_runners = attributes.get(RUNNERS).cloned();
@@ -199,7 +195,7 @@ fn apply_edit(
 }
 
 /// Topics belong to the whole service: an existing topic keeps its spelling.
-fn unify_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<()> {
+fn unify_topics(call: &Call<'_>, attributes: &mut Object) -> Result<()> {
     let Some(Value::Array(topics)) = attributes.get_mut("topics") else { return Ok(()) };
     let sql = "INSERT INTO topics (name) VALUES (?1)
                ON CONFLICT (name) DO UPDATE SET name = name RETURNING name";
@@ -312,10 +308,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
 
 /// True if the edit changes only levels of features. The service stores these outside the project's
 /// own row, so `updated_at` does not change.
-fn changes_only_features(
-    former_attributes: &Map<String, Value>,
-    attributes: &Map<String, Value>,
-) -> bool {
+fn changes_only_features(former_attributes: &Object, attributes: &Object) -> bool {
     let [former_columns, columns] = [former_attributes, attributes]
         .map(|values| values.iter().filter(|(name, _)| !name.ends_with("_access_level")));
     former_attributes != attributes && former_columns.eq(columns)

@@ -37,7 +37,7 @@ fn licensed_project(call: &Call<'_>) -> Result<Project> {
 }
 
 /// The project, which must be a mirror, and its attributes.
-fn active_mirror(call: &Call<'_>) -> Result<(Project, Map<String, Value>)> {
+fn active_mirror(call: &Call<'_>) -> Result<(Project, Object)> {
     let project = licensed_project(call)?;
     let attributes = project.attributes(call.db)?;
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
@@ -65,7 +65,7 @@ fn start_pull(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&200)
 }
 
-fn mirror_json(project: &Project, attributes: &Map<String, Value>) -> Value {
+fn mirror_json(project: &Project, attributes: &Object) -> Value {
     let mut body = json!({
         "id": project.id,
         "update_status": "none",
@@ -129,7 +129,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// A mirror needs a URL to pull from.
-pub(super) fn check_mirror_url(attributes: &Map<String, Value>) -> Result<()> {
+pub(super) fn check_mirror_url(attributes: &Object) -> Result<()> {
     let has_url =
         attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
@@ -141,7 +141,7 @@ pub(super) fn check_mirror_url(attributes: &Map<String, Value>) -> Result<()> {
 pub(super) fn apply_side_effects(
     call: &Call<'_>,
     params: &Params,
-    attributes: &mut Map<String, Value>,
+    attributes: &mut Object,
 ) -> Result<()> {
     if params.is_true(PROTECTED_ONLY)? {
         attributes.insert(BRANCH_REGEX.to_owned(), Value::Null);

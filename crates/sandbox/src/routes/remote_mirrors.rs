@@ -106,7 +106,7 @@ pub(super) fn mask_credentials(text: &str) -> String {
 /// Refuses a URL that the service could not call; `field` is its name in the error.
 pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
     refuse_if(url.is_empty(), || ErrorResponse::field(field, BLANK_TEXT))?;
-    refuse_field(field, urls::url_error(url, &SCHEMES, instance::allowed_url_targets(call)?))
+    refuse_field(field, urls::url_error(url, &SCHEMES, instance::own_url_if_guarded(call)?))
 }
 
 /// Fills in the flags of a mirror. Null turns a flag off. "All protected branches" and a pattern

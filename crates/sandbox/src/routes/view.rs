@@ -76,7 +76,7 @@ impl Extras {
 }
 
 /// The attributes of a project, with the values that it inherits from its groups.
-fn effective_attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
+fn effective_attributes(call: &Call<'_>, project: &Project) -> Result<Object> {
     let mut attributes = serde_json::from_str(&project.attributes_json).unwrap_or_default();
     group_settings::add_inherited_attributes(call, project, &mut attributes)?;
     Ok(attributes)
@@ -259,7 +259,7 @@ impl ProjectView<'_> {
 }
 
 /// The URL of an import or a mirror, without credentials.
-fn import_url(attributes: &Map<String, Value>) -> Option<String> {
+fn import_url(attributes: &Object) -> Option<String> {
     let url = attributes.get("import_url")?.as_str()?;
     let Some((scheme, after_scheme)) = url.split_once("://") else {
         return Some(url.to_owned());
@@ -270,7 +270,7 @@ fn import_url(attributes: &Map<String, Value>) -> Option<String> {
 }
 
 /// The description as a paragraph: Markdown is not rendered here.
-fn description_html(attributes: &Map<String, Value>) -> String {
+fn description_html(attributes: &Object) -> String {
     let text = attributes.get("description").and_then(Value::as_str).unwrap_or_default();
     let Some(last_line_length) = text.lines().last().map(|line| line.chars().count()) else {
         return String::new();

@@ -57,7 +57,7 @@ pub(crate) struct NewProject<'a> {
     pub(crate) forked_from_id: Option<i64>,
     /// The background import of its contents, if there is one.
     pub(crate) import: Option<Import<'a>>,
-    pub(crate) attributes: &'a Map<String, Value>,
+    pub(crate) attributes: &'a Object,
 }
 
 /// An import or fork in the background.
@@ -186,7 +186,7 @@ impl Project {
     }
 
     /// All attributes as stored.
-    pub(crate) fn attributes(&self, db: &Connection) -> Result<Map<String, Value>> {
+    pub(crate) fn attributes(&self, db: &Connection) -> Result<Object> {
         let text: String = db
             .prepare_cached("SELECT attributes FROM projects WHERE id = ?1")?
             .query_row([self.id], |row| row.get(0))?;
@@ -197,7 +197,7 @@ impl Project {
     pub(crate) fn save_attributes(
         &self,
         db: &Connection,
-        attributes: &Map<String, Value>,
+        attributes: &Object,
         now: &str,
     ) -> Result<()> {
         let text = serde_json::to_string(attributes).unwrap_or_default();

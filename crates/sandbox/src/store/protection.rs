@@ -161,8 +161,7 @@ impl Protection {
 
 /// The id of the top-level group of a namespace.
 pub(crate) fn root_group_id(namespace: &Namespace) -> i64 {
-    let root_id = namespace.traversal.split('/').find(|id| !id.is_empty());
-    root_id.and_then(|id| id.parse().ok()).unwrap_or(namespace.id)
+    traversal_ids(&namespace.traversal).next().unwrap_or(namespace.id)
 }
 
 /// Removes pending automatic protections that `pattern` covers.

@@ -7,7 +7,7 @@ use rusqlite::{Params, Result};
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) id: i64,
-    pub(crate) settings: Map<String, Value>,
+    pub(crate) settings: Object,
     pub(crate) created_at: String,
     pub(crate) updated_at: String,
 }
