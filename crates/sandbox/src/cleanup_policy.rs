@@ -47,20 +47,17 @@ pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Resul
     }
     if let Some(value) = policy_params.get("keep_n") {
         let keep_count = read_integer(&format!("{name}[keep_n]"), value)?;
-        refuse_if(keep_count.is_some_and(|keep| !KEEP_N_VALUES.contains(&keep)), || {
-            not_listed_error("keep_n")
-        })?;
+        let is_listed = keep_count.is_none_or(|keep| KEEP_N_VALUES.contains(&keep));
+        refuse_if(!is_listed, || not_listed_error("keep_n"))?;
         policy["keep_n"] = keep_count.into();
     }
     if let Some(value) = policy_params.get("enabled") {
         let is_enabled = read_flag(&format!("{name}[enabled]"), value)?;
         policy["enabled"] = is_enabled.ok_or_else(|| not_listed_error("enabled"))?.into();
     }
-    let has_name_regex =
-        policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
-    refuse_if(policy["enabled"] == true && !has_name_regex, || {
-        policy_error("name_regex", &["can't be blank"])
-    })
+    let name_regex = policy["name_regex"].as_str().unwrap_or_default();
+    let lacks_regex = policy["enabled"] == true && name_regex.trim().is_empty();
+    refuse_if(lacks_regex, || policy_error("name_regex", &["can't be blank"]))
 }
 
 /// Adds the time of the next run to the policy, even if the policy is disabled: `time` plus the

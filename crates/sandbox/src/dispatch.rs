@@ -55,9 +55,8 @@ fn parse_request(
 ) -> Result<(NumberedRoute, ParsedRequest)> {
     let (parts, body) = request.into_parts();
     let target = normalise_target(&parts.uri);
-    refuse_if(target.len() > MAX_TARGET_BYTES, || {
-        ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long")
-    })?;
+    let is_long = target.len() > MAX_TARGET_BYTES;
+    refuse_if(is_long, || ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"))?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let (operation, segments) =
         routes::find(service.described_collections, &effective_method(&parts), path)?;

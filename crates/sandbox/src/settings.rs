@@ -194,9 +194,8 @@ impl ProjectEdit<'_> {
         refuse_if(sets_retention, ErrorResponse::forbidden)?;
         let [was_owner_role, is_owner_role] = [former_values, stored_values]
             .map(|values| values.get(VARIABLES_OVERRIDE_ROLE) == Some(&"owner".into()));
-        refuse_if(was_owner_role != is_owner_role, || {
-            ErrorResponse::field(VARIABLES_OVERRIDE_ROLE, "can only be changed by an owner")
-        })
+        let (field, text) = (VARIABLES_OVERRIDE_ROLE, "can only be changed by an owner");
+        refuse_if(was_owner_role != is_owner_role, || ErrorResponse::field(field, text))
     }
 
     /// Keeps a renamed attribute and its old name equal. If both are sent, the new name decides.

@@ -68,9 +68,8 @@ fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
     let is_member = call.level()? > 0 || call.scope.member(call, user.id)?.is_some();
     refuse_if(is_member, ErrorResponse::forbidden)?;
     request.set(REQUESTER, user.id);
-    refuse_if(call.stored_rows()?.iter().any(|other| other.value(REQUESTER) == user.id), || {
-        ErrorResponse::field(USER_ID, "already exists in source")
-    })
+    let is_known = call.stored_rows()?.iter().any(|other| other.value(REQUESTER) == user.id);
+    refuse_if(is_known, || ErrorResponse::field(USER_ID, "already exists in source"))
 }
 
 /// Makes the user a member, with the level in the call or as a developer. For a level that does not exist

@@ -1,6 +1,7 @@
 //! Forks and the relation of a fork to its upstream (reference 2, 4.4).
 
 use super::prelude::*;
+use super::project_rules::Taken;
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/fork", fork),
@@ -40,10 +41,8 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         project_rules::lower_visibility(&upstream.visibility, &namespace).to_owned()
     });
     project_rules::check_visibility(&namespace, &visibility)?;
-    let (is_name_taken, is_path_taken) = requested_name.find_taken(call, None)?;
-    refuse_if(is_name_taken || is_path_taken, || {
-        name_conflict(call, is_name_taken, is_path_taken)
-    })?;
+    let taken = requested_name.find_taken(call, None)?;
+    refuse_if(taken != (false, false), || name_conflict(call, taken))?;
     if let Some(description) = params.text("description")? {
         attributes.insert("description".to_owned(), description.into());
     }
@@ -96,7 +95,7 @@ fn as_conflict(failure: ErrorResponse, as_sentences: bool) -> ErrorResponse {
 }
 
 /// The 409 for a name or path that is taken.
-fn name_conflict(call: &Call<'_>, is_name_taken: bool, is_path_taken: bool) -> ErrorResponse {
+fn name_conflict(call: &Call<'_>, (is_name_taken, is_path_taken): Taken) -> ErrorResponse {
     let has_later_errors = call.profile().later_errors;
     let mut errors = FieldErrors::default();
     errors.add_if(is_name_taken && has_later_errors, "project_namespace.name", TAKEN_TEXT);

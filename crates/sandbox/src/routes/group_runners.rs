@@ -86,9 +86,8 @@ pub(super) fn apply_to_project(
             .insert(PROJECT_RUNNERS_ENABLED.to_owned(), (group_level == ENABLED_LEVEL).into());
     }
     let is_enabled = attributes.get(PROJECT_RUNNERS_ENABLED) == Some(&Value::Bool(true));
-    refuse_if(is_enabled && group_level == FORBIDDEN_LEVEL, || {
-        ErrorResponse::field(PROJECT_RUNNERS_ENABLED, NOT_ALLOWED_TEXT)
-    })
+    let is_refused = is_enabled && group_level == FORBIDDEN_LEVEL;
+    refuse_if(is_refused, || ErrorResponse::field(PROJECT_RUNNERS_ENABLED, NOT_ALLOWED_TEXT))
 }
 
 /// Sets the runners of a group, and of all groups and projects below it.

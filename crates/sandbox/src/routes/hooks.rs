@@ -125,9 +125,8 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     }
     for flag in flags(call).filter(|flag| params.has(flag.name)) {
         let is_on = params.flag(flag.name)?;
-        refuse_if(is_on.is_none() && flag.on_null == OnNull::Unsaved, || {
-            ErrorResponse::null_column(flag.name)
-        })?;
+        let is_refused = is_on.is_none() && flag.on_null == OnNull::Unsaved;
+        refuse_if(is_refused, || ErrorResponse::null_column(flag.name))?;
         hook.set(flag.name, is_on);
     }
     for name in

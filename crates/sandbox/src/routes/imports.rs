@@ -174,9 +174,9 @@ fn target_namespace(call: &Call<'_>, path: &str, refusal_status: StatusCode) -> 
         let message = "Namespace or group to import repository into does not exist.";
         import_error(StatusCode::UNPROCESSABLE_ENTITY, message)
     })?;
-    refuse_if(call.caller_level_in_group(&namespace)? < minimum_level(call), || {
-        import_error(refusal_status, "You don't have permissions to import this project")
-    })?;
+    let may_import = call.caller_level_in_group(&namespace)? >= minimum_level(call);
+    let text = "You don't have permissions to import this project";
+    refuse_if(!may_import, || import_error(refusal_status, text))?;
     Ok(namespace)
 }
 

@@ -44,9 +44,9 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     call.params.require_all(&[Need::AllowedValue("access_level")])?;
     let emails = call.params.texts("email")?.unwrap_or_default();
-    refuse_if(!emails.iter().all(|email| User::is_email_address(email)), || {
-        ErrorResponse::parameter("email", "contains an invalid email address")
-    })?;
+    let are_valid = emails.iter().all(|email| User::is_email_address(email));
+    let text = "contains an invalid email address";
+    refuse_if(!are_valid, || ErrorResponse::parameter("email", text))?;
     // A list of ids is a text or an array; a single number is ignored.
     let has_id_list = call.params.get("user_id").is_some_and(|ids| !ids.is_number());
     let ids =

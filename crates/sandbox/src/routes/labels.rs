@@ -242,9 +242,9 @@ fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     let GroupOrProject::Project(project) = call.scope else { return Ok(()) };
     if call.params.has(PRIORITY_PARAM) {
         let priority = call.params.integer(PRIORITY_PARAM)?;
-        refuse_if(priority.is_some_and(|priority| priority < 0), || {
-            ErrorResponse::field(PRIORITY_PARAM, "must be greater than or equal to 0")
-        })?;
+        let is_negative = priority.is_some_and(|priority| priority < 0);
+        let text = "must be greater than or equal to 0";
+        refuse_if(is_negative, || ErrorResponse::field(PRIORITY_PARAM, text))?;
         let mut priorities = label.value(PRIORITIES);
         priorities[project.id.to_string()] = priority.into();
         label.set(PRIORITIES, priorities);

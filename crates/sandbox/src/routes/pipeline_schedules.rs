@@ -248,12 +248,11 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
     let added_variable = change_variables(call, |variables| {
         call.params.require(&["key", "value"])?;
         let key = call.params.text("key")?.unwrap_or_default();
-        refuse_if(key.is_empty() || !key.chars().all(is_key_char), || {
-            ErrorResponse::field("key", "can contain only letters, digits and '_'.")
-        })?;
-        refuse_if(variables.iter().any(|variable| variable["key"] == key.as_str()), || {
-            ErrorResponse::field("key", TAKEN_TEXT)
-        })?;
+        let is_valid = !key.is_empty() && key.chars().all(is_key_char);
+        let text = "can contain only letters, digits and '_'.";
+        refuse_if(!is_valid, || ErrorResponse::field("key", text))?;
+        let is_taken = variables.iter().any(|variable| variable["key"] == key.as_str());
+        refuse_if(is_taken, || ErrorResponse::field("key", TAKEN_TEXT))?;
         let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
         add_fields(&mut variable, read_variable_fields(call)?);
         variables.push(variable.clone());

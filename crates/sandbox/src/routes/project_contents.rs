@@ -25,9 +25,8 @@ impl InitialContents {
             Some(_) => call.profile().import_failure.is_some(),
             None => !has_readme && !has_template,
         };
-        refuse_if(has_readme && (url.is_some() || has_template), || {
-            ErrorResponse::field("base", "not a git repository")
-        })?;
+        let is_conflict = has_readme && (url.is_some() || has_template);
+        refuse_if(is_conflict, || ErrorResponse::field("base", "not a git repository"))?;
         check_url(url.as_deref())?;
         let source_project = match &url {
             Some(url) => import_source(call, url)?,

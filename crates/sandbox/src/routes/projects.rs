@@ -347,9 +347,9 @@ impl Project {
     pub(super) fn move_to(&self, call: &Call<'_>, namespace: &Namespace) -> Result<()> {
         let (is_name_taken, is_path_taken) =
             RequestedName::new(namespace, &self.name, &self.path).find_taken(call, None)?;
-        refuse_if(namespace.id == self.namespace.id || is_name_taken || is_path_taken, || {
-            ErrorResponse::bad_request("the project cannot be transferred to this namespace")
-        })?;
+        let is_refused = namespace.id == self.namespace.id || is_name_taken || is_path_taken;
+        let text = "the project cannot be transferred to this namespace";
+        refuse_if(is_refused, || ErrorResponse::bad_request(text))?;
         project_rules::check_visibility(namespace, &self.visibility)?;
         let full_path = format!("{}/{}", namespace.full_path, self.path);
         let sql =

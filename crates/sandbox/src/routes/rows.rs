@@ -313,9 +313,8 @@ impl<'a> CollectionCall<'a> {
         let limit = self.scope.choose(project_limit, group_limit);
         let count = self.collection.table.count(self, self.scope.holder())?;
         let owner = self.scope.type_name();
-        refuse_if(count > limit, || {
-            refusal(format!("Maximum number of {owner} {noun} ({limit}) exceeded"))
-        })
+        let text = format!("Maximum number of {owner} {noun} ({limit}) exceeded");
+        refuse_if(count > limit, || refusal(text))
     }
 
     /// True if removing an entry that does not exist succeeds.

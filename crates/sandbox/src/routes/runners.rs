@@ -124,12 +124,10 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     let runner = Runner::find_by_id(call.db, id)?.or_not_found("Runner")?;
     let text = "Runner is a group runner";
     refuse_if(runner.group_id.is_some(), || ErrorResponse::forbidden_message(text))?;
-    refuse_if(runner.runner_type == RUNNER_TYPES[0], || {
-        ErrorResponse::error(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
-    })?;
-    refuse_if(runner.locked && !call.is_administrator(), || {
-        ErrorResponse::forbidden_message("Runner is locked")
-    })?;
+    let (status, text) = (StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error");
+    refuse_if(runner.runner_type == RUNNER_TYPES[0], || ErrorResponse::error(status, text))?;
+    let is_locked = runner.locked && !call.is_administrator();
+    refuse_if(is_locked, || ErrorResponse::forbidden_message("Runner is locked"))?;
     let may_assign = call.is_administrator() || runner.is_managed_by_caller(call)?;
     refuse_if(!may_assign, ErrorResponse::forbidden)?;
     let text = "Validation failed: Runner projects runner has already been taken - runner_error";

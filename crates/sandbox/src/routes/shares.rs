@@ -183,9 +183,8 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
 fn import_members(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
-    refuse_if(call.caller_level_in(&source)? < MAINTAINER, || {
-        ErrorResponse::forbidden_because("Project")
-    })?;
+    let is_maintainer = call.caller_level_in(&source)? >= MAINTAINER;
+    refuse_if(!is_maintainer, || ErrorResponse::forbidden_because("Project"))?;
     refuse_if(source.id == project.id, || ErrorResponse::invalid_record("Import failed"))?;
     let sql = "INSERT INTO members (project_id, user_id, access_level, expires_at, created_at, created_by)
          SELECT ?1, m.user_id, min(m.access_level, ?3), m.expires_at, ?4, ?5

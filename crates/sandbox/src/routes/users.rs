@@ -396,9 +396,9 @@ const STATE_ACTIONS: [(&str, [UserTransition; 4]); 6] = [
 fn change_state(call: &Call<'_>, action: &str) -> Result<Answer> {
     let caller = call.require_admin()?;
     let user = call.segment_user()?;
-    refuse_if(action == "block" && user.id == caller.id, || {
-        ErrorResponse::forbidden_because("The API initiating user cannot be blocked by the API")
-    })?;
+    let text = "The API initiating user cannot be blocked by the API";
+    let is_self = action == "block" && user.id == caller.id;
+    refuse_if(is_self, || ErrorResponse::forbidden_because(text))?;
     let is_active =
         action == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
     let message = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";

@@ -100,12 +100,10 @@ fn is_maskable_value(variable: &Record, profile: &Profile) -> bool {
 fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
     // The database column has the only limit, and only for groups.
     let is_long = variable.text(ENVIRONMENT_SCOPE).chars().count() > MAX_NAME_LENGTH;
-    refuse_if(is_long && matches!(call.scope, GroupOrProject::Group(_)), || {
-        ErrorResponse::internal(&"the scope is too long")
-    })?;
-    refuse_if(is_key_taken(call, variable)?, || {
-        ErrorResponse::field("key", format!("({}) has already been taken", variable.text("key")))
-    })
+    let is_refused = is_long && matches!(call.scope, GroupOrProject::Group(_));
+    refuse_if(is_refused, || ErrorResponse::internal(&"the scope is too long"))?;
+    let text = format!("({}) has already been taken", variable.text("key"));
+    refuse_if(is_key_taken(call, variable)?, || ErrorResponse::field("key", text))
 }
 
 /// True if another variable has the key and the scope.
@@ -194,8 +192,7 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let refused_flag = Some(call.profile().put_resets_omitted_flags);
     let is_hidden = !is_new && variable.is_true("hidden");
     let text = "The visibility setting cannot be changed for masked and hidden variables.";
-    refuse_if(is_hidden && call.params.flag("masked")? == refused_flag, || {
-        ErrorResponse::field("base", text)
-    })?;
+    let is_refused = is_hidden && call.params.flag("masked")? == refused_flag;
+    refuse_if(is_refused, || ErrorResponse::field("base", text))?;
     check_key_free(call, variable)
 }

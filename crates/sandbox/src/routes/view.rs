@@ -106,11 +106,8 @@ impl Project {
         let view = ProjectView { call, project: self, attributes: &attributes, level, extras };
         let mut body = view.write_simple_fields()?;
         view.add_repository_fields(&mut body)?;
-        let shares = if self.shared {
-            shares::invitations_json(call, Holder::Project(self.id))?
-        } else {
-            Vec::new()
-        };
+        let holder = Some(Holder::Project(self.id)).filter(|_| self.shared);
+        let shares = holder.map(|holder| shares::invitations_json(call, holder)).transpose()?;
         let image_path = self.full_path.to_lowercase();
         body.set("creator_id", self.creator_id)?;
         body.set("visibility", &self.visibility)?;
@@ -120,7 +117,7 @@ impl Project {
         body.set("container_registry_image_prefix", format_args!("{host}/{image_path}"))?;
         body.set("import_status", self.import_status_at(call.time_text()))?;
         body.set_object("_links", view.links()?);
-        body.set("shared_with_groups", shares)?;
+        body.set("shared_with_groups", shares.unwrap_or_default())?;
         if let Some(user) = call.caller.as_ref().filter(|_| extras.permissions) {
             body.set("permissions", view.permissions(user)?)?;
         }
