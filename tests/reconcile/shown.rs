@@ -423,5 +423,8 @@ async fn a_token_sent_with_another_url_is_shown() {
     world.converge("a new hook").await;
     world.declare(&hook(new, &[old]));
     world.converge("another address").await;
-    assert_eq!(world.sandbox.hook_token(1).as_deref(), Some("token-of-the-hook"));
+    let sql = "SELECT settings ->> 'token' FROM hooks WHERE id = 1";
+    let token: String =
+        world.sandbox.inspect(|db| db.query_row(sql, [], |row| row.get(0)).unwrap());
+    assert_eq!(token, "token-of-the-hook");
 }
