@@ -65,12 +65,12 @@ struct SelectedDrift {
     goals: Vec<Goal>,
     refusals: Vec<AbsorbRefusal>,
     /// The selected entries that no manifest lists and that are not absorbed.
-    unlisted_entries: Vec<Address>,
+    unlisted_entries: Vec<AbsorbRefusal>,
     selectable_addresses: Vec<Address>,
     /// The live texts that are not secrets.
     public_texts: BTreeSet<String>,
-    /// Groups and projects that only a glob selects and that are missing or renamed: path and reason.
-    skipped_paths: Vec<(String, String)>,
+    /// Groups and projects that only a glob selects and that are missing or renamed.
+    skipped_containers: Vec<AbsorbRefusal>,
     /// The declared renames and moves that are not applied yet; absorb keeps their declarations.
     pending_renames: Vec<AbsorbRefusal>,
 }
@@ -78,29 +78,18 @@ struct SelectedDrift {
 impl SelectedDrift {
     /// Prints the selected objects that are not absorbed.
     fn print_skipped(&self, cx: &RunContext) {
-        let unlisted_line = |address: &Address| {
-            format!("not absorbed: {address}: no manifest lists it; pass its address to absorb it")
+        let skipped_line = |skipped: &AbsorbRefusal| {
+            format!("not absorbed: {}: {}", skipped.address, skipped.reason)
         };
-        cx.output.eprint_lines(
-            &self.unlisted_entries,
-            "entry",
-            |_| (),
-            [&unlisted_line, &Address::to_string],
-        );
-        cx.output.eprint_lines(
-            &self.skipped_paths,
-            "group or project",
-            |_| (),
-            [&|(path, why)| format!("not absorbed: {path}: {why}"), &|(path, _)| path.clone()],
-        );
-        let rename_line =
-            |rename: &AbsorbRefusal| format!("not absorbed: {}: {}", rename.address, rename.reason);
-        cx.output.eprint_lines(
-            &self.pending_renames,
-            "rename",
-            |_| (),
-            [&rename_line, &|rename| rename.address.to_string()],
-        );
+        for (skipped, noun) in [
+            (&self.unlisted_entries, "entry"),
+            (&self.skipped_containers, "group or project"),
+            (&self.pending_renames, "rename"),
+        ] {
+            let texts: [&dyn Fn(&AbsorbRefusal) -> String; 2] =
+                [&skipped_line, &|skipped| skipped.address.to_string()];
+            cx.output.eprint_lines(skipped, noun, |_| (), texts);
+        }
     }
 }
 
@@ -138,7 +127,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     if drift.goals.is_empty() {
         let reason = if session.desired.containers.is_empty() {
             "`--exclude` excludes everything that is selected"
-        } else if drift.skipped_paths.is_empty() && drift.pending_renames.is_empty() {
+        } else if drift.skipped_containers.is_empty() && drift.pending_renames.is_empty() {
             "the selection matches its manifest"
         } else {
             "the other selected objects match their manifests"
@@ -205,13 +194,14 @@ async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<S
             .any(|selector| selector.matches_path(path) && is_literal(selector.path_pattern()));
         let refusal = other_refusals.iter().find(|refusal| refusal.address == address);
         if let Some(refusal) = refusal.filter(|_| !is_named_exactly) {
-            drift.skipped_paths.push((path.to_string(), refusal.reason.clone()));
+            drift.skipped_containers.push(refusal.clone());
             return;
         }
         let goal_addresses: BTreeSet<_> = goals.iter().map(|goal| &goal.address).collect();
         for note in comparison.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted) {
             if selection.selects(&note.address) && !goal_addresses.contains(&note.address) {
-                drift.unlisted_entries.push(note.address.clone());
+                let reason = "no manifest lists it; pass its address to absorb it";
+                drift.unlisted_entries.push(AbsorbRefusal::new(&note.address, reason));
             }
         }
         // Only containers with edits: a text that is public here may be a secret in another container.
@@ -231,10 +221,14 @@ async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<S
     )
     .await?;
     drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
-    drift.refusals.sort_by(|a, b| a.address.cmp(&b.address));
-    drift.unlisted_entries.sort();
-    drift.skipped_paths.sort();
-    drift.pending_renames.sort_by(|a, b| a.address.cmp(&b.address));
+    for refusals in [
+        &mut drift.refusals,
+        &mut drift.unlisted_entries,
+        &mut drift.skipped_containers,
+        &mut drift.pending_renames,
+    ] {
+        refusals.sort_by(|a, b| a.address.cmp(&b.address));
+    }
     Ok(drift)
 }
 

@@ -102,7 +102,7 @@ impl Endpoint {
 
     /// The secrets that a command line may name.
     pub(super) fn command_line_secrets(&self) -> Secrets {
-        self.exclude_token(Secrets::for_command_line(self.environment.clone()))
+        self.exclude_token(Secrets::for_command_line(self.environment.variables()))
     }
 }
 

@@ -52,6 +52,11 @@ impl Environment {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
 
+    /// All variables.
+    pub(super) fn variables(&self) -> BTreeMap<String, String> {
+        self.0.clone()
+    }
+
     /// Adds `variables`, which replace those with the same names.
     #[cfg(any(test, feature = "sandbox"))]
     #[must_use]
@@ -68,14 +73,5 @@ impl Environment {
 impl std::fmt::Debug for Environment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
-    }
-}
-
-impl IntoIterator for Environment {
-    type Item = (String, String);
-    type IntoIter = std::collections::btree_map::IntoIter<String, String>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
     }
 }

@@ -3,6 +3,7 @@
 use crate::{
     catalogue::operations::{self, operation_remarks, parameter_remarks, parameters},
     operation::{AnyOp, Parameter, Type},
+    text::wrap_lines,
 };
 
 /// The section of the reference that describes operations, and the subject of these operations.
@@ -53,14 +54,10 @@ pub(super) fn operation_text(operation: AnyOp) -> String {
         text += "\nParameters (* required):\n";
     }
     for (name, type_text, about) in parameters(row).into_iter().flat_map(parameter_lines) {
-        text += &format!("  {name}: {type_text}\n     ");
-        for word in about.split(' ') {
-            if text.lines().next_back().map_or(0, str::len) + word.len() >= 100 {
-                text += "\n     ";
-            }
-            text += &format!(" {word}");
+        text += &format!("  {name}: {type_text}\n");
+        for line in wrap_lines(&about, 94).lines() {
+            text += &format!("      {line}\n");
         }
-        text += "\n";
     }
     text
 }

@@ -257,7 +257,7 @@ impl Tester {
     async fn connect(&self, cx: &RunContext) -> Result<Observer> {
         let (root, config) = (Path::new("."), Config::default());
         let endpoint = self.connect.find_endpoint(root, &config, cx).await?;
-        let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
+        let secrets = Secrets::new(root.to_owned(), endpoint.environment.variables());
         let secrets = Arc::new(endpoint.exclude_token(secrets));
         let client = self.connect.create_client(&endpoint, &config, secrets, &cx.output)?;
         Ok(Observer::connect(client).await?)

@@ -128,7 +128,7 @@ fn open_snapshot(
     let time_text = format!("{}, {}", snapshot::format_minute(taken_at), age_text(taken_at));
     let snapshot_source =
         Some(SnapshotSource { taken_at: taken_at.to_string(), display_text: time_text });
-    let secrets = collect_secrets(Secrets::new(root, cx.env.clone()));
+    let secrets = collect_secrets(Secrets::new(root, cx.env.variables()));
     cx.output.redactor.set_secrets(Arc::clone(&secrets));
     let offline = Arc::new(OfflineTransport::new(snapshot, key));
     let transport = Arc::clone(&offline);
@@ -155,8 +155,9 @@ async fn open_service(
 ) -> Result<OpenedSource> {
     let endpoint = args.access.connect.find_endpoint(root, config, cx).await?;
     let (service, is_sandbox) = (endpoint.service.clone(), endpoint.is_embedded);
-    let secrets =
-        collect_secrets(endpoint.exclude_token(Secrets::new(root, endpoint.environment.clone())));
+    let secrets = collect_secrets(
+        endpoint.exclude_token(Secrets::new(root, endpoint.environment.variables())),
+    );
     let mut client =
         args.access.connect.create_client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
     let target = if is_sandbox { SANDBOX_TARGET.to_owned() } else { service.to_string() };

@@ -5,7 +5,7 @@ use std::{fmt, net::IpAddr};
 use reqwest::Url;
 
 /// The address of the service. The token goes to this origin and to no other.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceAddress {
     /// The base URL, without a trailing slash and without `/api/v4`.
     base_url: Url,
@@ -104,12 +104,6 @@ impl ServiceAddress {
 impl fmt::Display for ServiceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.base_url.as_str().trim_end_matches('/'))
-    }
-}
-
-impl fmt::Debug for ServiceAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Service({self})")
     }
 }
 

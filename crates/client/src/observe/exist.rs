@@ -230,17 +230,15 @@ impl Observer {
         let mut names = Names::default();
         for (object_type, id) in ids {
             let read = async || {
-                let scope = match object_type {
-                    NamedObject::User => None,
-                    NamedObject::Group => Some(Scope::Group),
-                    NamedObject::Project => Some(Scope::Project),
+                let lookup = object_type.scope().map(catalogue::container_lookup);
+                let (request, field) = match (lookup, object_type) {
+                    (Some(lookup), _) => ((lookup.get)(&id.to_string()), lookup.path_field),
+                    (None, NamedObject::User) => {
+                        (operation::USER_GET.request().arg("user_id", id), "username")
+                    }
                     // No name is needed: entries contain the names of roles, and the ids of runners
                     // only if their descriptions are ambiguous.
-                    NamedObject::Runner | NamedObject::Role => return Ok(None),
-                };
-                let (request, field) = match scope.map(catalogue::container_lookup) {
-                    Some(lookup) => ((lookup.get)(&id.to_string()), lookup.path_field),
-                    None => (operation::USER_GET.request().arg("user_id", id), "username"),
+                    _ => return Ok(None),
                 };
                 let request = request.with_key_filter(KeyFilter::keys([field]));
                 match self.client.get_object(request, &["id", field]).await {

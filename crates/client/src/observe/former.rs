@@ -63,6 +63,14 @@ impl Observer {
         self.cache.live_paths.read(&path.to_lowercase(), locate).await
     }
 
+    /// The live path of the group or project that is declared at `path`, with or without former paths.
+    pub(super) async fn live_container_path(&self, scope: Scope, path: &str) -> Result<String> {
+        match scope {
+            Scope::Group => self.live_group_path(path).await,
+            Scope::Project => self.live_project_path(path).await,
+        }
+    }
+
     /// The live path of a group or project with former paths.
     async fn locate_moving(&self, declared_move: &Move) -> Result<String> {
         let Move { scope, path: declared_path, former_paths: former } = declared_move;

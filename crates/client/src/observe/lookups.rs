@@ -50,7 +50,7 @@ impl Observer {
             for (field, object_type, name) in forms::referenced_names(section.kind, &entry.values())
             {
                 if object_type == NamedObject::Runner {
-                    names.insert_candidates(object_type, &name, runner_ids(&runners, &name));
+                    names.insert(object_type, &name, runner_ids(&runners, &name));
                 } else if object_type == NamedObject::Role {
                     if live.iter().any(|live| {
                         section.kind.entry_name(live.fields.raw()) == entry.key
@@ -173,15 +173,11 @@ impl Observer {
         let key = path.to_lowercase();
         let lookup = catalogue::container_lookup(scope);
         let read = async || {
-            let live_path = match scope {
-                Scope::Group => self.live_group_path(path).await?,
-                Scope::Project => self.live_project_path(path).await?,
-            };
+            let live_path = self.live_container_path(scope, path).await?;
             match self.get_container_object(scope, &live_path, &KeyFilter::All).await {
                 Ok(object) => Ok(object_id(&object)
                     .filter(|_| paths_are_equal(lookup.path_in(&object), &live_path))),
-                Err(error) if error.is_moved() => Ok(None),
-                Err(error) if error.is_absent() => Ok(None),
+                Err(error) if error.is_moved() || error.is_absent() => Ok(None),
                 Err(error) => Err(error),
             }
         };

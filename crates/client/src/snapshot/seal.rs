@@ -128,15 +128,8 @@ fn equals_masked(spec: &Spec, url: &str) -> bool {
 
 /// Builds a URL with this masked form that differs from every other URL, because `nonce` is random.
 fn fill_mask(masked: &str, nonce: &str) -> Option<String> {
-    let mut url = String::new();
-    let mut copied_end = 0;
-    for range in url_secret_ranges(masked) {
-        url.push_str(&masked[copied_end..range.start]);
-        url.push_str(nonce);
-        copied_end = range.end;
-    }
-    url.push_str(&masked[copied_end..]);
-    (copied_end > 0 && mask_url(&url) == masked).then_some(url)
+    let url = text::replace_ranges(masked, &url_secret_ranges(masked), nonce);
+    (url != masked && mask_url(&url) == masked).then(|| url.into_owned())
 }
 
 /// Replaces digests with the declared values that they match.

@@ -89,8 +89,7 @@ impl CreationRequests<'_> {
 pub(super) fn relocation_calls(
     context: &CallContext<'_>,
     former_location: &FormerLocation,
-    edit: Op<Write>,
-    transfer: Op<Write>,
+    [edit, transfer]: [Op<Write>; 2],
     namespace_field: &str,
 ) -> Vec<PlannedCall> {
     let rename_request = former_location.is_renamed.then(|| {
@@ -102,10 +101,9 @@ pub(super) fn relocation_calls(
         let namespace = context.target.namespace.as_ref();
         let namespace_fields =
             namespace.map(|namespace| (namespace_field.to_owned(), namespace.id.to_json().into()));
-        let request = context.target.request(transfer);
-        request
-            .fields(namespace_fields.into_iter().collect())
-            .with_id_fields([namespace_field.to_owned()])
+        let request =
+            context.target.request(transfer).fields(namespace_fields.into_iter().collect());
+        request.with_id_fields([namespace_field.to_owned()])
     });
     rename_request.into_iter().chain(transfer_request).map(PlannedCall::from).collect()
 }

@@ -34,14 +34,8 @@ impl KindRules for GroupRules {
             CallPurpose::Create(declared) => declared,
             // Without a parent group, it becomes a top-level group.
             CallPurpose::Container(Lifecycle::Move(former_location)) => {
-                let (edit_op, transfer_op) = (operation::GROUP_UPDATE, operation::GROUP_TRANSFER);
-                return Ok(creation::relocation_calls(
-                    context,
-                    former_location,
-                    edit_op,
-                    transfer_op,
-                    "group_id",
-                ));
+                let ops = [operation::GROUP_UPDATE, operation::GROUP_TRANSFER];
+                return Ok(creation::relocation_calls(context, former_location, ops, "group_id"));
             }
             CallPurpose::Container(Lifecycle::Restore) => {
                 return Ok(vec![context.target.request(operation::GROUP_RESTORE).into()]);

@@ -33,15 +33,8 @@ impl KindRules for ProjectRules {
         match context.purpose {
             CallPurpose::Create(declared) => creation_calls(context, declared),
             CallPurpose::Container(Lifecycle::Move(former_location)) => {
-                let (edit_op, transfer_op) =
-                    (operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER);
-                Ok(creation::relocation_calls(
-                    context,
-                    former_location,
-                    edit_op,
-                    transfer_op,
-                    "namespace",
-                ))
+                let ops = [operation::PROJECT_UPDATE, operation::PROJECT_TRANSFER];
+                Ok(creation::relocation_calls(context, former_location, ops, "namespace"))
             }
             CallPurpose::Container(Lifecycle::Delete) => {
                 Ok(vec![context.target.request(operation::PROJECT_DELETE).into()])

@@ -109,7 +109,7 @@ pub struct CallContext<'a> {
 }
 
 /// The purpose of calls.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum CallPurpose<'a> {
     /// Create the entry as declared.
     Create(&'a Fields),
@@ -130,17 +130,6 @@ pub enum Lifecycle<'a> {
     Delete,
     /// Restore it: it was marked for deletion.
     Restore,
-}
-
-impl std::fmt::Debug for CallPurpose<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Create(_) => "Create",
-            Self::Change(..) => "Change",
-            Self::Remove(_) => "Remove",
-            Self::Container(_) => "Container",
-        })
-    }
 }
 
 /// The calls that must precede every change of `live`, an entry of `section`, by the user with the

@@ -141,55 +141,41 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
         report(EntryFault::for_field(texts::SEVERAL_IN_ONE, field));
     }
     let Some(text) = value.text() else { return };
-    let mut report_if = |applies: bool, fault_texts: FaultTexts, placeholder: (&str, &str)| {
-        if applies {
-            report(EntryFault::for_field(fault_texts, field).fill(placeholder.0, placeholder.1));
-        }
-    };
-    let no_placeholder = ("", "");
     let is_branch_or_tag =
         field == "name" && ["protected_branches", "protected_tags"].contains(&section);
     let is_scope_expression = field == "environment_scope" && text.starts_with(['^', '/']);
     let is_name_expression = is_branch_or_tag && looks_like_expression(text);
     let forbidden_text = if text.starts_with("refs/") { "refs/" } else { " " };
-    report_if(
-        compare == Compare::PublicKey && !is_complete_key(text),
-        texts::PART_OF_KEY,
-        no_placeholder,
-    );
-    report_if(
-        compare == Compare::Location && is_scp_address(text),
-        texts::SHORT_ADDRESS,
-        no_placeholder,
-    );
-    report_if(
-        is_branch_or_tag && text.contains(forbidden_text),
-        texts::NO_REF,
-        ("odd", forbidden_text),
-    );
+    let is_part_of_key = compare == Compare::PublicKey && !is_complete_key(text);
+    let is_short_address = compare == Compare::Location && is_scp_address(text);
+    let is_no_ref = is_branch_or_tag && text.contains(forbidden_text);
     let is_pattern = compare == Compare::Ref && text.contains(['*', '?', '[', ' ']);
-    report_if(is_pattern, texts::REF_PATTERN, no_placeholder);
-    if let Some(suggestion) = suggest_placeholder(field, text) {
-        report_if(true, texts::PLACEHOLDER, ("near", suggestion));
-    }
+    let placeholder = suggest_placeholder(field, text);
     let object_noun = if is_scope_expression { "environment" } else { "branch or tag" };
-    report_if(is_scope_expression || is_name_expression, texts::NO_GLOB, ("what", object_noun));
     let means_all = field == "environment_scope" && is_word_for_all(text);
-    report_if(means_all, texts::SCOPE_OF_ALL, ("text", text));
     let means_null = spec.field.nullable && ["None", "nil", "undefined"].contains(&text);
-    report_if(means_null, texts::TEXT_FOR_NULL, ("text", text));
     let is_url = matches!(compare, Compare::Url | Compare::Location);
-    report_if(is_url && text.trim().contains(' '), texts::BLANK_IN_URL, no_placeholder);
     let is_address = spec.field.secrecy() == Secrecy::Address && compare != Compare::Url;
     let has_scheme = text.is_empty() || text.contains("://") || text.starts_with(['{', '$']);
-    report_if(is_address && !has_scheme && !is_scp_address(text), texts::NO_SCHEME, no_placeholder);
-    if (is_url || compare == Compare::Trimmed) && text.trim() != text {
-        let has_line_end = text.ends_with('\n');
-        report_if(
-            true,
-            if has_line_end { texts::LINE_END } else { texts::BLANK_AROUND },
-            no_placeholder,
-        );
+    let lacks_scheme = is_address && !has_scheme && !is_scp_address(text);
+    let has_blanks_around = (is_url || compare == Compare::Trimmed) && text.trim() != text;
+    let blank_texts = if text.ends_with('\n') { texts::LINE_END } else { texts::BLANK_AROUND };
+    for (applies, fault_texts, name, value) in [
+        (is_part_of_key, texts::PART_OF_KEY, "", ""),
+        (is_short_address, texts::SHORT_ADDRESS, "", ""),
+        (is_no_ref, texts::NO_REF, "odd", forbidden_text),
+        (is_pattern, texts::REF_PATTERN, "", ""),
+        (placeholder.is_some(), texts::PLACEHOLDER, "near", placeholder.unwrap_or_default()),
+        (is_scope_expression || is_name_expression, texts::NO_GLOB, "what", object_noun),
+        (means_all, texts::SCOPE_OF_ALL, "text", text),
+        (means_null, texts::TEXT_FOR_NULL, "text", text),
+        (is_url && text.trim().contains(' '), texts::BLANK_IN_URL, "", ""),
+        (lacks_scheme, texts::NO_SCHEME, "", ""),
+        (has_blanks_around, blank_texts, "", ""),
+    ] {
+        if applies {
+            report(EntryFault::for_field(fault_texts, field).fill(name, value));
+        }
     }
 }
 

@@ -206,7 +206,7 @@ impl fmt::Debug for LiveFields {
 }
 
 /// An entry on the service, in comparable form.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LiveEntry {
     /// The values of the keys in [`ScopedKind::address_keys`](super::ScopedKind::address_keys) that
     /// address the entry: an id, or a key and a scope.

@@ -15,14 +15,12 @@ use crate::{
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
-    /// Ids by name; `None` if the service has no object with the name.
-    ids_by_name: BTreeMap<(NamedObject, String), Option<u64>>,
+    /// Ids by name; none if the service has no object with the name, several if the name is ambiguous.
+    ids_by_name: BTreeMap<(NamedObject, String), Vec<u64>>,
     /// The reverse of `ids_by_name`; the names are in lower case.
     names_by_id: BTreeMap<(NamedObject, u64), String>,
     /// Names that were looked up by id.
     looked_up_names: BTreeMap<(NamedObject, u64), String>,
-    /// The ids of objects that share a name. An ambiguous name has no single id.
-    ambiguous_ids: BTreeMap<(NamedObject, String), Vec<u64>>,
     /// The ids of entries in other sections of the same container, by section and name, or the
     /// reason why a section could not be read.
     entries: BTreeMap<String, Result<EntryIds, Cause>>,
@@ -137,22 +135,18 @@ fn lookup_key(object_type: NamedObject, name: &str) -> String {
 }
 
 impl Names {
-    /// Stores the result of looking up a name.
-    pub fn insert(&mut self, object_type: NamedObject, name: &str, id: Option<u64>) {
-        let name = lookup_key(object_type, name);
-        if let Some(id) = id {
+    /// Stores the ids of the objects called `name`.
+    pub fn insert(
+        &mut self,
+        object_type: NamedObject,
+        name: &str,
+        ids: impl IntoIterator<Item = u64>,
+    ) {
+        let (name, ids) = (lookup_key(object_type, name), Vec::from_iter(ids));
+        if let [id] = ids[..] {
             self.names_by_id.insert((object_type, id), name.clone());
         }
-        self.ids_by_name.insert((object_type, name), id);
-    }
-
-    /// Stores the ids of all objects called `name`.
-    pub fn insert_candidates(&mut self, object_type: NamedObject, name: &str, ids: Vec<u64>) {
-        match ids[..] {
-            [] => self.insert(object_type, name, None),
-            [id] => self.insert(object_type, name, Some(id)),
-            _ => drop(self.ambiguous_ids.insert((object_type, lookup_key(object_type, name)), ids)),
-        }
+        self.ids_by_name.insert((object_type, name), ids);
     }
 
     /// Stores the level of access to which the custom role with `id` belongs.
@@ -173,7 +167,7 @@ impl Names {
     /// Makes the names that were looked up by id available for lookups by name.
     pub fn with_reverse_lookups(mut self) -> Self {
         for ((object_type, id), name) in &self.looked_up_names {
-            self.ids_by_name.insert((*object_type, lookup_key(*object_type, name)), Some(*id));
+            self.ids_by_name.insert((*object_type, lookup_key(*object_type, name)), vec![*id]);
         }
         self
     }
@@ -183,7 +177,6 @@ impl Names {
         self.ids_by_name.extend(others.ids_by_name);
         self.names_by_id.extend(others.names_by_id);
         self.looked_up_names.extend(others.looked_up_names);
-        self.ambiguous_ids.extend(others.ambiguous_ids);
         self.role_levels.extend(others.role_levels);
         self.entries.extend(others.entries);
         self.preparatory_calls.extend(others.preparatory_calls);
@@ -232,11 +225,18 @@ impl Names {
         self.caller
     }
 
+    /// The ids of the objects called `name` that were looked up.
+    fn known_ids(&self, object_type: NamedObject, name: &str) -> &[u64] {
+        let key = (object_type, lookup_key(object_type, name));
+        self.ids_by_name.get(&key).map_or(&[], Vec::as_slice)
+    }
+
     /// The id of `name`, if it exists or the run creates it.
     pub fn id(&self, object_type: NamedObject, name: &str) -> Option<Id> {
-        let id = self.ids_by_name.get(&(object_type, lookup_key(object_type, name)));
-        let id = id.copied().flatten().map(Id::Known);
-        id.or_else(|| self.created.id(object_type.scope()?, name))
+        match self.known_ids(object_type, name) {
+            [id] => Some(Id::Known(*id)),
+            _ => self.created.id(object_type.scope()?, name),
+        }
     }
 
     /// The id of the object `name`. `field` is the field that refers to it, for messages.
@@ -250,10 +250,9 @@ impl Names {
         field: &'static str,
     ) -> Result<Id, NoCalls> {
         self.id(object_type, name).ok_or_else(|| {
-            let ambiguous_ids =
-                self.ambiguous_ids.get(&(object_type, lookup_key(object_type, name)));
+            let ids = self.known_ids(object_type, name);
             let fault = match object_type {
-                _ if ambiguous_ids.is_some() => texts::SEVERAL_THINGS,
+                _ if !ids.is_empty() => texts::SEVERAL_THINGS,
                 NamedObject::User => texts::UNKNOWN_USER,
                 NamedObject::Group => texts::UNKNOWN_GROUP,
                 NamedObject::Project => texts::UNKNOWN_PROJECT,
@@ -261,10 +260,10 @@ impl Names {
                 NamedObject::Role => texts::UNKNOWN_ROLE,
             };
             let mut fault = EntryFault::for_field(fault, field);
-            if let Some(ids) = ambiguous_ids {
+            if let [first_id, ..] = ids {
                 let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
                 fault = fault.fill("nouns", &text::plural(object_type.noun()));
-                fault = fault.fill("ids", &ids.join(", ")).fill("id", &ids[0]);
+                fault = fault.fill("ids", &ids.join(", ")).fill("id", &first_id.to_string());
             }
             fault.fill("name", &text::escape(name)).into()
         })

@@ -163,22 +163,20 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
     let (markers, first_lookalike) = &*MARKERS;
     for marker in markers.find_iter(text) {
         let (start, end) = (marker.start(), marker.end());
-        match marker.pattern().as_usize() {
-            // One URL can be inside another.
-            0 => add_url_parts(text, end, &mut candidates),
-            1 => candidates
-                .extend(secret_parameter(text, start).map(|range| (Credential::Parameter, range))),
-            2 => candidates.extend(
-                private_key_range(text, start).map(|range| (Credential::PrivateKey, range)),
-            ),
+        let (kind, range) = match marker.pattern().as_usize() {
+            0 => {
+                // One URL can be inside another.
+                add_url_parts(text, end, &mut candidates);
+                continue;
+            }
+            1 => (Credential::Parameter, secret_parameter(text, start)),
+            2 => (Credential::PrivateKey, private_key_range(text, start)),
             pattern => {
                 let must_be_random = pattern >= *first_lookalike;
-                candidates.extend(
-                    token_range(text, start, end, must_be_random)
-                        .map(|range| (Credential::Token, range)),
-                );
+                (Credential::Token, token_range(text, start, end, must_be_random))
             }
-        }
+        };
+        candidates.extend(range.map(|range| (kind, range)));
     }
     // The paths of requests contain percent-encoded texts.
     let encoded_text = if text.contains('%') { text } else { "" };

@@ -56,10 +56,7 @@ impl Observer {
         live: &LiveContainer,
     ) -> Result<Result<BTreeSet<u64>, Cause>> {
         let exists = matches!(live.presence, Presence::Existing(..));
-        let (path, min_level) = match container.scope {
-            Scope::Group => (self.live_group_path(&container.path).await?, MAINTAINER),
-            Scope::Project => (self.live_project_path(&container.path).await?, 1),
-        };
+        let path = self.live_container_path(container.scope, &container.path).await?;
         let moves = exists && !path.eq_ignore_ascii_case(&container.path);
         let mut levels = match container.scope {
             _ if !exists => self.initial_levels(&container.path).await?,
@@ -86,6 +83,7 @@ impl Observer {
             let members = self.levels_in_declared_group(group).await?;
             raise_levels(&mut levels, &members, u8::MAX);
         }
+        let min_level = container.scope.choose(MAINTAINER, 1);
         levels.retain(|_, level| *level >= min_level);
         Ok(Ok(levels.into_keys().collect()))
     }
@@ -96,10 +94,7 @@ impl Observer {
         &self,
         container: &Container,
     ) -> Result<Result<BTreeSet<String>, Cause>> {
-        let path = match container.scope {
-            Scope::Group => self.live_group_path(&container.path).await?,
-            Scope::Project => self.live_project_path(&container.path).await?,
-        };
+        let path = self.live_container_path(container.scope, &container.path).await?;
         let keys = KeyFilter::keys([SHARES_FIELD]);
         let own_object = self.find_container(container.scope, &path, &keys).await?;
         let mut objects = vec![Arc::new(own_object.unwrap_or_default())];
