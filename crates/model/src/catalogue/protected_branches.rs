@@ -25,7 +25,7 @@ impl KindRules for ProtectedBranches {
     }
 
     fn calls(&self, context: &CallContext<'_>) -> Calls {
-        self.check_right_to_unprotect(context)?;
+        check_right_to_unprotect(context)?;
         match context.purpose {
             CallPurpose::Change(declared, live, changed) if needs_replacement(live, changed) => {
                 context.replace_calls(declared, live)
@@ -47,31 +47,29 @@ impl KindRules for ProtectedBranches {
     }
 }
 
-impl ProtectedBranches {
-    /// Checks that the token's user may unprotect the branch: without that right, nobody can
-    /// protect, change or unprotect a branch, not even an administrator.
-    ///
-    /// # Errors
-    /// If the declared or live rows certainly exclude the token's user.
-    fn check_right_to_unprotect(&self, context: &CallContext<'_>) -> Result<(), NoCalls> {
-        let spec = context.section.spec(UNPROTECT_FIELD);
-        let (rows, verb) = match context.purpose {
-            CallPurpose::Create(declared) => {
-                let rows = declared.plain_json(UNPROTECT_FIELD);
-                (rows.map(|rows| forms::to_comparable(spec, rows, context.names)), "would")
-            }
-            CallPurpose::Change(_, live, _) | CallPurpose::Remove(live) => {
-                (live.fields.raw().get(UNPROTECT_FIELD).cloned(), "do")
-            }
-            CallPurpose::Container(_) => (None, ""),
-        };
-        let caller = context.names.caller();
-        if rows.is_some_and(|rows| caller.is_some_and(|id| excludes_user(&rows, id))) {
-            return Err(EntryFault::for_field(texts::LOCKED_OUT, UNPROTECT_FIELD)
-                .fill("what", verb)
-                .into());
+/// Checks that the token's user may unprotect the branch: without that right, nobody can protect,
+/// change or unprotect a branch, not even an administrator.
+///
+/// # Errors
+/// If the declared or live rows certainly exclude the token's user.
+fn check_right_to_unprotect(context: &CallContext<'_>) -> Result<(), NoCalls> {
+    let spec = context.section.spec(UNPROTECT_FIELD);
+    let (rows, verb) = match context.purpose {
+        CallPurpose::Create(declared) => {
+            let rows = declared.plain_json(UNPROTECT_FIELD);
+            (rows.map(|rows| forms::to_comparable(spec, rows, context.names)), "would")
         }
-        Ok(())
+        CallPurpose::Change(_, live, _) | CallPurpose::Remove(live) => {
+            (live.fields.raw().get(UNPROTECT_FIELD).cloned(), "do")
+        }
+        CallPurpose::Container(_) => return Ok(()),
+    };
+    match rows.zip(context.names.caller()) {
+        Some((rows, caller)) if excludes_user(&rows, caller) => {
+            let fault = EntryFault::for_field(texts::LOCKED_OUT, UNPROTECT_FIELD);
+            Err(fault.fill("what", verb).into())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -267,11 +267,7 @@ impl<'a> CallContext<'a> {
         let specs = self.section.specs();
         for address_key in &self.section.scoped_kind.address_keys {
             if let AddressKeyIn::Path(argument) = address_key.location
-                && op
-                    .row()
-                    .path
-                    .split('/')
-                    .any(|segment| segment.strip_prefix(':') == Some(argument))
+                && op.row().has_argument(argument)
                 && let Some(spec) = specs
                     .iter()
                     .find(|spec: &&Spec| spec.field.live_name() == Some(address_key.field))

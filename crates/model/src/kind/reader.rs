@@ -196,20 +196,12 @@ impl EntryReader<'_> {
                 withheld_names.push(spec.name.to_owned());
             }
         }
-        match &self.unknown_keys {
-            Some(names) => {
-                for name in names {
-                    fields.extend(
-                        shown_values.get(*name).map(|value| ((*name).to_owned(), value.clone())),
-                    );
-                }
-            }
-            None => {
-                let unknown_values =
-                    shown_values.iter().filter(|(name, _)| section.spec(name).is_none());
-                fields.extend(unknown_values.map(|(name, value)| (name.clone(), value.clone())));
-            }
-        }
+        let is_kept = |name: &str| match &self.unknown_keys {
+            Some(names) => names.contains(&name),
+            None => section.spec(name).is_none(),
+        };
+        let unknown_values = shown_values.iter().filter(|(name, _)| is_kept(name));
+        fields.extend(unknown_values.map(|(name, value)| (name.clone(), value.clone())));
         let address_keys = section.scoped_kind.address_keys.iter();
         LiveEntry {
             address_values: address_keys

@@ -254,16 +254,12 @@ pub fn patterns_overlap(one: &str, other: &str) -> bool {
                 match (one_chars.get(one_index), other_chars.get(other_index)) {
                     (None, None) => true,
                     (Some('*'), None) => current_matches[one_index + 1],
-                    (Some(_), None) => false,
                     (None, Some('*')) => next_matches[one_index],
-                    (None, Some(_)) => false,
-                    (Some('*'), Some(_)) => {
+                    (Some('*'), Some(_)) | (Some(_), Some('*')) => {
                         current_matches[one_index + 1] || next_matches[one_index]
                     }
-                    (Some(_), Some('*')) => {
-                        next_matches[one_index] || current_matches[one_index + 1]
-                    }
                     (Some(a), Some(b)) => a == b && next_matches[one_index + 1],
+                    (Some(_), None) | (None, Some(_)) => false,
                 };
         }
         std::mem::swap(&mut next_matches, &mut current_matches);

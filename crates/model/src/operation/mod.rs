@@ -176,6 +176,11 @@ pub enum ResponseBody {
 }
 
 impl Operation {
+    /// True if its path has the argument `name`.
+    pub fn has_argument(&self, name: &str) -> bool {
+        self.path.split('/').any(|segment| segment.strip_prefix(':') == Some(name))
+    }
+
     /// The defaults of operations with this method.
     pub const fn with_defaults(method: Method) -> Self {
         let retry_safety = match method {

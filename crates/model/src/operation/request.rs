@@ -97,11 +97,7 @@ impl<E> Request<E> {
 
     /// Sets `:name` of the path template; `value` is percent-encoded when the path is built.
     pub fn arg(mut self, name: &'static str, value: impl ToString) -> Self {
-        debug_assert!(
-            self.operation.path.split('/').any(|segment| segment.strip_prefix(':') == Some(name)),
-            "no :{name} in {}",
-            self.operation.path
-        );
+        debug_assert!(self.operation.has_argument(name), "no :{name} in {}", self.operation.path);
         self.arguments.push((name, value.to_string()));
         self
     }

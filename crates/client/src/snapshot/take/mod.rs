@@ -230,28 +230,24 @@ impl SnapshotRecorder {
     async fn fetch_other(&self, query: &Query) -> Result<()> {
         let (path, reducer) = (self.contents().container_path(query), self.reducer());
         let reduced_result = match query.op.row().answer {
-            ResponseBody::List => match self.client.list(query.request()).await {
-                Ok(rows) => reducer
-                    .reduce_list(query.op, &path, &rows.map(|row| with_parent_id(query, row)))
-                    .map(|rows| {
-                        RecordedAnswer::Entries(rows.iter().map(PackedJson::new).collect())
-                    }),
-                Err(error) => Ok(RecordedAnswer::Failed(reduce_failure(error)?)),
-            },
-            _ => match self.client.get_optional(query.request(), &[]).await {
-                Ok(answer) => {
-                    let object = answer.as_ref().and_then(|answer| answer.object());
-                    let object_with_parent = object.map(|raw| with_parent_id(query, raw.clone()));
-                    let reduced_object = object_with_parent
-                        .map(|raw| reducer.reduce_one(query.op, &path, &raw))
-                        .transpose();
-                    reduced_object.map(RecordedAnswer::from_object)
-                }
-                Err(error) => Ok(RecordedAnswer::Failed(reduce_failure(error)?)),
-            },
+            ResponseBody::List => self.client.list(query.request()).await.map(|rows| {
+                let rows = rows.map(|row| with_parent_id(query, row));
+                let reduced_rows = reducer.reduce_list(query.op, &path, &rows)?;
+                Ok(RecordedAnswer::Entries(reduced_rows.iter().map(PackedJson::new).collect()))
+            }),
+            _ => self.client.get_optional(query.request(), &[]).await.map(|answer| {
+                let object = answer.as_ref().and_then(|answer| answer.object());
+                let object_with_parent = object.map(|raw| with_parent_id(query, raw.clone()));
+                let reduced_object =
+                    object_with_parent.map(|raw| reducer.reduce_one(query.op, &path, &raw));
+                reduced_object.transpose().map(RecordedAnswer::from_object)
+            }),
         };
-        let recorded_answer = reduced_result
-            .unwrap_or_else(|reason| RecordedAnswer::Failed(ReadFailure::from_message(reason)));
+        let recorded_answer = match reduced_result {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(reason)) => RecordedAnswer::Failed(ReadFailure::from_message(reason)),
+            Err(error) => RecordedAnswer::Failed(reduce_failure(error)?),
+        };
         let mut contents = self.contents();
         if let RecordedAnswer::Entries(entries) = &recorded_answer {
             // Every member is a user.

@@ -163,7 +163,7 @@ fn resolve_addresses(kind: &Kind, scoped_kind: &mut ScopedKind, path: Option<&En
     let argument = path.and_then(|path| path.argument);
     let address_key = argument.map(|argument| {
         let plain_delete =
-            scoped_kind.operations.delete.filter(|op| !has_argument(op.row().path, argument));
+            scoped_kind.operations.delete.filter(|op| !op.row().has_argument(argument));
         let location = match plain_delete {
             Some(_) => AddressKeyIn::PathOnCreate(argument),
             None => AddressKeyIn::Path(argument),
@@ -224,11 +224,6 @@ fn requires_members(field: &Field) -> bool {
         ValueType::Texts => field.names.is_some(),
         _ => false,
     }
-}
-
-/// True if `path` has the argument `name`.
-fn has_argument(path: &str, name: &str) -> bool {
-    path.split('/').any(|segment| segment.strip_prefix(':') == Some(name))
 }
 
 /// The response field whose value is the argument `name` of the path.
