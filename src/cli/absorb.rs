@@ -258,14 +258,9 @@ pub(super) async fn compare_containers(
         let names =
             &observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
         let excerpt = Excerpt::from_live(container.scope, &container.path, &live, names, settings);
-        let excerpt_ref = excerpt.as_ref();
-        (process.borrow_mut())(&ContainerComparison {
-            container,
-            plan,
-            live: &live,
-            names,
-            excerpt: excerpt_ref,
-        });
+        let (live, excerpt) = (&live, excerpt.as_ref());
+        let comparison = ContainerComparison { container, plan, live, names, excerpt };
+        (process.borrow_mut())(&comparison);
         progress.count_step(&container.path);
         Ok(())
     };

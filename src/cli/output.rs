@@ -60,6 +60,7 @@ impl Output {
         let columns = env.get("COLUMNS").and_then(|columns| columns.parse().ok());
         let terminal_flags = [io::stdout().is_terminal(), io::stderr().is_terminal()];
         let [style, stderr_style] = terminal_flags.map(|is_terminal| {
+            let terminal_width = || Some(usize::from(terminal_size::terminal_size()?.0.0));
             let width = is_terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
             TextStyle { colour: uses_colour(colour, is_terminal, env), width, full }
         });
@@ -256,10 +257,6 @@ fn uses_colour(colour: ColorChoice, is_terminal: bool, env: &Environment) -> boo
                 && env.get("TERM") != Some("dumb")
         }
     }
-}
-
-fn terminal_width() -> Option<usize> {
-    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
 }
 
 /// Stderr for the log, which writes one event at a time.

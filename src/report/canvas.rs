@@ -113,7 +113,7 @@ impl Line {
 
     /// The number of columns of the unwrapped line.
     pub fn len(&self) -> usize {
-        count_columns(&self.cells)
+        self.cells.iter().map(|(c, _)| c.width().unwrap_or(0)).sum()
     }
 
     /// True if it is empty.
@@ -337,11 +337,6 @@ impl<'s> Canvas<'s> {
             }
         }
     }
-}
-
-/// The number of columns of `cells`.
-fn count_columns(cells: &[(char, Paint)]) -> usize {
-    cells.iter().map(|(c, _)| c.width().unwrap_or(0)).sum()
 }
 
 /// The number of `cells` that fit into `room` columns, at least 1.

@@ -35,17 +35,15 @@ pub(super) enum TextComparison {
     Lines(Vec<ComparedLine>),
 }
 
-fn is_too_long(text: &str) -> bool {
-    text.len() > MAX_TEXT_BYTES || text.matches('\n').count() > MAX_TEXT_LINES
-}
-
 /// Compares `before` with `after`, after `redact` has removed secrets from both.
 pub(super) fn compare_texts(
     before: &str,
     after: &str,
     redact: impl Fn(&str) -> String,
 ) -> TextComparison {
-    if [before, after].iter().any(|text| is_too_long(text)) {
+    let is_too_long =
+        |text: &str| text.len() > MAX_TEXT_BYTES || text.matches('\n').count() > MAX_TEXT_LINES;
+    if is_too_long(before) || is_too_long(after) {
         let remark = format!("changed ({} bytes → {} bytes)", before.len(), after.len());
         return TextComparison::Remark(remark);
     }

@@ -41,11 +41,6 @@ impl DigestKey {
     }
 }
 
-/// The SHA-256 of `text`, to detect equal texts without storing them.
-pub fn text_digest(text: &str) -> [u8; 32] {
-    Sha256::digest(text).into()
-}
-
 /// The SHA-256 of the canonical form of `json`, in lower-case hexadecimal digits.
 pub fn json_digest(json: &Json) -> String {
     format!("{:x}", Sha256::digest(canonical(json)))

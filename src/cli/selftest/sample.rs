@@ -9,9 +9,10 @@ use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::{
-    catalogue, digest,
+    catalogue,
     field::{Compare, NamedObject, Readback, Scope, Secrecy, Tier, WriteRequest},
     kind::{ReadSource, Section, Shape, Spec},
     release::{DetectedRelease, REFERENCE},
@@ -371,7 +372,7 @@ impl TestSetup {
             Compare::Ref => return Ok("refs/heads/main".into()),
             // A key that is unique to this run: the service refuses a key that another user has.
             Compare::PublicKey => {
-                let random = STANDARD.encode(&digest::text_digest(&self.root)[..30]);
+                let random = STANDARD.encode(&Sha256::digest(&self.root)[..30]);
                 return Ok(format!("{KEY_START}{random}").into());
             }
             _ => {}

@@ -15,7 +15,7 @@ use crate::{
         CommandError, ConnectArgs, Environment, Exit, ManifestFolder, Result, RunContext,
         near_address::suggest_address,
     },
-    desired::{Acknowledgement, Container, Desired, Moves, Roster},
+    desired::{Acknowledgement, Container, Desired},
     diagnostic::{Diagnostics, FileName},
     manifest::{LoadEnvironment, LoadedManifests},
     plan::{Holds, saved::SavedPlan},
@@ -164,13 +164,6 @@ impl SelectArgs {
             .collect();
         let mut paths = self.only.iter().map(|selector| selector.pattern().split('#').next());
         !paths.all(|path| declared_paths.contains(&path.unwrap_or_default().to_lowercase()))
-    }
-
-    /// The selected members of `roster`; `moves` has their former paths.
-    pub(super) fn select_roster(&self, mut roster: Roster, moves: &Moves) -> Roster {
-        let selection = self.selection();
-        roster.containers.retain(|member| selection.selects_path(&member.path, moves));
-        roster
     }
 
     /// Removes the containers that are not in the saved plan from `desired`, and returns them.

@@ -11,7 +11,11 @@ use super::{
 use crate::{
     address::Address,
     catalogue::settings,
-    cli::{Result, RunContext, base, rehearsed, saved},
+    cli::{
+        Result, RunContext,
+        base::{self, ResolvedBase},
+        rehearsed, saved,
+    },
     desired::{Desired, GroupDeclarations, Roster},
     manifest::{self, Config, IncludeRules, config::ChangeLimit},
     observe::Observer,
@@ -45,20 +49,13 @@ impl<'a> SessionBuilder<'a> {
         let mut loaded = manifest::load(dir, &load_environment);
         self.args.select.drop_other_warnings(&mut loaded);
         let base_and_use = match self.base.take().filter(|_| loaded.desired.is_some()) {
-            Some((base, base_use)) => Some((
-                base.resolve(
-                    dir,
-                    &load_environment,
-                    base_use.drift_policy == DriftPolicy::Exclude,
-                    cx,
-                )?,
-                base_use,
-            )),
+            Some((base, base_use)) => {
+                let excludes_drift = base_use.drift_policy == DriftPolicy::Exclude;
+                Some((base.resolve(dir, &load_environment, excludes_drift, cx)?, base_use))
+            }
             None => None,
         };
-        if let Some(content) =
-            base_and_use.as_ref().and_then(|(resolved, _)| resolved.content.as_ref())
-        {
+        if let Some((ResolvedBase { content: Some(content), .. }, _)) = &base_and_use {
             loaded.apply_base_lints(&content.config.lints);
             let paths = loaded.paths_below_root();
             loaded.diagnostics.replace_old_warnings(&paths, &content.diagnostics, &content.paths);
@@ -161,7 +158,8 @@ impl<'a> SessionBuilder<'a> {
         cx.output.eprint_diagnostics(&roster.idle_rules);
         cx.reports.add_diagnostics(roster.idle_rules.clone());
         let desired = self.select(desired)?;
-        let roster = self.args.select.select_roster(roster, &desired.moves);
+        let selection = self.args.select.selection();
+        roster.containers.retain(|member| selection.selects_path(&member.path, &desired.moves));
         Ok((desired, roster))
     }
 

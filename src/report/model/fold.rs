@@ -175,7 +175,11 @@ fn split_step(
         if is_split { fields.map(|field| vec![field]).collect() } else { vec![fields.collect()] };
     change_lists.into_iter().map(move |changes| {
         let excerpt = StepExcerpt { item, changes };
-        (equality_key(&excerpt), excerpt)
+        // The key includes secrets: excerpts with different secrets must not be equal.
+        let key = excerpt_key(&excerpt, |FieldChange { field, before, after, label, .. }| {
+            (field, before, after, *label)
+        });
+        (key, excerpt)
     })
 }
 
@@ -202,14 +206,6 @@ fn join_excerpts<'a, 's: 'a>(
         }
     }
     joined
-}
-
-/// The key of everything that an excerpt shows, except the path of its group or project and its origin. It
-/// includes secrets, because excerpts with different secrets must not be equal.
-fn equality_key(excerpt: &StepExcerpt<'_>) -> ExcerptKey {
-    excerpt_key(excerpt, |FieldChange { field, before, after, label, .. }| {
-        (field, before, after, *label)
-    })
 }
 
 /// A key with the origins of the changes instead of their values. One declaration may have other values

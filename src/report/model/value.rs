@@ -19,7 +19,9 @@ pub fn value_text(value: &Shown) -> ValueText {
         Shown::Hidden => "(hidden)".into(),
         Shown::Secret(reference) => format!("(secret {reference})"),
         Shown::File(path) => format!("(file {path})"),
-        Shown::Value(Json::String(text)) if text.contains('\n') => size_text(text),
+        Shown::Value(Json::String(text)) if text.contains('\n') => {
+            format!("({}, {})", count(text.lines().count(), "line"), count(text.len(), "byte"))
+        }
         Shown::Value(value) => return ValueText::Value(json_text(value)),
     })
 }
@@ -62,10 +64,6 @@ fn is_bare(text: &str) -> bool {
     // Without quotes, a text such as `(hidden)` would look like a remark of undrift.
     let is_ambiguous = text.starts_with('(') || serde_json::from_str::<Json>(text).is_ok();
     !text.is_empty() && is_plain && !is_ambiguous
-}
-
-fn size_text(text: &str) -> String {
-    format!("({}, {})", count(text.lines().count(), "line"), count(text.len(), "byte"))
 }
 
 #[cfg(test)]

@@ -87,14 +87,14 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_o
             let value = before.or(after).unwrap_or_default();
             draw_line(canvas, new_name_cell().append(value));
             if let (Action::Create, Some((_, text))) = (row.step.action, row.multi_line_texts()) {
-                draw_block(canvas, text);
+                draw_block(canvas, 8, text);
             }
             return;
         }
     };
     if let Some((before, after)) = row.multi_line_texts() {
         draw_line(canvas, name);
-        return draw_comparison(canvas, before, after);
+        return draw_comparison(canvas, 8, before, after);
     }
     if row.before == row.after && !matches!(row.after, Shown::Hidden) {
         let value = after.put(Paint::Dim, ", unchanged");
@@ -130,17 +130,17 @@ fn paint_value(side: ValueText) -> Line {
 }
 
 /// Draws a new text of several lines.
-fn draw_block(canvas: &mut Canvas, text: &str) {
+fn draw_block(canvas: &mut Canvas, indent: usize, text: &str) {
     let lines =
         canvas.redact(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
-    draw_lines(canvas, lines);
+    draw_lines(canvas, indent, lines);
 }
 
 /// Draws the comparison of two texts.
-fn draw_comparison(canvas: &mut Canvas, before: &str, after: &str) {
+fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
     match compare::compare_texts(before, after, |text| canvas.redact(text)) {
         TextComparison::Remark(remark) => {
-            canvas.add_line(&Line::indented(8).put(Paint::Change, remark));
+            canvas.add_line(&Line::indented(indent).put(Paint::Change, remark));
         }
         TextComparison::Lines(lines) => {
             let painted = lines.into_iter().map(|(tag, line)| {
@@ -152,23 +152,24 @@ fn draw_comparison(canvas: &mut Canvas, before: &str, after: &str) {
                 };
                 (paint, compare::line_sign(tag), line)
             });
-            draw_lines(canvas, painted.collect());
+            draw_lines(canvas, indent, painted.collect());
         }
     }
 }
 
-/// Draws the `lines` of a text, or the first ones and the number of the others.
-fn draw_lines(canvas: &mut Canvas, lines: Vec<(Paint, char, String)>) {
+/// Draws `lines`, or the first ones and the number of the others.
+fn draw_lines(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
     let max_lines = MAX_LINES.min(canvas.remaining_lines().max(MIN_LINES));
     let shown_count = shown_count(lines.len(), max_lines, canvas.style().full);
     let omitted = lines.len() - shown_count;
     for (paint, sign, line) in lines.into_iter().take(shown_count) {
-        let signed_line = Line::indented(8).put(paint, format!("{sign} "));
-        canvas.add_line(&signed_line.hang_here().put(paint, line));
+        canvas.add_line(
+            &Line::indented(indent).put(paint, format!("{sign} ")).hang_here().put(paint, line),
+        );
     }
     if omitted > 0 {
         let text = format!("… {}, shown by --full", count(omitted, "more line"));
-        canvas.add_line(&Line::indented(8).put(Paint::Dim, text));
+        canvas.add_line(&Line::indented(indent).put(Paint::Dim, text));
     }
 }
 

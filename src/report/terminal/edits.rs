@@ -47,7 +47,9 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
         changed_parts.map(move |index| LineReplacement { file, runs: parts, index })
     });
     let replacements: Vec<_> = replacements.collect();
-    let folds = fold_equal(&replacements, false, LineReplacement::tagged_lines);
+    let folds = fold_equal(&replacements, false, |replacement| -> Vec<_> {
+        replacement.changed_lines().iter().map(|line| (line.tag(), line.value())).collect()
+    });
     let hunks: Vec<_> = folds.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
     let no_secrets = Secrets::default();
     let mut canvas = Canvas::new(style, &no_secrets);
@@ -117,11 +119,6 @@ fn line_numbers(line: &LineChange<'_>) -> [Option<usize>; 2] {
 impl<'f> LineReplacement<'f> {
     fn changed_lines(&self) -> &'f [LineChange<'f>] {
         &self.runs[self.index]
-    }
-
-    /// The removed and the added lines.
-    fn tagged_lines(&self) -> Vec<(ChangeTag, &'f str)> {
-        self.changed_lines().iter().map(|line| (line.tag(), line.value())).collect()
     }
 
     /// The file, and the line in the new text; in the old text, if lines are only removed.

@@ -9,7 +9,7 @@ use std::{
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::sync::mpsc;
 
-use super::{Observer, is_fatal, keys};
+use super::{Observer, is_fatal, keys, none_if_absent};
 use crate::{
     address::parent_group_path,
     api::{ApiError, Result},
@@ -385,11 +385,8 @@ impl Observer {
     pub async fn caller_level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
         let lookup = catalogue::container_lookup(scope);
         let Some(request) = lookup.level_request else { return Ok(None) };
-        match self.client.get(request(id, self.caller.id)).await {
-            Ok(answer) => Ok(answer.object().and_then(|raw| object_level(raw, "access_level"))),
-            Err(error) if error.is_absent() => Ok(None),
-            Err(error) => Err(error),
-        }
+        let answer = none_if_absent(self.client.get(request(id, self.caller.id)).await)?;
+        Ok(answer.and_then(|answer| object_level(answer.object()?, "access_level")))
     }
 
     /// Explains why a container is not at its declared path.

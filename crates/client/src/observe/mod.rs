@@ -399,6 +399,14 @@ impl Observer {
     }
 }
 
+/// Turns the 404 of an absent object into `None`.
+fn none_if_absent<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Err(error) if error.is_absent() => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 /// Returns a fatal error as `Err`, and turns any other error into a cause.
 fn split_fatal<T>(read: Result<T>) -> Result<Result<T, Cause>> {
     match read {

@@ -15,7 +15,7 @@ use futures_util::{StreamExt as _, stream};
 use super::{
     Observer, exist,
     find::{LiveObject, Sender},
-    keys, split_fatal,
+    keys, none_if_absent, split_fatal,
 };
 use crate::{
     api::Result,
@@ -245,13 +245,5 @@ impl RosterScan<'_> {
         let object =
             self.observer.find_container(scope, path, &exist::identity_keys(scope)).await?;
         Ok(object.and_then(|raw| (lookup.read_facts)(&raw).caller_level))
-    }
-}
-
-/// Turns the 404 of an absent object into `None`.
-fn none_if_absent<T>(read: Result<T>) -> Result<Option<T>> {
-    match read {
-        Err(error) if error.is_absent() => Ok(None),
-        read => read.map(Some),
     }
 }

@@ -67,7 +67,8 @@ impl KindRules for Settings {
             Some(None) => false,
             Some(Some(Json::Null)) => true,
             Some(live_branch) => is_empty && declared.plain_json(name) != live_branch,
-            None => !creates_branch(declared),
+            // A fork, an import or a template creates its first branch later, in the background.
+            None => !declared.is_on("initialize_with_readme"),
         };
         needs_branch.then_some("until the repository has a branch")
     }
@@ -107,12 +108,6 @@ impl KindRules for Settings {
         }
         effects
     }
-}
-
-/// True if the create request also creates the first branch. A fork, an import or a template
-/// creates it later, in the background.
-fn creates_branch(declared: &Fields) -> bool {
-    declared.is_on("initialize_with_readme")
 }
 
 /// Settings of a group that affect new projects and groups below, or who may create them.

@@ -31,7 +31,8 @@ pub(super) fn source_calls(
     declared: &Fields,
 ) -> Option<Calls> {
     let fork = declared.text(FORK_OF);
-    let import_host = IMPORT_HOSTS.iter().find(|(prefix, _)| has_field_below(declared, prefix));
+    let is_declared = |prefix: &str| declared.keys().any(|name| name.starts_with(prefix));
+    let import_host = IMPORT_HOSTS.iter().find(|(prefix, _)| is_declared(prefix));
     let calls = match (fork, import_host) {
         (Some(upstream), _) => fork_calls(context, namespace, upstream, declared),
         (None, Some((prefix, op))) => import_calls(context, namespace, prefix, *op, declared),
@@ -112,10 +113,6 @@ pub(super) fn is_imported(declared: &Object) -> bool {
 pub(super) fn has_undeclared_contents(declared: &Object) -> bool {
     [FORK_OF, MEMBERS_FROM_FIELD].iter().any(|name| declared.contains_key(*name))
         || is_imported(declared)
-}
-
-fn has_field_below(declared: &Fields, prefix: &str) -> bool {
-    declared.keys().any(|name| name.starts_with(prefix))
 }
 
 /// Reports sources that exclude each other. `table` contains the fields that only a create request

@@ -34,15 +34,11 @@ pub struct EntryFault {
 
 impl EntryFault {
     /// The fault of `field` with these texts.
-    pub fn for_field(texts: FaultTexts, field: &'static str) -> Self {
-        Self { field, ..Self::for_entry(texts) }.fill("field", field)
-    }
-
-    /// The fault of an entry as a whole with these texts.
-    pub fn for_entry([severity, code, message, help]: FaultTexts) -> Self {
+    pub fn for_field([severity, code, message, help]: FaultTexts, field: &'static str) -> Self {
         let severity = Severity::from_word(severity);
         let (message, help) = (message.to_owned(), help.to_owned());
-        Self { severity, code, field: "", inner_key: None, other_field: None, message, help }
+        Self { severity, code, field, inner_key: None, other_field: None, message, help }
+            .fill("field", field)
     }
 
     /// Adds the other field that the fault concerns.

@@ -11,7 +11,7 @@ use crate::{
     diff::{Findings, Shown, Step, show_declared, show_live},
     kind::{Section, Shape},
     live::LiveContainer,
-    manifest::{ChainLink, LayerEffect, LayerValue, Trace, TracedLayer, schema::NameDescription},
+    manifest::{ChainLink, LayerEffect, LayerValue, Trace, schema::NameDescription},
     origin::Origin,
     plan::Plan,
     report::{
@@ -66,11 +66,6 @@ impl Subject<'_> {
         subject.path == address.path
             && (subject.section.is_none() || subject.section == address.section)
             && (subject.entry.is_none() || subject.entry == address.entry)
-    }
-
-    /// True if the subject includes the field `name`.
-    fn includes_field(&self, name: &str) -> bool {
-        self.field.first().is_none_or(|field| field == name)
     }
 }
 
@@ -143,17 +138,11 @@ fn draw_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace)
 fn draw_entries(canvas: &mut Canvas<'_>, container: &Container, section: Section, trace: &Trace) {
     let Some(declared) = container.section(section.section) else { return };
     for entry in &declared.entries {
-        let line = Line::indented(2).text(&entry.key);
-        draw_with_origin(canvas, line, trace.rule_at(&entry.origin), &entry.origin);
+        draw_with_origin(canvas, Line::indented(2).text(&entry.key), trace, &entry.origin);
     }
     let policy = declared.unlisted.value.word();
     let line = Line::indented(2).put(Paint::Dim, "unlisted ").text(policy);
-    draw_with_origin(
-        canvas,
-        line,
-        trace.rule_at(&declared.unlisted.origin),
-        &declared.unlisted.origin,
-    );
+    draw_with_origin(canvas, line, trace, &declared.unlisted.origin);
 }
 
 /// Draws the contributions of the layers to one value, the highest first.
@@ -207,13 +196,8 @@ fn draw_chain(
 const MAX_COLUMN: usize = 40;
 
 /// Draws a line with its layer and origin.
-fn draw_with_origin(
-    canvas: &mut Canvas<'_>,
-    line: Line,
-    layer: Option<&TracedLayer>,
-    origin: &Origin,
-) {
-    let line = match layer {
+fn draw_with_origin(canvas: &mut Canvas<'_>, line: Line, trace: &Trace, origin: &Origin) {
+    let line = match trace.rule_at(origin) {
         Some(layer) => line.put(Paint::Dim, format!("  {}", layer.name)),
         None => line,
     };
@@ -276,8 +260,8 @@ fn restrict_findings(subject: &Subject<'_>, plan: &Plan) -> Findings {
     }
     findings.held.retain(|held| subject.includes(&held.address));
     findings.notes.retain(|note| {
-        let concerns_field =
-            note.fields.is_empty() || note.fields.iter().any(|n| subject.includes_field(n));
+        let concerns_field = note.fields.is_empty()
+            || subject.field.first().is_none_or(|field| note.fields.iter().any(|n| **n == **field));
         subject.includes(&note.address) && concerns_field
     });
     findings.refusals.retain(|refusal| subject.includes(&refusal.address));

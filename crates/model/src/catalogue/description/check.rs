@@ -128,7 +128,8 @@ impl DescriptionCheck<'_> {
     fn check_names(&mut self) {
         let Kind { identity, name_field, .. } = self.description;
         for key in ["identity", "either", "grants"] {
-            for (index, name) in texts_in(&self.json[key]).enumerate() {
+            let names = self.json[key].as_array().into_iter().flatten().filter_map(Json::as_str);
+            for (index, name) in names.enumerate() {
                 self.check_field_name(format!("{key}/{index}"), Some(name));
             }
         }
@@ -446,9 +447,4 @@ impl DescriptionCheck<'_> {
             }
         }
     }
-}
-
-/// The texts in a list.
-fn texts_in(list: &Json) -> impl Iterator<Item = &str> {
-    list.as_array().into_iter().flatten().filter_map(Json::as_str)
 }

@@ -12,7 +12,7 @@ use crate::{
     operation::{
         AnyOp, Method, Op, Operation, Parameter, ParameterList, ParameterLocation, Read,
         ResponseBody, RetrySafety, Type, Write,
-        collection::{self, EntryPath, leak_parameters, read_operation, write_operation},
+        collection::{self, EntryPath, read_operation, write_operation},
     },
     text,
     value::Json,
@@ -183,7 +183,7 @@ impl OperationDeriver<'_> {
             .map(|parameter| Parameter { required: true, ..parameter });
         let parameters = vec![
             ParameterList::Named(path.scope.noun()),
-            leak_parameters(path_parameters.chain(other_parameters)),
+            ParameterList::Custom(Vec::leak(path_parameters.chain(other_parameters).collect())),
         ];
         let argument_suffix = argument.map(|argument| format!("/:{argument}")).unwrap_or_default();
         Operation {

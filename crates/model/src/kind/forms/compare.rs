@@ -65,7 +65,7 @@ fn normal_form(compare: Compare, text: &str) -> Cow<'_, str> {
         Compare::Url => text::normal_url(text).into(),
         Compare::Location => text::url_without_user(text).into(),
         Compare::AnyCase => text.to_lowercase().into(),
-        Compare::Ref => short_ref(text).into(),
+        Compare::Ref => text.strip_prefix("refs/heads/").unwrap_or(text).into(),
         Compare::PublicKey => key_without_comment(text).into(),
         Compare::Instant => normal_instant(text).into(),
         Compare::Trimmed => text.trim().into(),
@@ -124,11 +124,6 @@ fn is_nobody_row(row: &Json) -> bool {
 fn normalised_topics(list: &[Json]) -> BTreeSet<String> {
     let texts = list.iter().filter_map(Json::as_str).flat_map(|text| text.split(','));
     texts.map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty()).collect()
-}
-
-/// The name of a branch without `refs/heads/`; any other text is returned unchanged.
-fn short_ref(name: &str) -> &str {
-    name.strip_prefix("refs/heads/").unwrap_or(name)
 }
 
 /// A day or a point in time in UTC; any other text is returned unchanged.

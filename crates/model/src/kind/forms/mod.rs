@@ -202,7 +202,8 @@ fn group_path(url: &str) -> &str {
 pub fn to_comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return declared.clone() };
     let Json::Array(items) = declared else {
-        let object_type = spec.field.names.filter(|_| shows_id(spec));
+        let shows_id = spec.field.live_name() == Some(spec.field.sent_name());
+        let object_type = spec.field.names.filter(|_| shows_id);
         let id = object_type.map(|named_type| id_or_name(named_type, declared, names));
         return id.unwrap_or_else(|| declared.clone());
     };
@@ -212,11 +213,6 @@ pub fn to_comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Jso
         None => item.clone(),
     });
     items.collect()
-}
-
-/// True if responses contain the id of the referenced object under the same name as requests.
-fn shows_id(spec: &Spec) -> bool {
-    spec.field.live_name() == Some(spec.field.sent_name())
 }
 
 /// The id of the referenced object, or its name if the id is unknown.

@@ -3,7 +3,7 @@
 //! Only a GET becomes an [`Op<Read>`], so planning never writes, even if data are wrong. No path
 //! addresses the group or project itself, because a fixed segment always follows its id.
 
-use super::{Method, Op, Operation, Parameter, ParameterList, Read, RetrySafety, Write};
+use super::{Method, Op, Operation, Read, RetrySafety, Write};
 use crate::field::Scope;
 
 /// The path of a collection and of its entries, or of a single object.
@@ -139,11 +139,6 @@ fn is_plain_name(name: &str) -> bool {
 /// The path of a container, with `:id`.
 fn container_path(scope: Scope) -> String {
     format!("/{}s/:id", scope.noun())
-}
-
-/// A list of parameters with a static lifetime, like the lists of the table.
-pub fn leak_parameters(parameters: impl IntoIterator<Item = Parameter>) -> ParameterList {
-    ParameterList::Custom(Vec::leak(parameters.into_iter().collect()))
 }
 
 /// The operation in `row` as a GET that is safe to retry.
