@@ -86,9 +86,8 @@ impl SelectedDrift {
             (&self.skipped_containers, "group or project"),
             (&self.pending_renames, "rename"),
         ] {
-            let texts: [&dyn Fn(&AbsorbRefusal) -> String; 2] =
-                [&skipped_line, &|skipped| skipped.address.to_string()];
-            cx.output.eprint_lines(skipped, noun, |_| (), texts);
+            let name = |skipped: &AbsorbRefusal| skipped.address.to_string();
+            cx.output.eprint_lines(skipped, noun, |_| (), skipped_line, name);
         }
     }
 }

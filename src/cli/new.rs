@@ -74,11 +74,8 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let name = args.output.as_ref().map_or(UNNAMED_FILE.into(), |file| file.to_string_lossy());
     let name: FileName = name.into();
     let new_texts = BTreeMap::from([(name.clone(), text.clone())]);
-    let loaded_with_new = manifest::load_with(
-        &args.dir,
-        &load_environment,
-        &LoadOptions { replaced_texts: Some(&new_texts), ..LoadOptions::default() },
-    );
+    let options = LoadOptions { replaced_texts: Some(&new_texts), ..LoadOptions::default() };
+    let loaded_with_new = manifest::load_with(&args.dir, &load_environment, &options);
     if loaded_with_new.desired.is_none() {
         cx.output.eprint_diagnostics(&loaded_with_new.diagnostics);
         return Err(CommandError::usage("the document would not be valid; nothing was written"));

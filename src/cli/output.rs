@@ -129,11 +129,12 @@ impl Output {
         items: &[T],
         noun: &str,
         key: impl Fn(&T) -> K,
-        texts: [&dyn Fn(&T) -> String; 2],
+        line: impl Fn(&T) -> String,
+        name: impl Fn(&T) -> String,
     ) {
         let secrets = self.secrets();
         let canvas = Canvas::new(self.stderr_style, &secrets);
-        self.eprint(&terminal::render_lines(canvas, items, noun, key, texts));
+        self.eprint(&terminal::render_lines(canvas, items, noun, key, line, name));
     }
 
     /// Writes diagnostics, if there are any.

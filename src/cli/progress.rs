@@ -49,13 +49,9 @@ pub(super) struct RemainingWork {
 impl RemainingWork {
     /// The estimate, such as `, about 5 minutes left`; empty if it is unknown or below one minute.
     fn remaining_text(&self, done_count: usize) -> String {
-        match self
-            .client
-            .remaining_minutes(&self.start_counts, done_count, self.total)
-            .unwrap_or_default()
-        {
-            0 => String::new(),
-            minutes => format!(", about {} left", count(minutes, "minute")),
+        match self.client.remaining_minutes(&self.start_counts, done_count, self.total) {
+            None | Some(0) => String::new(),
+            Some(minutes) => format!(", about {} left", count(minutes, "minute")),
         }
     }
 }
@@ -124,11 +120,8 @@ impl Progress {
                 bar.inc(1);
                 let done_count = usize::try_from(bar.position()).unwrap_or(usize::MAX);
                 let shown_object = output.secrets().redact(object);
-                bar.set_message(format!(
-                    "{}{}",
-                    escape(&shown_object),
-                    remaining.remaining_text(done_count)
-                ));
+                let estimate = remaining.remaining_text(done_count);
+                bar.set_message(format!("{}{estimate}", escape(&shown_object)));
             }
             Self::Lines(counter, _) => _ = counter.fetch_add(1, Ordering::Relaxed),
         }

@@ -67,12 +67,7 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let format_line = |(subject, reason): &(String, String)| {
         format!("warning: could not read {subject}: {reason}")
     };
-    cx.output.eprint_lines(
-        &incomplete,
-        "object",
-        fold_key,
-        [&format_line, &|(what, _)| what.clone()],
-    );
+    cx.output.eprint_lines(&incomplete, "object", fold_key, format_line, |(what, _)| what.clone());
     let counts = snapshot.contents.container_counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));

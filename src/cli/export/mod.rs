@@ -234,10 +234,8 @@ fn report_unread(builder: &mut ExportBuilder, args: &Args, cx: &RunContext) -> R
     eprint_missing("left out", builder.omitted_reads(), cx);
     let missing_count = builder.missing_reads().len();
     if missing_count > 0 && !args.partial {
-        return Err(nothing_written(&format!(
-            "{} could not be read",
-            count(missing_count, "part")
-        )));
+        let parts = count(missing_count, "part");
+        return Err(nothing_written(&format!("{parts} could not be read")));
     }
     Ok(missing_count == 0 && (args.partial || builder.omitted_reads().is_empty()))
 }
@@ -248,12 +246,8 @@ fn eprint_missing(introduction: &str, reads: &[export::IncompleteRead], cx: &Run
     };
     let cause_key =
         |read: &export::IncompleteRead| read.cause.message.replace(&read.cause.request, "");
-    cx.output.eprint_lines(
-        reads,
-        "object",
-        cause_key,
-        [&warning_line, &|read| read.subject.clone()],
-    );
+    let name = |read: &export::IncompleteRead| read.subject.clone();
+    cx.output.eprint_lines(reads, "object", cause_key, warning_line, name);
 }
 
 fn nothing_written(reason: &str) -> CommandError {

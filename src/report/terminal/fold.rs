@@ -119,10 +119,11 @@ pub fn render_lines<T, K: Ord>(
     items: &[T],
     noun: &str,
     key: impl Fn(&T) -> K,
-    [line, name]: [&dyn Fn(&T) -> String; 2],
+    line: impl Fn(&T) -> String,
+    name: impl Fn(&T) -> String,
 ) -> String {
     for (first_item, others) in fold_equal(items, canvas.style().full, key) {
-        let others: Vec<_> = others.into_iter().map(name).collect();
+        let others: Vec<_> = others.into_iter().map(&name).collect();
         let others = others_text("; the same for", &format!("more {noun}"), &others, MAX_NAMED);
         canvas.add_line(&Line::default().text(line(first_item) + &others.unwrap_or_default()));
     }

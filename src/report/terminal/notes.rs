@@ -187,10 +187,10 @@ fn draw_first_items<T>(
 
 /// A line for each group or project that is not applied.
 pub fn skipped_text(canvas: Canvas<'_>, containers: &[SkippedContainer]) -> String {
-    let skipped_line = |SkippedContainer { address, steps }: &SkippedContainer| {
+    let line = |SkippedContainer { address, steps }: &SkippedContainer| {
         format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
-    let texts: [&dyn Fn(&SkippedContainer) -> String; 2] =
-        [&skipped_line, &|skipped| skipped.address.to_string()];
-    render_lines(canvas, containers, "group or project", |skipped| skipped.steps, texts)
+    let steps = |skipped: &SkippedContainer| skipped.steps;
+    let name = |skipped: &SkippedContainer| skipped.address.to_string();
+    render_lines(canvas, containers, "group or project", steps, line, name)
 }

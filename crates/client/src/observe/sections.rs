@@ -220,12 +220,8 @@ impl SectionReader<'_> {
     ) -> Result<Option<Vec<Object>>> {
         let (scoped_kind, client) = (kind.scoped_kind, &self.observer.client);
         let Some(field) = scoped_kind.within else {
-            return Ok(Some(
-                client
-                    .list_with_keys(scoped_kind.list_request(request), scoped_kind.rows)
-                    .await?
-                    .into_vec(),
-            ));
+            let list = scoped_kind.list_request(request);
+            return Ok(Some(client.list_with_keys(list, scoped_kind.rows).await?.into_vec()));
         };
         let answer = client.get_object(request, &["id"]).await?;
         let Some(rows) = answer.body[field].as_array() else { return Ok(None) };

@@ -116,11 +116,8 @@ impl Reducer {
             let extra =
                 self.literals.extra_fields.get(&(scope, section.section)).into_iter().flatten();
             let names = section.table().specs().iter().map(|spec| spec.name);
-            keys::add_section_keys(
-                section,
-                &names.chain(extra.map(String::as_str)).collect(),
-                &mut keys,
-            );
+            let names = names.chain(extra.map(String::as_str)).collect();
+            keys::add_section_keys(section, &names, &mut keys);
         }
         keys::key_filter(keys)
     }
@@ -145,12 +142,12 @@ impl Reducer {
                 ReadSource::Object => {
                     reduced_object.extend(self.reduce_entry(section, &path, raw)?);
                 }
-                ReadSource::ListField(field) | ReadSource::ObjectField { field, .. } => {
+                ReadSource::ListField(field) => {
                     reduced_object.extend(self.reduce_field(section, &path, raw, field)?);
-                    if let ReadSource::ObjectField { marker_field: marker, .. } =
-                        section.scoped_kind.read_source
-                        && let Some(value) = raw.get(marker)
-                    {
+                }
+                ReadSource::ObjectField { field, marker_field: marker } => {
+                    reduced_object.extend(self.reduce_field(section, &path, raw, field)?);
+                    if let Some(value) = raw.get(marker) {
                         reduced_object.entry(marker).or_insert_with(|| strip_values(value));
                     }
                 }
@@ -194,20 +191,17 @@ impl Reducer {
         let reduced_rows = rows.iter().map(|row| self.reduce_one(op, path, row).map(Json::Object));
         let reduced_rows: Vec<_> = reduced_rows.collect::<Result<_, _>>()?;
         let copied_section = section_read_by(op).filter(|section| section.allows_duplicates());
+        let Some(section) = copied_section else { return Ok(reduced_rows) };
         let mut removed_by_name = BTreeMap::new();
-        for (section, (row, reduced_row)) in copied_section.into_iter().flat_map(|section| {
-            rows.iter().zip(&reduced_rows).map(move |versions| (section, versions))
-        }) {
+        for (row, reduced_row) in rows.iter().zip(&reduced_rows) {
             let mut removed_fields = row.clone();
             removed_fields.retain(|name, _| {
                 reduced_row.get(name).is_none_or(kind::is_withheld)
                     && !COMPUTED_FIELDS.contains(&name.as_str())
             });
             let name = section.entry_name(section.read(row, FieldSelection::All).fields.raw());
-            if removed_by_name
-                .insert(name, removed_fields.clone())
-                .is_some_and(|other| other != removed_fields)
-            {
+            let other_fields = removed_by_name.insert(name, removed_fields.clone());
+            if other_fields.is_some_and(|other| other != removed_fields) {
                 return Err(format!(
                     "several {} have the same name and differ in fields that are not kept",
                     text::plural(section.noun)

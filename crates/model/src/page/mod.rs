@@ -207,18 +207,15 @@ impl Pager {
         let uses_keyset = request.operation.by_keyset
             && !["order_by", "sort"].iter().any(|name| request.has_query(name));
         let request = request.query("per_page", PER_PAGE).keep_keys(&["id"]);
-        let base_request = if uses_keyset {
-            request.query("pagination", "keyset").query("order_by", "id").query("sort", "asc")
+        let (base_request, first_position) = if uses_keyset {
+            let request = request.query("pagination", "keyset").query("order_by", "id");
+            (request.query("sort", "asc"), PagePosition::Start)
         } else {
-            request
+            (request, PagePosition::Page(1))
         };
         Self {
             base_request,
-            state: ReadingState::NextPage(if uses_keyset {
-                PagePosition::Start
-            } else {
-                PagePosition::Page(1)
-            }),
+            state: ReadingState::NextPage(first_position),
             uses_keyset,
             keeps_entries: false,
             is_filtered: false,
@@ -258,10 +255,8 @@ impl Pager {
         headers: &HeaderMap,
         page: Vec<Object>,
     ) -> Result<&[Object], PageError> {
-        if !matches!(
-            mem::replace(&mut self.state, ReadingState::Refused),
-            ReadingState::NextPage(_)
-        ) {
+        let old_state = mem::replace(&mut self.state, ReadingState::Refused);
+        if !matches!(old_state, ReadingState::NextPage(_)) {
             return Err(PageError::Unfinished);
         }
         self.page_count += 1;
@@ -337,12 +332,8 @@ impl Pager {
             identifying_value(object, key)
                 .ok_or(PageError::Unidentified { page: self.page_count, key })
         };
-        for key in self
-            .entry_keys
-            .other_keys
-            .iter()
-            .filter(|_| !Bug::AcceptRowsWithoutIdentity.is_planted())
-        {
+        let accepts_any = Bug::AcceptRowsWithoutIdentity.is_planted();
+        for key in self.entry_keys.other_keys.iter().filter(|_| !accepts_any) {
             // The value may be a mapping, such as an author.
             if is_path(key) || !object.get(*key).is_some_and(Json::is_object) {
                 require_value(key)?;
@@ -361,14 +352,12 @@ impl Pager {
 
 /// The identity of an entry without keys: its id, or key and scope for a variable, which has no id.
 fn default_identity(object: &Object) -> String {
-    match (
-        identifying_value(object, "id"),
-        identifying_value(object, "key"),
-        identifying_value(object, "environment_scope"),
-    ) {
-        (Some(id), _, _) => format!("id {id}"),
-        (None, Some(key), scope) => format!("key {key} of scope {}", scope.unwrap_or(&Json::Null)),
-        (None, None, _) => Json::Object(object.clone()).to_string(),
+    let [id, key, scope] =
+        ["id", "key", "environment_scope"].map(|name| identifying_value(object, name));
+    match (id, key) {
+        (Some(id), _) => format!("id {id}"),
+        (None, Some(key)) => format!("key {key} of scope {}", scope.unwrap_or(&Json::Null)),
+        (None, None) => Json::Object(object.clone()).to_string(),
     }
 }
 
