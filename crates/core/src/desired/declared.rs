@@ -2,9 +2,11 @@
 
 use std::{cell::RefCell, collections::HashSet, fmt, sync::Arc};
 
-use super::packed::{self, Packer, Unpacker};
+use serde_json::json;
+
+use super::packed::{is_plain, push_value, read_json, unpack_value};
 use crate::{
-    origin::{FileLayer, Layer, Origin, Sourced},
+    origin::{FileLayer, Origin, Sourced},
     steps,
     value::{Fields, Value},
 };
@@ -17,16 +19,16 @@ use crate::{
 pub struct DeclaredFields {
     /// The file and layer of the first field. Nearly always, all fields have the same.
     common_layer: Option<Arc<FileLayer>>,
-    /// The packed names of the fields.
-    names: Arc<String>,
-    /// For each field: its layer and file if they differ from the common ones, its line, its column, and
-    /// its value.
+    /// The names of the fields.
+    names: Arc<Vec<String>>,
+    /// A line for each field with four columns: its line, its column, its layer and file (as JSON, if
+    /// they differ from the common ones), and its value.
     packed: Arc<str>,
 }
 
 thread_local! {
-    /// The packed names that this thread used before. Most entries have the same names as many others.
-    static NAMES: RefCell<HashSet<Arc<String>>> = RefCell::default();
+    /// The names that this thread used before. Most entries have the same names as many others.
+    static NAMES: RefCell<HashSet<Arc<Vec<String>>>> = RefCell::default();
 }
 
 impl DeclaredFields {
@@ -52,7 +54,7 @@ impl DeclaredFields {
 
     /// The secrets and files among the values, with their origins.
     pub fn secrets_and_files(&self) -> impl Iterator<Item = Sourced<Value>> {
-        self.packed_fields().filter(|field| !field.value.is_plain()).map(|field| field.unpack(self))
+        self.packed_fields().filter(|field| !is_plain(field.value)).map(|field| field.unpack(self))
     }
 
     /// The name of every field.
@@ -62,7 +64,9 @@ impl DeclaredFields {
 
     /// The fields without their origins.
     pub fn values(&self) -> Fields {
-        self.packed_fields().map(|field| (field.name.to_owned(), field.value.unpack())).collect()
+        self.packed_fields()
+            .map(|field| (field.name.to_owned(), unpack_value(field.value)))
+            .collect()
     }
 
     fn find_field(&self, name: &str) -> Option<PackedField<'_>> {
@@ -70,11 +74,8 @@ impl DeclaredFields {
     }
 
     fn packed_fields(&self) -> impl Iterator<Item = PackedField<'_>> {
-        let (mut names, mut fields) = (Unpacker::new(&self.names), Unpacker::new(&self.packed));
-        std::iter::from_fn(move || {
-            (!fields.is_at_end()).then(|| PackedField::next(names.take_text(), &mut fields))
-        })
-        .inspect(|_| steps::count_step())
+        let fields = self.names.iter().zip(self.packed.split('\n'));
+        fields.map(|(name, line)| PackedField::new(name, line)).inspect(|_| steps::count_step())
     }
 }
 
@@ -87,28 +88,25 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for DeclaredFields {
         fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref()));
         fields.dedup_by(|(next, _), (name, _)| next.as_ref() == name.as_ref());
         let common_layer = fields.first().map(|(_, field)| field.origin.within.clone());
-        let (mut names, mut packer) = (Packer::default(), Packer::default());
-        for (name, Sourced { value, origin }) in &fields {
-            names.push_text(name.as_ref());
-            if common_layer.as_ref() == Some(&origin.within) {
-                packer.push_byte(0);
-            } else {
-                packer.push_byte(origin.layer as u8 + 1);
-                packer.push_text(&origin.file);
-            }
-            packer.push_number(origin.line.into());
-            packer.push_number(origin.column.into());
-            packer.push_value(value);
+        let mut packed = String::new();
+        for (_, Sourced { value, origin }) in &fields {
+            let own_layer = (common_layer.as_ref() != Some(&origin.within))
+                .then(|| json!((origin.layer, &origin.file)).to_string());
+            let own_layer = own_layer.unwrap_or_default();
+            packed += &format!("{}\t{}\t{own_layer}\t", origin.line, origin.column);
+            push_value(&mut packed, value);
+            packed.push('\n');
         }
+        let names: Vec<_> = fields.iter().map(|(name, _)| name.as_ref().to_owned()).collect();
         let names = NAMES.with_borrow_mut(|interned| {
-            interned.get(&names.0).cloned().unwrap_or_else(|| {
-                let new_names = Arc::new(names.0);
+            interned.get(&names).cloned().unwrap_or_else(|| {
+                let new_names = Arc::new(names);
                 interned.insert(Arc::clone(&new_names));
                 new_names
             })
         });
         // A copy needs less memory: the allocator would not shrink the buffer by less than half.
-        Self { common_layer, names, packed: packer.0.as_str().into() }
+        Self { common_layer, names, packed: packed.as_str().into() }
     }
 }
 
@@ -118,51 +116,47 @@ impl fmt::Debug for DeclaredFields {
     }
 }
 
-/// A field whose value is still packed.
+/// A field that is still packed.
 struct PackedField<'d> {
     name: &'d str,
-    /// Its layer and file, if they differ from the common ones.
-    own_layer: Option<(Layer, &'d str)>,
-    line: u32,
-    column: u32,
-    value: packed::PackedValue<'d>,
+    line: &'d str,
+    column: &'d str,
+    /// Its layer and file as JSON, if they differ from the common ones.
+    own_layer: &'d str,
+    value: &'d str,
 }
 
 impl<'d> PackedField<'d> {
-    fn next(name: &'d str, unpacker: &mut Unpacker<'d>) -> Self {
-        Self {
-            name,
-            own_layer: match unpacker.take_byte() {
-                0 => None,
-                layer => Some((Layer::ALL[usize::from(layer) - 1], unpacker.take_text())),
-            },
-            line: unpacker.take_number() as u32,
-            column: unpacker.take_number() as u32,
-            value: unpacker.take_value(),
-        }
+    fn new(name: &'d str, packed: &'d str) -> Self {
+        let mut columns = packed.splitn(4, '\t');
+        let [line, column, own_layer, value] =
+            std::array::from_fn(|_| columns.next().unwrap_or_default());
+        Self { name, line, column, own_layer, value }
     }
 
     fn origin(&self, declared: &DeclaredFields) -> Origin {
-        let within = match (&declared.common_layer, self.own_layer) {
-            (Some(within), None) => within.clone(),
-            (_, own_layer) => {
-                let (layer, file) = own_layer.unwrap_or((Layer::Project, ""));
-                Arc::new(FileLayer { file: file.into(), layer })
+        let within = match &declared.common_layer {
+            Some(within) if self.own_layer.is_empty() => within.clone(),
+            _ => {
+                let (layer, file) = read_json(self.own_layer);
+                Arc::new(FileLayer { file, layer })
             }
         };
-        Origin { within, line: self.line, column: self.column }
+        let [line, column] =
+            [self.line, self.column].map(|number| number.parse().unwrap_or_default());
+        Origin { within, line, column }
     }
 
     fn unpack(&self, declared: &DeclaredFields) -> Sourced<Value> {
-        Sourced { value: self.value.unpack(), origin: self.origin(declared) }
+        Sourced { value: unpack_value(self.value), origin: self.origin(declared) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
+    use crate::origin::Layer;
 
     fn field(value: Value, file: &str, line: u32, layer: Layer) -> Sourced<Value> {
         Sourced { value, origin: Origin::new(file, line, 200, layer) }

@@ -1,122 +1,51 @@
-//! Packs values into one text: for each, a tag and its data. The text never leaves the process.
-//!
-//! Tags and numbers are ASCII, so that texts can be taken out without checking their bytes.
+//! Packs a value into one line of text: a tag and the data. The text never leaves the process.
+
+use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use crate::value::{Json, Value};
 
-const PLAIN_TAG: u8 = 0;
-const TEXT_TAG: u8 = 1;
-const SECRET_TAG: u8 = 2;
-const UPLOAD_TAG: u8 = 3;
+const PLAIN_TAG: char = 'j';
+const TEXT_TAG: char = 't';
+const SECRET_TAG: char = 's';
+const UPLOAD_TAG: char = 'f';
 
-/// Packs values, one after another.
-#[derive(Default)]
-pub(super) struct Packer(pub(super) String);
-
-impl Packer {
-    /// Adds a byte below 0x80.
-    pub(super) fn push_byte(&mut self, byte: u8) {
-        self.0.push(byte.into());
-    }
-
-    /// Adds a number with six bits per byte, lowest first; the seventh bit means that more bytes follow.
-    pub(super) fn push_number(&mut self, mut number: u64) {
-        while number >= 0x40 {
-            self.push_byte(number as u8 & 0x3f | 0x40);
-            number >>= 6;
+/// Adds the line of `value` to `packed`, without a line feed: JSON escapes the line feeds of texts.
+pub(super) fn push_value(packed: &mut String, value: &Value) {
+    match value {
+        Value::Plain(Json::String(text)) if !text.contains('\n') => {
+            packed.push(TEXT_TAG);
+            packed.push_str(text);
         }
-        self.push_byte(number as u8);
-    }
-
-    pub(super) fn push_text(&mut self, text: &str) {
-        self.push_number(text.len() as u64);
-        self.0.push_str(text);
-    }
-
-    fn push_tagged(&mut self, tag: u8, text: &str) {
-        self.push_byte(tag);
-        self.push_text(text);
-    }
-
-    pub(super) fn push_value(&mut self, value: &Value) {
-        match value {
-            Value::Plain(Json::String(text)) => self.push_tagged(TEXT_TAG, text),
-            Value::Plain(json) => self.push_tagged(PLAIN_TAG, &json.to_string()),
-            Value::Secret(reference) => {
-                let json = serde_json::to_string(reference).expect("a reference is JSON");
-                self.push_tagged(SECRET_TAG, &json);
-            }
-            Value::File(path) => self.push_tagged(UPLOAD_TAG, path),
-        }
+        Value::Plain(json) => *packed += &format!("{PLAIN_TAG}{json}"),
+        Value::Secret(reference) => *packed += &format!("{SECRET_TAG}{}", json!(reference)),
+        Value::File(path) => *packed += &format!("{UPLOAD_TAG}{}", json!(path)),
     }
 }
 
-/// Unpacks the values of a [`Packer`], one after another.
-pub(super) struct Unpacker<'p>(&'p str);
+/// True if the packed value is neither a secret nor a file.
+pub(super) fn is_plain(packed: &str) -> bool {
+    packed.starts_with([PLAIN_TAG, TEXT_TAG])
+}
 
-impl<'p> Unpacker<'p> {
-    pub(super) const fn new(packed: &'p str) -> Self {
-        Self(packed)
+/// The value that [`push_value`] packed.
+pub(super) fn unpack_value(packed: &str) -> Value {
+    if let Some(text) = packed.strip_prefix(TEXT_TAG) {
+        return Value::from(text);
     }
-
-    pub(super) const fn is_at_end(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn take_byte(&mut self) -> u8 {
-        self.take(1).as_bytes()[0]
-    }
-
-    pub(super) fn take_number(&mut self) -> u64 {
-        let mut number = 0;
-        for shift in (0..).step_by(6) {
-            let byte = self.take_byte();
-            number |= u64::from(byte & 0x3f) << shift;
-            if byte < 0x40 {
-                break;
-            }
-        }
-        number
-    }
-
-    pub(super) fn take_text(&mut self) -> &'p str {
-        let length = self.take_number() as usize;
-        self.take(length)
-    }
-
-    fn take(&mut self, length: usize) -> &'p str {
-        let (taken, rest) = self.0.split_at(length);
-        self.0 = rest;
-        taken
-    }
-
-    pub(super) fn take_value(&mut self) -> PackedValue<'p> {
-        PackedValue { tag: self.take_byte(), data: self.take_text() }
+    let json = &packed[1..];
+    if packed.starts_with(SECRET_TAG) {
+        Value::Secret(read_json(json))
+    } else if packed.starts_with(UPLOAD_TAG) {
+        Value::File(read_json(json))
+    } else {
+        Value::Plain(read_json(json))
     }
 }
 
-/// A value that is still packed.
-pub(super) struct PackedValue<'p> {
-    tag: u8,
-    data: &'p str,
-}
-
-impl PackedValue<'_> {
-    /// True if it is neither a secret nor a file.
-    pub(super) const fn is_plain(&self) -> bool {
-        matches!(self.tag, PLAIN_TAG | TEXT_TAG)
-    }
-
-    pub(super) fn unpack(&self) -> Value {
-        match (self.tag, self.data) {
-            (TEXT_TAG, text) => Value::from(text),
-            (SECRET_TAG, json) => Value::Secret(
-                serde_json::from_str(json).expect("a packed reference is a reference"),
-            ),
-            (UPLOAD_TAG, path) => Value::File(path.to_owned()),
-            (_, json) => Value::Plain(serde_json::from_str(json).expect("packed JSON is JSON")),
-        }
-    }
+/// Reads packed JSON.
+pub(super) fn read_json<T: DeserializeOwned>(json: &str) -> T {
+    serde_json::from_str(json).expect("packed JSON is what was packed")
 }
 
 #[cfg(test)]
@@ -159,18 +88,14 @@ mod tests {
     }
 
     fn assert_round_trip(values: &[Value]) {
-        let mut packer = Packer::default();
-        values.iter().for_each(|value| packer.push_value(value));
-        let packed = packer.0;
-        let mut unpacker = Unpacker::new(&packed);
         for value in values {
-            let packed = unpacker.take_value();
-            assert_eq!(packed.is_plain(), value.plain_json().is_some());
-            let unpacked = packed.unpack();
+            let mut packed = String::new();
+            push_value(&mut packed, value);
+            assert!(!packed.contains('\n'), "{packed}");
+            assert_eq!(is_plain(&packed), value.plain_json().is_some());
             // As text, because the order of keys must be equal too.
-            assert_eq!(format!("{unpacked:?}"), format!("{value:?}"));
+            assert_eq!(format!("{:?}", unpack_value(&packed)), format!("{value:?}"));
         }
-        assert!(unpacker.is_at_end());
     }
 
     #[test]

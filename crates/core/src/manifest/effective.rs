@@ -151,7 +151,7 @@ impl Trace {
                 hidden_notes.push(format!("{name}: a possible credential is not shown"));
             }
             let field_path = [name.to_owned()];
-            let entry = (section.section, part.key(section));
+            let entry = (section, part.key(section));
             let node = self.field_item(entry, &field_path, &spec.schema, value, &field.origin);
             insert_nested(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
@@ -165,7 +165,7 @@ impl Trace {
     /// mapping has its own place.
     fn field_item(
         &self,
-        entry: (&str, &str),
+        entry: (Section, &str),
         field_path: &[String],
         schema: &Json,
         value: Json,
@@ -182,8 +182,8 @@ impl Trace {
                 Item::new(key, OutputNode::Map(leaves.collect()))
             }
             value => {
-                let leaf_origin = self.deciding_origin(entry, field_path).unwrap_or(origin);
-                self.item_with_place(key, value, leaf_origin)
+                let leaf_origin = self.deciding_origin(entry.0, entry.1, field_path);
+                self.item_with_place(key, value, leaf_origin.unwrap_or(origin))
             }
         }
     }

@@ -224,25 +224,5 @@ impl Index<&str> for Node {
     }
 }
 
-impl From<Json> for Node {
-    /// The value without a position.
-    fn from(value: Json) -> Self {
-        let data = match value {
-            Json::Null => NodeValue::Null,
-            Json::Bool(value) => NodeValue::Bool(value),
-            Json::Number(number) => NodeValue::Number(number),
-            Json::String(text) => NodeValue::Text(text),
-            Json::Array(items) => NodeValue::List(items.into_iter().map(Self::from).collect()),
-            Json::Object(object) => {
-                let entries = object.into_iter();
-                let entries =
-                    entries.map(|(name, value)| (MappingKey { name, span: 0..0 }, value.into()));
-                NodeValue::Map(entries.collect())
-            }
-        };
-        Self { data, span: 0..0 }
-    }
-}
-
 #[cfg(test)]
 mod tests;

@@ -170,7 +170,6 @@ fn draw_chain(
             LayerValue::Declared => Err("declared"),
             LayerValue::Absent => Err("absent"),
             LayerValue::Unmanaged => Err("unmanaged"),
-            LayerValue::Unlisted(policy) => Err(policy.word()),
             LayerValue::Ignores => Err("takes nothing from lower layers"),
         };
         let line = match shown_or_words {

@@ -346,16 +346,17 @@ impl Findings {
         document: &Node,
         checker: &Checker,
     ) -> BTreeSet<String> {
-        if checker.is_valid(document) {
+        let json = document.to_json();
+        if checker.is_valid(&json) {
             return BTreeSet::new();
         }
         // A repaired copy is checked too: it shows the faults of values below a misspelled key or in a
         // wrong form, so that all faults can be fixed at once.
         let repaired = sentences::repair_document(document, &checker.schema);
-        let [document_refused, _] = [(document, 0), (&repaired, 2)].map(|(document, depth)| {
+        let copies = [(document, json, 0), (&repaired, repaired.to_json(), 2)];
+        let [document_refused, _] = copies.map(|(document, json, depth)| {
             let mut refused_pointers = BTreeSet::new();
-            let errors = checker.schema_errors(document).take(2 * MAX_SHOWN_FAULTS);
-            for (pointer, error) in errors {
+            for (pointer, error) in checker.schema_errors(&json).take(2 * MAX_SHOWN_FAULTS) {
                 // In the repaired copy, report only faults below a section: the help for the name
                 // of the section also explains its form.
                 let is_of_name = matches!(error.kind(), Kind::AdditionalProperties { .. });

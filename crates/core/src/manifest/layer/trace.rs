@@ -4,7 +4,7 @@
 //! uses the same slots as the merge: the highest layer that sets a slot decides. A test compares traces
 //! with the results of the merge.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     fill,
@@ -14,14 +14,13 @@ use super::{
 };
 use crate::{
     address::Glob,
-    desired::Unlisted,
     field::Scope,
     kind::Section,
     manifest::{
         faults::Faults,
         read::document::{DeclaredContainer, EntryState, LayerBody, Rule},
     },
-    origin::{Origin, Sourced},
+    origin::Origin,
     value::Value,
 };
 
@@ -38,26 +37,25 @@ pub struct Trace {
 #[derive(Debug)]
 pub struct TracedLayer {
     /// Its rank. Layers may have equal ranks.
-    pub rank: usize,
+    rank: usize,
     /// Its name: `Defaults acme/**`, `Profile service`, `Project`.
     pub name: String,
     /// Its place.
     pub origin: Origin,
-    /// Its values.
-    pub values: Vec<TracedValue>,
-    /// Its value of `watch`, if it sets one.
-    pub watch: Option<Sourced<bool>>,
+    /// The values of its entries.
+    values: Vec<TracedValue>,
+    /// The places of its sections, of its policies for unlisted entries, and of `watch`.
+    other_origins: Vec<Origin>,
 }
 
 /// A value in a layer.
 #[derive(Debug)]
 pub struct TracedValue {
-    /// The section.
-    pub section: &'static str,
-    /// The key of the entry; empty if the section has a single entry, `None` for the section as a whole.
-    pub entry: Option<String>,
+    section: &'static str,
+    /// The key of the entry; empty if the section has a single entry, and for the section as a whole.
+    entry: String,
     /// The path of field names to the value, with the current name of each deprecated field.
-    pub current_names: Vec<String>,
+    current_names: Vec<String>,
     /// The path of field names to the value, as written.
     pub written_names: Vec<String>,
     /// The value.
@@ -97,8 +95,6 @@ pub enum LayerValue {
     Absent,
     /// The entry is unmanaged, or each entry whose name matches is.
     Unmanaged,
-    /// The policy for unlisted entries.
-    Unlisted(Unlisted),
     /// The layer ignores lower layers (`ignore_layers`).
     Ignores,
     /// The value of a field, with unfilled templates.
@@ -140,8 +136,8 @@ impl Trace {
     pub fn rule_at(&self, origin: &Origin) -> Option<&TracedLayer> {
         let (_, rules) = self.layers.split_last()?;
         rules.iter().find(|layer| {
-            let watch_origin = layer.watch.as_ref().map(|watch| &watch.origin);
-            layer.values.iter().any(|value| value.origin == *origin) || watch_origin == Some(origin)
+            let mut origins = layer.values.iter().map(|value| &value.origin);
+            origins.any(|other| other == origin) || layer.other_origins.contains(origin)
         })
     }
 
@@ -160,7 +156,6 @@ impl Trace {
                 }
                 LayerValue::Declared => slot.is_empty(),
                 LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores => true,
-                LayerValue::Unlisted(_) => false,
             });
             for traced_value in values {
                 let higher_links =
@@ -184,18 +179,15 @@ impl Trace {
     /// The origin of the value that decides the field of an entry at the path `names`.
     pub(in crate::manifest) fn deciding_origin(
         &self,
-        (section, entry): (&str, &str),
+        section: Section,
+        key: &str,
         names: &[String],
     ) -> Option<&Origin> {
-        let ranked_values = self.layers.iter().flat_map(|layer| {
-            let ranked = layer.values.iter().map(|value| (layer.rank, value));
-            ranked.filter(|(_, value)| {
-                value.belongs_to(section, entry) && value.written_names == names
-            })
-        });
+        let chain = self.value_chain(section, key, names).into_iter();
+        let deciding_links = chain.filter(|link| link.effect == LayerEffect::Decides);
+        let values = deciding_links.map(|link| link.traced_value);
         // Of equal ranks, the value with the first origin decides, as in the merge.
-        let highest = ranked_values.max_by_key(|(rank, value)| (*rank, Reverse(&value.origin)));
-        highest.map(|(_, value)| &value.origin)
+        values.filter(|value| value.written_names == names).map(|value| &value.origin).min()
     }
 }
 
@@ -209,11 +201,10 @@ impl TracedLayer {
     ) -> Self {
         let ignored = body.ignored_sections.iter();
         let mut values: Vec<_> = ignored
-            .map(|section| TracedValue::new(section, None, LayerValue::Ignores, origin))
+            .map(|section| TracedValue::new(section, "", LayerValue::Ignores, origin))
             .collect();
         for section in &body.sections {
-            let (kind, name, origin) = (section.kind, section.kind.section, &section.origin);
-            values.push(TracedValue::new(name, None, LayerValue::Declared, origin));
+            let (kind, name) = (section.kind, section.kind.section);
             for part in &section.parts {
                 // Templates that cannot be filled in are reported elsewhere.
                 let Some((key, fields)) =
@@ -233,40 +224,36 @@ impl TracedLayer {
                     TracedValue {
                         current_names,
                         written_names: names,
-                        ..TracedValue::new(name, Some(&key), value, &origin)
+                        ..TracedValue::new(name, &key, value, &origin)
                     }
                 }));
-                values.push(TracedValue::new(name, Some(&key), entry_value, &part.origin));
+                values.push(TracedValue::new(name, &key, entry_value, &part.origin));
             }
         }
-        values.extend(body.unlisted.iter().map(|(section, policy)| {
-            TracedValue::new(section, None, LayerValue::Unlisted(policy.value), &policy.origin)
-        }));
-        Self { rank, name, origin: origin.clone(), values, watch: body.watch.clone() }
+        let sections = body.sections.iter().map(|section| &section.origin);
+        let policies = body.unlisted.values().map(|policy| &policy.origin);
+        let watch = body.watch.iter().map(|watch| &watch.origin);
+        let other_origins = sections.chain(policies).chain(watch).cloned().collect();
+        Self { rank, name, origin: origin.clone(), values, other_origins }
     }
 }
 
 impl TracedValue {
     /// A value for a section or an entry as a whole.
-    fn new(section: &'static str, entry: Option<&str>, value: LayerValue, origin: &Origin) -> Self {
-        let (entry, origin) = (entry.map(str::to_owned), origin.clone());
+    fn new(section: &'static str, entry: &str, value: LayerValue, origin: &Origin) -> Self {
+        let (entry, origin) = (entry.to_owned(), origin.clone());
         Self { section, entry, current_names: Vec::new(), written_names: Vec::new(), value, origin }
-    }
-
-    /// True if it is a value of the entry `key` of `section`.
-    pub fn belongs_to(&self, section: &str, key: &str) -> bool {
-        self.section == section && self.entry.as_deref() == Some(key)
     }
 
     /// True if it affects the entry `key` of `section`, and maybe other entries.
     fn applies_to(&self, section: &str, key: &str) -> bool {
         self.section == section
-            && match (&self.value, self.entry.as_deref()) {
-                (LayerValue::Unmanaged, Some(glob)) => {
-                    glob == key || Glob::for_names(glob).is_ok_and(|glob| glob.matches(key))
+            && match &self.value {
+                _ if self.entry == key => true,
+                LayerValue::Unmanaged => {
+                    Glob::for_names(&self.entry).is_ok_and(|glob| glob.matches(key))
                 }
-                (LayerValue::Ignores, _) => true,
-                (_, entry) => entry == Some(key),
+                value => *value == LayerValue::Ignores,
             }
     }
 

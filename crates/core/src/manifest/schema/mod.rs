@@ -24,7 +24,6 @@ use crate::{
 mod container;
 mod lookup;
 mod published;
-mod tree;
 
 pub(super) use container::{INCLUDE_VALUE, OLD_UNLISTED_KEY};
 pub use lookup::{NameDescription, all_names, describe_name, document_names, names_ending_in};
@@ -32,7 +31,6 @@ use published::object_values_mut;
 pub use published::published_schema;
 
 use container::SchemaUse;
-use tree::Tree;
 
 /// A value that is computed on first use.
 type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
@@ -44,7 +42,7 @@ pub(super) struct Checker {
     /// The schema.
     pub(super) schema: Lazy<Json>,
     /// The validator of the document. If there is a scope, it accepts any value in a section.
-    validator: Lazy<Validator<Tree>>,
+    validator: Lazy<Validator>,
     /// The scope of the sections; `None` if the document has no sections.
     scope: Option<Scope>,
 }
@@ -60,10 +58,10 @@ impl Checker {
         }
     }
 
-    fn build_validator(schema: &Json) -> Validator<Tree> {
+    fn build_validator(schema: &Json) -> Validator {
         // The schemas are made from the types in this crate, and a test builds all of them.
         // Refusing everything is the safe fallback.
-        let options = jsonschema::options_for();
+        let options = jsonschema::options();
         match options.build(schema).or_else(|_| options.build(&json!(false))) {
             Ok(validator) => validator,
             Err(_) => unreachable!("`false` is a schema"),
@@ -71,21 +69,21 @@ impl Checker {
     }
 
     /// True if `document` has no fault.
-    pub(super) fn is_valid(&self, document: &Node) -> bool {
+    pub(super) fn is_valid(&self, document: &Json) -> bool {
         self.validator.is_valid(document)
             && self
                 .section_validators(document)
-                .all(|(_, node, validator)| validator.is_valid(node))
+                .all(|(_, json, validator)| validator.is_valid(json))
     }
 
     /// The faults of `document`, with the JSON pointer of each.
     pub(super) fn schema_errors<'a>(
         &'a self,
-        document: &'a Node,
+        document: &'a Json,
     ) -> impl Iterator<Item = (String, ValidationError<'a>)> {
         let section_errors =
-            self.section_validators(document).flat_map(|(name, node, validator)| {
-                validator.iter_errors(node).map(move |error| (format!("/{name}"), error))
+            self.section_validators(document).flat_map(|(name, json, validator)| {
+                validator.iter_errors(json).map(move |error| (format!("/{name}"), error))
             });
         let document_errors =
             self.validator.iter_errors(document).map(|error| (String::new(), error));
@@ -97,12 +95,12 @@ impl Checker {
     /// The sections that `document` has, with their validators.
     fn section_validators<'a>(
         &self,
-        document: &'a Node,
-    ) -> impl Iterator<Item = (&'a str, &'a Node, &'static Validator<Tree>)> {
-        let entries = self.scope.map(|scope| (scope, document.entries())).into_iter();
+        document: &'a Json,
+    ) -> impl Iterator<Item = (&'a str, &'a Json, &'static Validator)> {
+        let entries = self.scope.zip(document.as_object()).into_iter();
         entries.flat_map(|(scope, entries)| {
-            entries.iter().filter_map(move |(key, node)| {
-                Some((&*key.name, node, section_validator(catalogue::section(scope, &key.name)?)))
+            entries.iter().filter_map(move |(name, json)| {
+                Some((&**name, json, section_validator(catalogue::section(scope, name)?)))
             })
         })
     }
@@ -122,7 +120,7 @@ static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
 type SectionMap<T> = BTreeMap<(Scope, &'static str), T>;
 
 /// The validators of sections, by scope and name.
-static SECTION_VALIDATORS: LazyLock<SectionMap<Lazy<Validator<Tree>>>> = LazyLock::new(|| {
+static SECTION_VALIDATORS: LazyLock<SectionMap<Lazy<Validator>>> = LazyLock::new(|| {
     let sections = catalogue::all_sections().map(|section| {
         let validator: Lazy<_> = LazyLock::new(Box::new(move || {
             Checker::build_validator(&container::section_schema(section, SchemaUse::Checking))
@@ -133,7 +131,7 @@ static SECTION_VALIDATORS: LazyLock<SectionMap<Lazy<Validator<Tree>>>> = LazyLoc
 });
 
 /// The validator of a section.
-fn section_validator(section: Section) -> &'static Validator<Tree> {
+fn section_validator(section: Section) -> &'static Validator {
     &SECTION_VALIDATORS[&(section.scoped_kind.scope, section.section)]
 }
 
@@ -275,7 +273,6 @@ pub fn find_refusal(kind: Section, name: &str, value: &Json) -> Option<String> {
         Shape::Switch => value.clone(),
         Shape::Container | Shape::Mapping => fields.into(),
     };
-    let section = Node::from(section);
     let first_error = section_validator(kind).iter_errors(&section).next();
     first_error.map(|error| error.masked_with("the value").to_string())
 }
@@ -385,7 +382,44 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::{catalogue::words, text};
+    use crate::{catalogue::words, corpus, text};
+
+    /// The pointer and the text of each fault.
+    fn fault_texts<'a>(
+        errors: impl Iterator<Item = (String, ValidationError<'a>)>,
+    ) -> BTreeSet<(String, String)> {
+        errors.map(|(at, error)| (at, error.masked_with("the value").to_string())).collect()
+    }
+
+    #[test]
+    fn sections_have_the_faults_that_the_whole_schema_finds() {
+        let kinds = DocumentKind::ALL.map(|kind| {
+            let checker = kind.checker();
+            (checker, jsonschema::validator_for(&checker.schema).unwrap())
+        });
+        let files = corpus::cases().into_iter().flat_map(|case| case.files);
+        let manifests = files.filter(|(name, _)| name.ends_with(".yaml"));
+        let mut texts: Vec<_> = manifests.map(|(_, text)| text).collect();
+        // Equal numbers and lists, and names that are not words.
+        texts.push("kind: Project\npath: a/b\nsettings: {topics: [a, a, 1, 1.0], build_timeout: 3600.0, 'ü\"/~': 1e3}".to_owned());
+        let (mut count, mut of_sections) = (0, 0);
+        for text in &texts {
+            for document in yaml::parse(text).documents {
+                let json = document.to_json();
+                for (checker, plain_validator) in &kinds {
+                    let errors = plain_validator.iter_errors(&json);
+                    let expected =
+                        fault_texts(errors.map(|error| (error.instance_path().to_string(), error)));
+                    assert_eq!(fault_texts(checker.schema_errors(&json)), expected, "{text}");
+                    assert_eq!(checker.is_valid(&json), expected.is_empty(), "{text}");
+                    count += usize::from(!expected.is_empty());
+                    let is_in_section = expected.iter().all(|(at, _)| at.matches('/').count() > 1);
+                    of_sections += usize::from(!expected.is_empty() && is_in_section);
+                }
+            }
+        }
+        assert!(count > 1000 && of_sections > 50, "{count} and {of_sections}");
+    }
 
     #[test]
     fn built_in_descriptions_match_their_schema() {
@@ -393,7 +427,8 @@ mod tests {
         let is_without_hooks = |text: &&&str| !text.contains("\"hooks\":");
         for text in catalogue::description::FILES.iter().filter(is_without_hooks) {
             let parsed = crate::yaml::parse(text);
-            let errors: Vec<_> = DESCRIPTION_CHECKER.schema_errors(&parsed.documents[0]).collect();
+            let document = parsed.documents[0].to_json();
+            let errors: Vec<_> = DESCRIPTION_CHECKER.schema_errors(&document).collect();
             assert!(errors.is_empty(), "{errors:?}");
         }
     }
@@ -408,7 +443,7 @@ mod tests {
                 "section": "toys", "noun": "toy", "about": "A.", "identity": ["url"],
                 "removal": "nothing", "fields": [field], "homes": [{"path": "/projects/:id/toys"}],
             });
-            DESCRIPTION_CHECKER.validator.is_valid(&Node::from(description))
+            DESCRIPTION_CHECKER.validator.is_valid(&description)
         };
         let limit_to_one = |name: &str| json!({name: "..1"});
         assert!(
