@@ -331,11 +331,9 @@ impl DriftCollector<'_> {
             listed_name.match_indices('@').find_map(|(at_sign, _)| {
                 let known_name = names.get_key_value(&listed_name[..at_sign])?;
                 let listed_address = &listed_name[at_sign + 1..];
-                known_name
-                    .1
-                    .iter()
-                    .any(|live| live.address_text() == listed_address)
-                    .then_some(known_name)
+                let mut entries = known_name.1.iter();
+                let is_listed = entries.any(|live| live.address_text() == listed_address);
+                is_listed.then_some(known_name)
             })
         });
         let Some((key, entries)) = same_name else {

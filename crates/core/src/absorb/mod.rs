@@ -111,28 +111,22 @@ pub fn absorb(
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&FileTexts) -> Result<Desired, String>,
 ) -> Result<Absorbed, AbsorbError> {
-    if mode == AbsorbMode::AtSource {
-        return edit_texts(before, goals, mode, read, reload);
-    }
-    let texts = separate::separate_documents(before, goals, &mut SourceFiles::new(read))?;
+    let mut files = SourceFiles::new(read);
+    let texts = match mode {
+        AbsorbMode::OwnDocument => separate::separate_documents(before, goals, &mut files)?,
+        AbsorbMode::AtSource => FileTexts::new(),
+    };
     if texts.is_empty() {
         return edit_texts(before, goals, mode, read, reload);
     }
     // First move the declarations into separate documents, then edit those.
     let separated = reload(&texts).map_err(AbsorbError::InvalidResult)?;
     verify::check_goals(before, &separated, &[], mode).map_err(AbsorbError::Refused)?;
-    let mut absorbed = edit_texts(
-        &separated,
-        goals,
-        mode,
-        &|name| texts.get(name).cloned().map_or_else(|| read(name), Ok),
-        &|edited| {
-            let mut texts = texts.clone();
-            texts.extend(edited.clone());
-            reload(&texts)
-        },
-    )
-    .map_err(|error| with_original_places(error, before, &texts))?;
+    let read_separated = |name: &_| texts.get(name).cloned().map_or_else(|| read(name), Ok);
+    let reload_separated =
+        |edited: &FileTexts| reload(&texts.clone().into_iter().chain(edited.clone()).collect());
+    let absorbed = edit_texts(&separated, goals, mode, &read_separated, &reload_separated);
+    let mut absorbed = absorbed.map_err(|error| with_original_places(error, before, &texts))?;
     for (name, text) in texts {
         let old_text = read(&name).map_err(AbsorbError::InvalidResult)?;
         absorbed.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old_text;

@@ -1,6 +1,6 @@
 //! Acknowledgements of guards, from manifests or the command line.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
@@ -54,14 +54,6 @@ impl fmt::Display for Guard {
     }
 }
 
-impl FromStr for Guard {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|guard| guard.to_string() == text).ok_or(())
-    }
-}
-
 /// An acknowledgement of refusals of a guard.
 #[derive(Clone, Debug)]
 pub struct Acknowledgement {
@@ -85,9 +77,12 @@ impl Acknowledgement {
     /// # Errors
     /// A message, if the text is malformed.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let guard =
-            text.split_once(':').and_then(|(guard, address)| Some((guard.parse().ok()?, address)));
-        let Some((guard, address)) = guard.filter(|(_, address)| !address.is_empty()) else {
+        let guard = text.split_once(':').filter(|(_, address)| !address.is_empty());
+        let guard = guard.and_then(|(word, address)| {
+            let guard = Guard::ALL.into_iter().find(|guard| guard.to_string() == word)?;
+            Some((guard, address))
+        });
+        let Some((guard, address)) = guard else {
             let guards = Guard::ALL.map(|guard| guard.to_string());
             let guards = crate::text::alternatives(&guards);
             return Err(format!("write GUARD:ADDRESS as printed; the guards are {guards}"));

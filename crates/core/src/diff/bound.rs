@@ -19,7 +19,7 @@ use crate::{
     origin::Origin,
     release::DetectedRelease,
     text,
-    value::{Json, Value},
+    value::{Json, Value, items},
 };
 
 /// The reason why the service does not accept a declared value now.
@@ -271,19 +271,14 @@ impl<'c> DiffContext<'c> {
             let path = path.to_lowercase();
             let mut values_above = groups_above(&path)
                 .filter_map(|outer| settings.get(outer)?.get(&constraint.group_setting.field));
-            return Some((
-                vec![path.clone()],
-                constraint.value_in_subgroups(values_above.next()?)?.clone(),
-            ));
+            let value = constraint.value_in_subgroups(values_above.next()?)?.clone();
+            return Some((vec![path.clone()], value));
         }
-        let named_groups = parent_settings
-            .get(&constraint.deciding_groups_key())
-            .and_then(Json::as_array)
-            .into_iter()
-            .flatten();
-        let group_paths: Vec<_> =
-            named_groups.filter_map(Json::as_str).map(str::to_owned).collect();
-        let groups = if group_paths.is_empty() { vec![path.to_owned()] } else { group_paths };
+        let named_groups = items(parent_settings, &constraint.deciding_groups_key());
+        let mut groups: Vec<_> = named_groups.filter_map(Json::as_str).map(str::to_owned).collect();
+        if groups.is_empty() {
+            groups.push(path.to_owned());
+        }
         Some((groups, parent_settings.get(&constraint.group_setting.field)?.clone()))
     }
 
@@ -301,11 +296,9 @@ impl<'c> DiffContext<'c> {
 
     /// True if the container is in a group.
     pub(crate) fn has_group_above(self) -> bool {
-        let is_in_user_namespace = self
-            .target
-            .namespace
-            .as_ref()
-            .is_some_and(|namespace| !matches!(namespace.owner, NamespaceOwner::Group));
+        let namespace = self.target.namespace.as_ref();
+        let is_in_user_namespace =
+            namespace.is_some_and(|namespace| !matches!(namespace.owner, NamespaceOwner::Group));
         self.target.path.contains('/')
             && self.facts.personal_owner.is_none()
             && !is_in_user_namespace

@@ -257,13 +257,8 @@ impl Problem {
         let address_values = words![address, path = address.path];
         let all_placeholders = [args, address_values].concat();
         let [code, message, help] = texts;
-        Self::new(
-            address,
-            code,
-            text::fill(message, &all_placeholders),
-            text::fill(help, &all_placeholders),
-            origin,
-        )
+        let [message, help] = [message, help].map(|text| text::fill(text, &all_placeholders));
+        Self::new(address, code, message, help, origin)
     }
 
     /// True if a declared container is not at its path. `drift` reports this as a difference.
@@ -327,13 +322,8 @@ impl GuardRefusal {
         objects: usize,
         origin: &Origin,
     ) -> Self {
-        Self {
-            address: address.clone(),
-            guard,
-            reason,
-            objects,
-            origin: origin.clone(),
-            acknowledgement: format!("{guard}:{address}"),
-        }
+        let acknowledgement = format!("{guard}:{address}");
+        let (address, origin) = (address.clone(), origin.clone());
+        Self { address, guard, reason, objects, origin, acknowledgement }
     }
 }

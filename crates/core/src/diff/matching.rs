@@ -110,11 +110,8 @@ impl<'l> EntryMatcher<'l> {
         let named_entries = self.by_name.get(identity.service_name.as_ref()?)?;
         let unmatched = self.unmatched(named_entries);
         let same_key = identity.keys.first().and_then(|key| self.by_key.get(key));
-        let same_name_and_key: Vec<_> = unmatched
-            .iter()
-            .copied()
-            .filter(|index| same_key.is_some_and(|k| k.contains(index)))
-            .collect();
+        let mut same_name_and_key = unmatched.clone();
+        same_name_and_key.retain(|index| same_key.is_some_and(|key| key.contains(index)));
         [same_name_and_key, unmatched].into_iter().find(|found| !found.is_empty())
     }
 
@@ -139,21 +136,14 @@ impl<'l> EntryMatcher<'l> {
 
     /// The `positions` of entries that match no declared entry.
     fn unmatched(&self, positions: &[usize]) -> Vec<usize> {
-        positions
-            .iter()
-            .copied()
-            .inspect(|_| steps::count_step())
-            .filter(|index| !self.is_matched[*index])
-            .collect()
+        let counted = positions.iter().copied().inspect(|_| steps::count_step());
+        counted.filter(|index| !self.is_matched[*index]).collect()
     }
 
     /// The live entries without a declared one.
     pub(super) fn unmatched_entries(&self) -> impl Iterator<Item = &'l LiveEntry> {
-        self.live
-            .iter()
-            .zip(&self.is_matched)
-            .filter(|(_, is_matched)| !**is_matched)
-            .map(|(entry, _)| entry)
+        let entries = self.live.iter().zip(&self.is_matched);
+        entries.filter(|(_, is_matched)| !**is_matched).map(|(entry, _)| entry)
     }
 
     fn describe_ambiguity(&self, entries: &[&LiveEntry], difference: &str) -> String {

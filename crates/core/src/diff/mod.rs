@@ -112,10 +112,10 @@ pub fn compare_section(
             }
             Match::NearlyEqual(live) => findings.problems.push(entry_diff.near_match_problem(live)),
             Match::Both(live) => findings.problems.push(entry_diff.both_live_problem(live)),
-            Match::AlreadyMatched => entry_diff.add_incomplete(
-                "another entry already matches the same live object",
-                &mut findings,
-            ),
+            Match::AlreadyMatched => {
+                let reason = "another entry already matches the same live object";
+                entry_diff.add_incomplete(reason, &mut findings);
+            }
             Match::Ambiguous(reason) => {
                 doubt.has_ambiguous_match = true;
                 entry_diff.add_incomplete(reason, &mut findings);
@@ -163,12 +163,8 @@ fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &
         let fields_after = risky_fields.iter().map(|field| {
             ((*field).to_owned(), value_after(field).unwrap_or_else(|| find_default(field)))
         });
-        step.effects.extend(risk::change_risks(
-            section,
-            &risky_fields,
-            before.fields.raw(),
-            &fields_after.collect(),
-        ));
+        let (before, after) = (before.fields.raw(), fields_after.collect());
+        step.effects.extend(risk::change_risks(section, &risky_fields, before, &after));
     }
 }
 
@@ -316,13 +312,11 @@ fn unlisted_address(
     hides_name: bool,
     container: &Address,
 ) -> Address {
-    let address_text = || live.address_text();
-    let entry = if hides_name {
-        format!("id:{}", address_text())
-    } else if section.allows_duplicates() {
-        format!("{}@{}", section.entry_name(live.fields.raw()), address_text())
-    } else {
-        section.entry_name(live.fields.raw())
+    let name = || section.entry_name(live.fields.raw());
+    let entry = match (hides_name, section.allows_duplicates()) {
+        (true, _) => format!("id:{}", live.address_text()),
+        (false, true) => format!("{}@{}", name(), live.address_text()),
+        (false, false) => name(),
     };
     container.section(section.section).entry(entry)
 }

@@ -99,13 +99,8 @@ pub struct FieldChange {
 impl FieldChange {
     /// A change of `field`, without a label.
     pub fn new(field: &str, before: Shown, after: Shown, origin: Option<Origin>) -> Self {
-        Self {
-            field: field.into(),
-            before: before.into(),
-            after: after.into(),
-            origin,
-            label: None,
-        }
+        let (field, before, after) = (field.into(), before.into(), after.into());
+        Self { field, before, after, origin, label: None }
     }
 }
 

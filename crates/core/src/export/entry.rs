@@ -17,7 +17,7 @@ use crate::{
     manifest::schema::find_refusal,
     secret::{Secret, is_reserved, judge},
     text::MASK,
-    value::{Json, Object},
+    value::{Json, Object, texts},
     yaml::is_forbidden_char,
 };
 
@@ -369,12 +369,7 @@ pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool
 
 /// True if a text in `value` has a character that no manifest may contain.
 fn has_forbidden_character(value: &Json) -> bool {
-    match value {
-        Json::String(text) => text.contains(is_forbidden_char),
-        Json::Array(items) => items.iter().any(has_forbidden_character),
-        Json::Object(object) => object.values().any(has_forbidden_character),
-        _ => false,
-    }
+    texts(value).any(|text| text.contains(is_forbidden_char))
 }
 
 /// Sorts a list whose order has no meaning: levels, then users, then groups.

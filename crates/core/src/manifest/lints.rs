@@ -53,28 +53,9 @@ const FIXED_WARNING_CODES: [&str; 2] = ["previously", "too-many-faults"];
 
 /// The codes of warnings whose level can be changed. All other codes, except [`FIXED_WARNING_CODES`],
 /// are errors.
-const ADJUSTABLE_CODES: [&str; 20] = [
-    "acknowledgement",
-    "adds-nothing",
-    "ascii",
-    "date",
-    "deprecated",
-    "duplicate-entry",
-    "exclusive",
-    "expression",
-    "idle-rule",
-    "inherited-access",
-    "literal-secret",
-    "low-share",
-    "missing-file",
-    "nearly-the-same",
-    "no-effect",
-    "null",
-    "reference",
-    "template",
-    "unknown-entry",
-    "unlisted",
-];
+const ADJUSTABLE_CODES: &str = "acknowledgement adds-nothing ascii date deprecated duplicate-entry \
+    exclusive expression idle-rule inherited-access literal-secret low-share missing-file \
+    nearly-the-same no-effect null reference template unknown-entry unlisted";
 
 /// The warnings of manifests before levels are applied, each with the path of its file and its level.
 #[derive(Debug, Default)]
@@ -188,7 +169,7 @@ pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &m
         findings.report(texts::FIRM_WARNING, span, &[]);
     } else if ["allow", "warn"].contains(&level)
         && !FIXED_WARNING_CODES.contains(&code)
-        && !ADJUSTABLE_CODES.contains(&code)
+        && !ADJUSTABLE_CODES.split(' ').any(|adjustable| adjustable == code)
     {
         findings.report(texts::ALWAYS_ERROR, span, words![code]);
     }

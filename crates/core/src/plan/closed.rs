@@ -50,13 +50,9 @@ impl ContainerPlanner<'_> {
         needed: Capability,
         plan: &mut ContainerPlan,
     ) {
-        let reason = needed.order_reason(self.declared.scope).to_owned();
-        let note = Note::new(
-            &self.section_address(section),
-            Reason::Closed { why: reason },
-            &section.origin,
-        );
-        plan.findings.notes.push(note);
+        let reason = Reason::Closed { why: needed.order_reason(self.declared.scope).to_owned() };
+        let address = self.section_address(section);
+        plan.findings.notes.push(Note::new(&address, reason, &section.origin));
         plan.closed_sections.insert(section.kind.section);
     }
 

@@ -88,14 +88,10 @@ fn collect_names(declared: &Container, live: &LiveContainer, settings: &PlanSett
         if let (Ok(entries), Some((_, object_type))) =
             (live_entries.entries(), subject_field(section))
         {
-            for (id, entry) in
-                entries.iter().filter_map(|live_entry| Some((live_entry.id()?, live_entry)))
-            {
-                names.insert_reverse_lookup(
-                    object_type,
-                    id,
-                    &section.entry_name(entry.fields.raw()),
-                );
+            for entry in entries {
+                let Some(id) = entry.id() else { continue };
+                let name = section.entry_name(entry.fields.raw());
+                names.insert_reverse_lookup(object_type, id, &name);
             }
         }
         // Entries that this run created have ids by now.
@@ -254,11 +250,9 @@ impl ContainerPlanner<'_> {
             None if self.removes_parent_copies(section, &plan.findings.steps) => {
                 let wait_reason =
                     format!("until the copies of its parents are removed: {}", reason.message);
-                let note = Note::new(
-                    &self.section_address(section),
-                    Reason::Waits { why: wait_reason },
-                    &section.origin,
-                );
+                let (address, reason) =
+                    (self.section_address(section), Reason::Waits { why: wait_reason });
+                let note = Note::new(&address, reason, &section.origin);
                 let fields: BTreeSet<_> = section.field_names().map(str::to_owned).collect();
                 plan.findings.notes.push(Note { fields: fields.into_iter().collect(), ..note });
             }

@@ -53,12 +53,8 @@ impl ContainerPlanner<'_> {
                 continue;
             }
             // The section is empty, but unreadable if ids of users that it names are unknown.
-            let live_entries = self
-                .context
-                .live
-                .sections
-                .get(section.kind.section)
-                .unwrap_or(&LiveEntries::NoContainer);
+            let live_entries = self.context.live.sections.get(section.kind.section);
+            let live_entries = live_entries.unwrap_or(&LiveEntries::NoContainer);
             let may_be_filled =
                 plan.steps.iter().any(|step| step.effects.contains(&Effect::AddsContents));
             if may_be_filled && live_entries.entries().is_ok() {
@@ -101,19 +97,15 @@ impl ContainerPlanner<'_> {
             });
             let must_stay_open = self.declared.lifecycle.gets_new_projects && forbids_projects;
             let wait_reason = must_stay_open.then(|| "until the projects in it exist".to_owned());
-            notes.extend(
-                wait_reason
-                    .or(limit)
-                    .map(|reason| self.waiting_note(*section, name, field, reason)),
-            );
+            let wait_reason = wait_reason.or(limit);
+            notes.extend(wait_reason.map(|why| self.waiting_note(*section, name, field, why)));
         }
         for note in &notes {
             fields.remove(&*note.fields[0]);
         }
-        let mut values: Fields = fields
-            .iter()
-            .map(|(name, (_, field))| ((*name).to_owned(), field.value.clone()))
-            .collect();
+        let values = fields.iter();
+        let mut values: Fields =
+            values.map(|(name, (_, field))| ((*name).to_owned(), field.value.clone())).collect();
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
             match section.describe_wait(name, &values, None, true) {
@@ -130,12 +122,10 @@ impl ContainerPlanner<'_> {
         let calls = self.creation_calls(&values, &fields)?;
         let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
-        if let Some(problem) =
-            self.context.creation_problem(container_kind, &step, &mut plan.findings)
-        {
-            return Err(Box::new(problem));
+        match self.context.creation_problem(container_kind, &step, &mut plan.findings) {
+            Some(problem) => Err(Box::new(problem)),
+            None => Ok(Step { effects: self.creation_effects(container_kind, &values), ..step }),
         }
-        Ok(Step { effects: self.creation_effects(container_kind, &values), ..step })
     }
 
     /// The effects of the creating request with these `values`. For the sections that it sets, only
@@ -177,11 +167,8 @@ impl ContainerPlanner<'_> {
                 };
                 let fields: DeclaredFields = entry.fields.iter().filter(is_later).collect();
                 let service_default = |name: &str| kind.field(name).default.service.clone();
-                let raw = fields
-                    .keys()
-                    .map(|name| (name.to_owned(), service_default(name).into()))
-                    .collect();
-                let live = kind.read(&raw, FieldSelection::All);
+                let raw = fields.keys().map(|name| (name.to_owned(), service_default(name).into()));
+                let live = kind.read(&raw.collect(), FieldSelection::All);
                 let entry = DeclaredEntry { fields, ..entry.clone() };
                 let declared = DeclaredSection::with_entries(kind, &section.origin, vec![entry]);
                 let live = LiveEntries::Single(Some(live.into()));
@@ -237,10 +224,9 @@ impl ContainerPlanner<'_> {
                     if support == Support::UnknownRelease {
                         plan.findings.add_missing_fact(ExtraFact::Release);
                     }
-                    (
-                        context.group_limit(section, name, &field.value, &mut plan.findings),
-                        &section_address,
-                    )
+                    let findings = &mut plan.findings;
+                    let limit = context.group_limit(section, name, &field.value, findings);
+                    (limit, &section_address)
                 }
             };
         match limit.map(|limit| limit.into_problem(address, &field.origin)) {

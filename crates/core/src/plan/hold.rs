@@ -139,18 +139,16 @@ impl Holds {
         if self.0.is_empty() {
             return;
         }
-        let mut held_objects = std::mem::take(&mut findings.held);
-        let live_addresses = findings.watched.iter().map(|step| &step.address);
-        let live_addresses =
-            live_addresses.chain(findings.notes.iter().map(|note| &note.address)).cloned();
+        let Findings { watched, notes, held, .. } = findings;
+        let live_addresses = watched.iter().map(|step| &step.address);
+        let live_addresses = live_addresses.chain(notes.iter().map(|note| &note.address)).cloned();
         for address in declared.addresses().chain(live_addresses) {
             if let Some(until) = self.held_until(&address, moves)
-                && !held_objects.iter().any(|held| held.covers(&address))
+                && !held.iter().any(|held| held.covers(&address))
             {
-                held_objects.push(HeldObject { address, until });
+                held.push(HeldObject { address, until });
             }
         }
-        findings.held = held_objects;
     }
 
     /// Warns of holds that match nothing in `plan`.

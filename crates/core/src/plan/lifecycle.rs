@@ -110,14 +110,9 @@ impl ContainerPlanner<'_> {
 
     /// Plans the deletion of a container that exists and is declared absent.
     pub(super) fn plan_deletion(&self, plan: &mut ContainerPlan) {
-        let Some(origin) = self
-            .declared
-            .lifecycle
-            .absent_origin()
-            .filter(|_| self.context.facts.deletion_mark.is_none())
-        else {
-            return;
-        };
+        let is_marked = self.context.facts.deletion_mark.is_some();
+        let origin = self.declared.lifecycle.absent_origin().filter(|_| !is_marked);
+        let Some(origin) = origin else { return };
         let state = self.new_change("state", "present", "absent", origin);
         match self.container_step(Lifecycle::Delete, self.context.target, origin, vec![state]) {
             Ok(step) => {
@@ -142,13 +137,9 @@ impl ContainerPlanner<'_> {
         };
         let undeclared = projects.iter().filter(|project| {
             let address = Address::container(Arc::clone(&project.path));
+            let mut excluded = self.declared.lifecycle.excluded_projects.iter();
             !self.settings.moves.declares_project(&project.path)
-                && !self
-                    .declared
-                    .lifecycle
-                    .excluded_projects
-                    .iter()
-                    .any(|selector| selector.matches(&address))
+                && !excluded.any(|selector| selector.matches(&address))
         });
         plan.findings.notes.extend(undeclared.map(|project| {
             let archived_text = project.facts.is_archived.then_some("archived");

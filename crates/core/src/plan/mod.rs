@@ -191,14 +191,10 @@ impl Plan {
     /// Adds the plan of one more container, and its live state.
     pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: LiveContainer) {
         let keeps_requests = self.live.len() < MAX_KEEPING_REQUESTS;
-        for step in &mut plan.findings.steps {
+        let Findings { steps, watched, .. } = &mut plan.findings;
+        let steps = steps.iter_mut().map(|step| (step, keeps_requests));
+        for (step, keeps_requests) in steps.chain(watched.iter_mut().map(|step| (step, false))) {
             if self.drops_requests && !keeps_requests {
-                step.drop_requests();
-            }
-            step.shrink(&mut self.interner);
-        }
-        for step in &mut plan.findings.watched {
-            if self.drops_requests {
                 step.drop_requests();
             }
             step.shrink(&mut self.interner);

@@ -75,13 +75,8 @@ impl IncludedContainers {
         self.rules_by_glob
             .iter()
             .filter_map(|(glob, (origin, included_count))| {
-                guard::refuse_reach(
-                    glob,
-                    origin,
-                    *included_count,
-                    changed_counts.get(glob).copied()?,
-                    limits,
-                )
+                let changed_count = *changed_counts.get(glob)?;
+                guard::refuse_reach(glob, origin, *included_count, changed_count, limits)
             })
             .collect()
     }

@@ -102,11 +102,8 @@ impl EntryDiff<'_> {
                 // The unchanged field must be adapted to the changed one.
                 let (field_name, other, needed) =
                     if is_changed(most) { (most, name, &limit) } else { (name, most, &value) };
-                self.problem(
-                    texts::TOO_VISIBLE,
-                    words![name, value, most, limit, other, needed],
-                    field_name,
-                )
+                let args = words![name, value, most, limit, other, needed];
+                self.problem(texts::TOO_VISIBLE, args, field_name)
             })
             .collect();
         let has_problems = !problems.is_empty();

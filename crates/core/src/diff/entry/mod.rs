@@ -205,11 +205,8 @@ impl<'a> EntryDiff<'a> {
     fn closed_section_reason(&self, name: &str, live: &LiveEntry) -> Option<String> {
         let followed_section =
             self.field(name).relations.follows.filter(|_| self.section.is_in_object())?;
-        let section = self
-            .context
-            .sections
-            .iter()
-            .find(|declared_section| declared_section.kind.section == followed_section)?;
+        let mut sections = self.context.sections.iter();
+        let section = sections.find(|section| section.kind.section == followed_section)?;
         let is_closed = section.kind.scoped_kind.closing_settings(self.context.facts).is_some();
         let value = self.values.plain_json(name)?;
         let must_wait = is_closed

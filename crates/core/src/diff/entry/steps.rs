@@ -39,12 +39,9 @@ impl EntryDiff<'_> {
             return findings.add_removal(removal);
         }
         let live_after_groups = self.with_group_changes(live, findings);
+        let live_after_groups = live_after_groups.as_ref().unwrap_or(live);
         let resolved_diff = self.resolve_list_conditions(live.fields.raw());
-        resolved_diff.as_ref().unwrap_or(self).plan_change(
-            live,
-            live_after_groups.as_ref().unwrap_or(live),
-            findings,
-        );
+        resolved_diff.as_ref().unwrap_or(self).plan_change(live, live_after_groups, findings);
     }
 
     /// Adds the step that changes `live`, the entry after changes of groups above. Guards compare with
@@ -97,12 +94,8 @@ impl EntryDiff<'_> {
         let subject = subject_id(self.section, live);
         let fields_before = before.fields.raw();
         let effects = self.section.rules().effects(subject, fields_before, &fields_after);
-        let risks = risk::change_risks(
-            self.section,
-            &changed_names,
-            fields_before,
-            &self.add_secret_values(fields_after),
-        );
+        let fields_after = self.add_secret_values(fields_after);
+        let risks = risk::change_risks(self.section, &changed_names, fields_before, &fields_after);
         Some(step.with_effects(effects, risks))
     }
 
@@ -118,13 +111,9 @@ impl EntryDiff<'_> {
                 .then(|| self.new_note(Reason::Waits { why: wait_reason }, fields));
             return findings.notes.extend(waits);
         }
-        let missing_fields: Vec<_> = self
-            .section
-            .required_fields
-            .iter()
-            .filter(|name| !self.values.contains_key(name))
-            .map(|name| format!("`{name}`"))
-            .collect();
+        let required = self.section.required_fields.iter();
+        let missing_fields = required.filter(|name| !self.values.contains_key(name));
+        let missing_fields: Vec<_> = missing_fields.map(|name| format!("`{name}`")).collect();
         if !missing_fields.is_empty() {
             let args = words![names = missing_fields.join(", ")];
             return findings.problems.push(self.problem(texts::MISSING_FIELD, args, ""));

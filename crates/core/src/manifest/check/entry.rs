@@ -329,12 +329,8 @@ impl ContainerCheck<'_> {
                 let skipped_fields =
                     if is_service_duplicate { section.identity.len().saturating_sub(1) } else { 0 };
                 let names = &section.identity[skipped_fields..];
-                self.report_duplicate(
-                    section,
-                    names,
-                    [first_entry, entry],
-                    is_named && !is_service_duplicate,
-                );
+                let is_named = is_named && !is_service_duplicate;
+                self.report_duplicate(section, names, [first_entry, entry], is_named);
             }
         }
     }

@@ -33,15 +33,12 @@ impl ContainerCheck<'_> {
             let modern = spec.field.replaced_by();
             match modern.and_then(|modern| Some((modern, fields.origin(modern)?))) {
                 Some((modern, modern_origin)) => {
-                    let is_opposite = spec.field.is_opposite();
-                    let spelling_texts = [texts::BOTH_SPELLINGS, texts::BOTH_SPELLINGS_OPPOSITE];
-                    let args = words![name, modern];
+                    let problem_texts = match spec.field.is_opposite() {
+                        true => texts::BOTH_SPELLINGS_OPPOSITE,
+                        false => texts::BOTH_SPELLINGS,
+                    };
                     let origins = [&field.origin, &modern_origin];
-                    self.faults.report_keys(
-                        spelling_texts[usize::from(is_opposite)],
-                        origins,
-                        args,
-                    );
+                    self.faults.report_keys(problem_texts, origins, words![name, modern]);
                 }
                 None => self.check_deprecated(section, spec, field),
             }
@@ -144,11 +141,9 @@ impl ContainerCheck<'_> {
                 spec.key_fields.iter().find(|old_part| old_part.replaced_by() == Some(key));
             let old_name = old_field.map(|old| old.name).filter(|old| object.contains_key(*old));
             if let Some(old_name) = old_name.filter(|_| object.contains_key(key)) {
-                let (words, positions) = (
-                    words![name = old_name, modern = key],
-                    [position_of(old_name), position_of(key)],
-                );
-                self.faults.report_pair(texts::BOTH_SPELLINGS_WITHIN, positions, words);
+                let args = words![name = old_name, modern = key];
+                let positions = [position_of(old_name), position_of(key)];
+                self.faults.report_pair(texts::BOTH_SPELLINGS_WITHIN, positions, args);
             }
             let limits = key_field.relations.limits;
             let Some(switch) = limits.filter(|_| key_field.required == Required::WithLimited)
@@ -157,11 +152,8 @@ impl ContainerCheck<'_> {
             };
             let limit = object.get(key).or_else(|| object.get(old_name?));
             if object.get(switch).is_some_and(is_on) && !limit.is_some_and(is_on) {
-                self.faults.report(
-                    texts::UNLIMITED,
-                    position_of(switch),
-                    words![name = spec.name, key],
-                );
+                let args = words![name = spec.name, key];
+                self.faults.report(texts::UNLIMITED, position_of(switch), args);
             }
         }
     }
@@ -182,15 +174,12 @@ impl ContainerCheck<'_> {
             if release.is_none_or(|release| release >= since) {
                 let args = words![name = spec.name, since];
                 let fault = self.faults.report_key(texts::DEPRECATED_FROM, &field.origin, args);
-                let release_hint = format!(
-                    "; for an older service, set `service.release` in {}",
-                    config::CONFIG_FILE
-                );
-                let older_service_hint = if release.is_none() { &*release_hint } else { "" };
-                fault.help(format!(
-                    "{}{older_service_hint}",
-                    spec.field.replacement_hint(modern.name)
-                ));
+                let mut help = spec.field.replacement_hint(modern.name);
+                if release.is_none() {
+                    help += "; for an older service, set `service.release` in ";
+                    help += config::CONFIG_FILE;
+                }
+                fault.help(help);
             }
             return;
         }

@@ -71,13 +71,7 @@ pub(super) fn check_declarations(
     rules: &LayerRules,
     context: &CheckContext,
 ) -> (Desired, Faults) {
-    let MergeResult {
-        containers,
-        invented_containers,
-        acknowledgements: documents,
-        mut faults,
-        ..
-    } = layered;
+    let MergeResult { containers, invented_containers, mut faults, .. } = layered;
     let mut named_flags =
         containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
     let checked = map_parallel(containers, |merged| check_container(merged, context));
@@ -96,7 +90,7 @@ pub(super) fn check_declarations(
     between::check_display_names(&containers, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let acknowledgements =
-        acknowledgements::check(documents, &declared, rules, context, &mut faults);
+        acknowledgements::check(layered.acknowledgements, &declared, rules, context, &mut faults);
     between::check_shared_fields(&containers, &mut faults);
     containers.retain(|_| named_flags.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)

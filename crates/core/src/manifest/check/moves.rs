@@ -15,7 +15,7 @@ use crate::{
     manifest::faults::{Faults, texts, words},
     origin::Sourced,
     steps,
-    value::Json,
+    value::{Json, texts},
 };
 
 /// Checks the former paths of `containers`, and returns them.
@@ -164,20 +164,15 @@ impl<'f> FormerPaths<'f> {
 
     /// The number of the first former path in a text of `value`.
     fn find_first(&self, value: &Json) -> Option<usize> {
-        match value {
-            Json::String(text) => {
-                let all_matches = self.automaton.as_ref()?.find_overlapping_iter(text);
-                let counted_matches = all_matches.inspect(|_| steps::count_step());
-                let path_matches =
-                    counted_matches.filter(|path_match| is_path_at(text, path_match.range()));
-                path_matches.map(|path_match| path_match.pattern().as_usize()).min()
-            }
-            Json::Array(items) => items.iter().filter_map(|item| self.find_first(item)).min(),
-            Json::Object(fields) => {
-                fields.values().filter_map(|field| self.find_first(field)).min()
-            }
-            _ => None,
-        }
+        let automaton = self.automaton.as_ref()?;
+        let numbers = texts(value).flat_map(|text| {
+            let all_matches = automaton.find_overlapping_iter(text);
+            let counted_matches = all_matches.inspect(|_| steps::count_step());
+            let path_matches =
+                counted_matches.filter(|path_match| is_path_at(text, path_match.range()));
+            path_matches.map(|path_match| path_match.pattern().as_usize())
+        });
+        numbers.min()
     }
 }
 

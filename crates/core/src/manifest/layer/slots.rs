@@ -142,12 +142,8 @@ pub(super) fn add_slot(
                 matches!(&lower_slot.value, Value::Plain(Json::Object(_))) && !changes_lower;
             new_slot.conflict =
                 lower_slot.conflict.or_else(|| is_condition.then(|| lower_slot.origin.clone()));
-            new_slot.lower_value = Some(apply_change(
-                section,
-                &lower_slot.names[0],
-                lower_slot.value,
-                lower_slot.lower_value,
-            ));
+            let Slot { names, value, lower_value, .. } = lower_slot;
+            new_slot.lower_value = Some(apply_change(section, &names[0], value, lower_value));
         }
         *slot = new_slot;
     } else if slot.value == new_slot.value {

@@ -56,10 +56,8 @@ pub(super) struct FillError {
 
 impl FillError {
     fn new(texts: FaultTexts, origin: &Origin, args: PlaceholderValues<'_>) -> Self {
-        Self {
-            fault: Box::new(LocatedFault::new(texts, NodePosition::key(origin), args)),
-            missing_param: None,
-        }
+        let fault = LocatedFault::new(texts, NodePosition::key(origin), args);
+        Self { fault: Box::new(fault), missing_param: None }
     }
 }
 
@@ -76,10 +74,8 @@ impl<'w> Filler<'w> {
 
     /// True if a profile needs the missing parameter: this is reported where the profile is used.
     pub(super) fn is_reported_as_missing(&self, error: &FillError) -> bool {
-        error
-            .missing_param
-            .as_ref()
-            .is_some_and(|name| self.layers.missing_params.contains(&**name))
+        let missing_param = error.missing_param.as_deref();
+        missing_param.is_some_and(|name| self.layers.missing_params.contains(name))
     }
 
     /// The path of the group or project.

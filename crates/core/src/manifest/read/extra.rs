@@ -120,11 +120,8 @@ pub(super) fn find_malformed_form(value: &Node) -> Option<LocatedFault> {
     let Some((key, (what, form))) = malformed else {
         return value.children().find_map(find_malformed_form);
     };
-    Some(LocatedFault::new(
-        texts::EXTRA_MALFORMED,
-        key.span.clone(),
-        words![key = key.name, what, form],
-    ))
+    let args = words![key = key.name, what, form];
+    Some(LocatedFault::new(texts::EXTRA_MALFORMED, key.span.clone(), args))
 }
 
 /// True if a text in `value` has braces.

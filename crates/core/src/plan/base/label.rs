@@ -188,11 +188,8 @@ impl DeclarationPair<'_> {
     /// The changes planned for the base that `plan` lacks, because the branch declares the live state.
     fn find_adopted(&self, plan: &ContainerPlan) -> Vec<Adopted> {
         let adopted_object = |step: &Step| {
-            let planned_step = plan
-                .steps
-                .iter()
-                .chain(&plan.watched)
-                .find(|planned| planned.address == step.address);
+            let mut planned_steps = plan.steps.iter().chain(&plan.watched);
+            let planned_step = planned_steps.find(|planned| planned.address == step.address);
             let (section, entry) = declared_entry(self.head, &step.address).or_else(|| {
                 let section = declared_section(self.head, &step.address)?;
                 let name = section.kind.entry_name(step.live_entry()?.fields.raw());
@@ -392,13 +389,9 @@ fn declared_entry<'c>(
     container: &'c Container,
     address: &Address,
 ) -> Option<(&'c DeclaredSection, &'c DeclaredEntry)> {
-    let section = declared_section(container, address)?;
-    let container_address = container.address();
-    let entry = section
-        .entries
-        .iter()
-        .find(|entry| section.address_of(entry, &container_address) == *address)?;
-    Some((section, entry))
+    let (section, container) = (declared_section(container, address)?, container.address());
+    let mut entries = section.entries.iter();
+    Some((section, entries.find(|entry| section.address_of(entry, &container) == *address)?))
 }
 
 /// The declared value of a field of the object at `address`.

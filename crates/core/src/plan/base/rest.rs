@@ -44,10 +44,8 @@ impl BranchPart {
                 if step.action != Action::Update || section.kind.shape == Shape::Switch {
                     remaining.sections.remove(section_index);
                 } else {
-                    section
-                        .entries
-                        .iter_mut()
-                        .for_each(|entry| drop_excluded(&mut entry.fields, step));
+                    let entries = section.entries.iter_mut();
+                    entries.for_each(|entry| drop_excluded(&mut entry.fields, step));
                 }
                 continue;
             }
@@ -96,7 +94,7 @@ pub fn excluded_steps(steps: &[Step], includes_all: bool) -> Vec<Step> {
     steps
         .iter()
         .filter(|step| includes_all || has_excluded_part(step))
-        .map(|step: &Step| {
+        .map(|step| {
             let mut step = Step { calls: Vec::new(), planned_calls: Vec::new(), ..step.clone() };
             if !includes_all && !is_excluded_label(step.label) {
                 step.changes.retain(|change| is_excluded_label(change.label));

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use super::StepRelations;
 use crate::{
-    address::{Address, groups_above, parent_group_path},
+    address::{groups_above, parent_group_path},
     catalogue,
     diff::{
-        Problem, Step,
+        Step,
         texts::{self, words},
     },
     field::Scope,
@@ -68,7 +68,11 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
         });
         match unfreed_address {
             Some(taken) => {
-                relations.problems.push(collision_problem(step, section, exclusive_key, taken));
+                let is_name = section.is_name_unique_above();
+                let texts = if is_name { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
+                let key = text::escape(taken.entry.as_deref().unwrap_or_default());
+                let (group, noun) = (&taken.path, section.noun);
+                relations.refuse(texts, words![group, noun, key, what = exclusive_key], step);
             }
             None if !blocking_addresses.is_empty() => {
                 let reason = "the group above must lose its entry first";
@@ -99,17 +103,4 @@ fn find_exclusive_key<'n>(
     let section = catalogue::section(Scope::Project, step.address.section?)?;
     let name = name?;
     Some((section, name, section.exclusive_key(name)?))
-}
-
-fn collision_problem(
-    step: &Step,
-    section: Section,
-    what: &str,
-    taken_address: &Address,
-) -> Problem {
-    let texts =
-        if section.is_name_unique_above() { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
-    let key = text::escape(taken_address.entry.as_deref().unwrap_or_default());
-    let args = words![group = taken_address.path, noun = section.noun, key, what];
-    Problem::from_texts(texts, args, &step.address, &step.origin)
 }

@@ -39,7 +39,7 @@ use crate::{
     },
     diff::{
         Edge, FieldChange, Problem, Step,
-        texts::{self, words},
+        texts::{self, PlaceholderValues, ProblemTexts, words},
     },
     field::Scope,
     kind::{Capability, Effect},
@@ -61,6 +61,11 @@ impl StepRelations {
     /// Adds an edge: the step at position `later` comes after the steps at the address `earlier`.
     fn add_edge(&mut self, later_index: usize, earlier_address: &Address, reason: &'static str) {
         self.edges.push((later_index, Edge { address: earlier_address.clone(), reason }));
+    }
+
+    /// Adds the conflict of `step` with these texts.
+    fn refuse(&mut self, texts: ProblemTexts, args: PlaceholderValues<'_>, step: &Step) {
+        self.problems.push(Problem::from_texts(texts, args, &step.address, &step.origin));
     }
 
     /// Adds the edges to `steps`, and returns the conflicts.
@@ -137,23 +142,11 @@ fn edges_to_creations(steps: &[Step]) -> StepRelations {
     for (index, step) in steps.iter().enumerate() {
         let paths: BTreeSet<_> = step.waits_for().filter(|named| !named.contains('#')).collect();
         for path in paths {
-            match creations.get(&path.to_lowercase()) {
-                Some(creation) => {
-                    relations.add_edge(
-                        index,
-                        &creation.address,
-                        Capability::Exists.order_reason(creation.scope),
-                    );
-                }
-                None => {
-                    let address = Address::container((*path).into());
-                    relations.add_edge(
-                        index,
-                        &address,
-                        Capability::Exists.order_reason(Scope::Group),
-                    );
-                }
-            }
+            let creation = creations.get(&path.to_lowercase());
+            let scope = creation.map_or(Scope::Group, |creation| creation.scope);
+            let address = creation.map(|creation| creation.address.clone());
+            let address = address.unwrap_or_else(|| Address::container((*path).into()));
+            relations.add_edge(index, &address, Capability::Exists.order_reason(scope));
         }
     }
     relations
@@ -210,6 +203,7 @@ fn name_key(step: &Step, name: &str) -> (String, String) {
 /// whose request names a moved project also comes after that move.
 fn edges_to_moves(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
+    let reason = |scope| Capability::AtDeclaredPath.order_reason(scope);
     let [groups, projects] = [Scope::Group, Scope::Project].map(|scope| {
         map_by_path(steps, |_, step| {
             let is_move = step.scope == scope && step.provides(Capability::AtDeclaredPath);
@@ -221,19 +215,11 @@ fn edges_to_moves(steps: &[Step]) -> StepRelations {
         let moved_projects =
             named_paths.filter_map(|path| projects.get(&path.to_lowercase()).copied());
         for move_address in moved_projects.collect::<BTreeSet<_>>() {
-            relations.add_edge(
-                step_index,
-                move_address,
-                Capability::AtDeclaredPath.order_reason(Scope::Project),
-            );
+            relations.add_edge(step_index, move_address, reason(Scope::Project));
         }
         let nearest = values_above(&groups, &step.address.path).next();
         if let Some(move_address) = nearest.filter(|_| !narrows_visibility(step)) {
-            relations.add_edge(
-                step_index,
-                move_address,
-                Capability::AtDeclaredPath.order_reason(Scope::Group),
-            );
+            relations.add_edge(step_index, move_address, reason(Scope::Group));
         }
     }
     relations
@@ -254,9 +240,7 @@ fn edges_to_freed_paths(steps: &[Step]) -> StepRelations {
             if freed_by_run.contains(first) {
                 relations.add_edge(index, first, reason);
             } else if !step.after.iter().any(|edge| edge.address == *first) {
-                let problem =
-                    Problem::from_texts(problem_texts, words![first], &step.address, &step.origin);
-                relations.problems.push(problem);
+                relations.refuse(problem_texts, words![first], step);
             }
         }
     }

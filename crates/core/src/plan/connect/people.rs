@@ -7,7 +7,7 @@ use super::{StepRelations, addresses_by_path, values_above};
 use crate::{
     address::{Address, groups_above},
     diff::{
-        Note, Problem, Reason, Step,
+        Note, Reason, Step,
         texts::{self, words},
     },
     field::Scope,
@@ -113,12 +113,7 @@ fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepR
         let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
         let args = words![names = text::list_names(&names), have, user];
         let problem_texts = step.scope.choose(texts::NO_MAINTAINERS, texts::OUTSIDERS);
-        relations.problems.push(Problem::from_texts(
-            problem_texts,
-            args,
-            &step.address,
-            &step.origin,
-        ));
+        relations.refuse(problem_texts, args, step);
     }
 }
 
@@ -204,17 +199,15 @@ fn refuse_lower_levels(steps: &[Step], grants: &GrantsByUser, relations: &mut St
             let Some(grants) = grants.get(&user_id) else { continue };
             let higher_grant =
                 values_above(grants, &step.address.path).find(|grant| grant.after > after);
-            let problem = higher_grant.map(|grant| lower_level_problem(step, after, grant));
-            relations.problems.extend(problem);
+            let Some(grant) = higher_grant else { continue };
+            let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
+            let [above, level] = [grant.after, after].map(level_word);
+            let args = words![key, above, group = grant.address.path, level];
+            relations.refuse(texts::BELOW_GRANTED, args, step);
         }
     }
 }
 
-fn lower_level_problem(step: &Step, level: u8, grant: &AccessGrant) -> Problem {
-    let level_word =
-        |level: u8| AccessLevel::parse(&level.into()).map_or("a level", |level| level.word);
-    let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
-    let (above, level, group) = (level_word(grant.after), level_word(level), &grant.address.path);
-    let args = words![key, above, group, level];
-    Problem::from_texts(texts::BELOW_GRANTED, args, &step.address, &step.origin)
+fn level_word(level: u8) -> &'static str {
+    AccessLevel::parse(&level.into()).map_or("a level", |level| level.word)
 }

@@ -102,20 +102,11 @@ pub(super) fn check_narrowed_groups(steps: &[Step]) -> StepRelations {
             if let Some(mover) =
                 paths.find_map(|ancestor| move_addresses.get(ancestor)).filter(|_| leaves_group)
             {
-                relations.add_edge(
-                    index,
-                    mover,
-                    "more visible contents must leave the group first",
-                );
+                let reason = "more visible contents must leave the group first";
+                relations.add_edge(index, mover, reason);
             } else if narrowed_ranks.get(&key).is_none_or(|after| *after > max_rank) {
                 let args = words![path, is = VISIBILITIES[*rank], most = VISIBILITIES[max_rank]];
-                let texts = texts::VISIBLE_CONTENTS;
-                relations.problems.push(Problem::from_texts(
-                    texts,
-                    args,
-                    &step.address,
-                    &step.origin,
-                ));
+                relations.refuse(texts::VISIBLE_CONTENTS, args, step);
                 break;
             }
         }

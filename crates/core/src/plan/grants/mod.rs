@@ -148,11 +148,11 @@ impl ContainerPlanner<'_> {
                 None => needs_users = true,
                 Some(Ok(_)) => match &self.context.live.sharing_groups {
                     None => needs_groups = true,
-                    Some(Ok(sharing_groups)) => {
+                    Some(Ok(groups)) => {
                         let name = self.context.names.name(NamedObject::User, *id);
-                        let (name, sharing_groups) =
-                            (name.map(str::to_owned), Arc::clone(sharing_groups));
-                        *outsider = name.map(|name| Outsider { name, sharing_groups });
+                        let sharing_groups = Arc::clone(groups);
+                        *outsider =
+                            name.map(|name| Outsider { name: name.to_owned(), sharing_groups });
                     }
                     Some(Err(_)) => {}
                 },
@@ -221,15 +221,10 @@ impl ContainerPlanner<'_> {
                 }
                 needs_fact |= levels_above.is_none() && path.contains('/');
             }
-            let member_name = escape(step.address.entry.as_deref().unwrap_or_default());
+            let key = escape(step.address.entry.as_deref().unwrap_or_default());
             problems.extend(rules.iter().map(|(section, rule)| {
-                let address = section.address_of(rule, self.address);
-                Problem::from_texts(
-                    texts::ACCESS_ENDS,
-                    &[("key", &member_name)],
-                    &address,
-                    &rule.origin,
-                )
+                let (address, args) = (section.address_of(rule, self.address), words![key]);
+                Problem::from_texts(texts::ACCESS_ENDS, args, &address, &rule.origin)
             }));
         }
         if needs_fact {
@@ -267,16 +262,11 @@ impl ContainerPlanner<'_> {
             };
             let mut specs = section.table().specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
-            levels.extend(
-                self.context.live.entries(section.section).into_iter().flatten().filter_map(
-                    |entry| {
-                        Some((
-                            Id::Known(entry.id()?),
-                            AccessLevel::parse(entry.fields.raw().get(level.name)?)?,
-                        ))
-                    },
-                ),
-            );
+            let live = self.context.live.entries(section.section).into_iter().flatten();
+            levels.extend(live.filter_map(|entry| {
+                let level = entry.fields.raw().get(level.name)?;
+                Some((Id::Known(entry.id()?), AccessLevel::parse(level)?))
+            }));
             let declared = self.declared.present_entries(section.section);
             levels.extend(declared.filter_map(|entry| {
                 let name = entry.fields.get(identity)?.value;

@@ -46,10 +46,8 @@ impl GuardedSteps<'_> {
                 self.refuse(Guard::OwnAccess, change.step, reason);
             }
         }
-        let demotions: Vec<_> = changes
-            .iter()
-            .filter(|change| change.before == OWNER && change.after < OWNER)
-            .collect();
+        let mut demotions = changes.iter().collect::<Vec<_>>();
+        demotions.retain(|change| change.before == OWNER && change.after < OWNER);
         let Some(last_demotion) = demotions.last() else { return };
         let has_parent_group =
             context.target.path.contains('/') && context.facts.personal_owner.is_none();
@@ -93,11 +91,8 @@ impl GuardedSteps<'_> {
         let Some(access) = &self.context.live.caller_access else {
             return self.findings.add_missing_fact(ExtraFact::CallerAccess);
         };
-        let unread_cause = access
-            .groups
-            .values()
-            .chain([&access.without_shares])
-            .find_map(|level| level.as_ref().err());
+        let mut levels = access.groups.values().chain([&access.without_shares]);
+        let unread_cause = levels.find_map(|level| level.as_ref().err());
         let (Ok(level_without_shares), None) = (&access.without_shares, unread_cause) else {
             let reason = unread_cause.cloned().unwrap_or_else(|| Cause::new("not read"));
             let reason = reason.context("whether the token's own access depends on this share");
@@ -175,12 +170,8 @@ fn access_changes(step: &Step, is_share: bool) -> impl Iterator<Item = AccessCha
             }
             _ => return None,
         };
-        Some(AccessChange {
-            step,
-            subject_id,
-            before: *before,
-            after: if is_gone { 0 } else { *after },
-        })
+        let (before, after) = (*before, if is_gone { 0 } else { *after });
+        Some(AccessChange { step, subject_id, before, after })
     })
 }
 

@@ -150,10 +150,8 @@ pub(super) fn check_steps(
     guards.check_transfer();
     guards.findings.refusals.extend(steps.iter().filter_map(refuse_visibility));
     let weaknesses = guards.rule_weaknesses();
-    guards
-        .findings
-        .refusals
-        .extend(steps.iter().filter_map(|step| refuse_weaker_protection(step, &weaknesses)));
+    let refusals = steps.iter().filter_map(|step| refuse_weaker_protection(step, &weaknesses));
+    guards.findings.refusals.extend(refusals);
     guards.findings
 }
 
@@ -190,10 +188,8 @@ impl<'a> GuardedSteps<'a> {
             self.findings.add_missing_fact(ExtraFact::LevelsAbove);
             return self.findings.add_missing_fact(ExtraFact::LevelsAboveFormerPath);
         };
-        let (gaining, losing) = (
-            count_higher_levels(levels_after, levels_before),
-            count_higher_levels(levels_before, levels_after),
-        );
+        let gaining = count_higher_levels(levels_after, levels_before);
+        let losing = count_higher_levels(levels_before, levels_after);
         let group_text =
             |path: &str| escape(parent_group_path(path).unwrap_or("the top")).into_owned();
         let reason = format!(

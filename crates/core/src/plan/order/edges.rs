@@ -84,12 +84,8 @@ impl<'p> EdgeBuilder<'p> {
                 let mut needed =
                     steps.iter().take(1).flat_map(|at| self.ranks[*at].needed_capabilities());
                 if is_always_needed || needed.any(|needed| needed == *removed) {
-                    self.add_edge_to_earlier(
-                        steps,
-                        step_index,
-                        removed.order_reason(self.scope),
-                        &mut edges,
-                    );
+                    let reason = removed.order_reason(self.scope);
+                    self.add_edge_to_earlier(steps, step_index, reason, &mut edges);
                 }
             }
         }

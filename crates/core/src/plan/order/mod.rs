@@ -272,18 +272,12 @@ impl StepFacts {
                     let min_level = scope.choose(MAINTAINER, 1);
                     let was_inside = *before >= min_level;
                     let keeps_access = was_inside && step.provides(Capability::NamedAccess);
-                    let loses_access = level_after < *before || lost_role.is_some();
-                    record(
-                        Capability::NamedAccess,
-                        was_inside,
-                        *after >= min_level || keeps_access,
-                    );
+                    let loses_access =
+                        *user == Some(caller.id) && (level_after < *before || lost_role.is_some());
+                    let stays_inside = *after >= min_level || keeps_access;
+                    record(Capability::NamedAccess, was_inside, stays_inside);
                     record(Capability::Owner, *before >= OWNER, level_after >= OWNER);
-                    record(
-                        Capability::CallerAccess,
-                        *user == Some(caller.id) && loses_access,
-                        false,
-                    );
+                    record(Capability::CallerAccess, loses_access, false);
                 }
                 Effect::Share { .. }
                 | Effect::Visibility { .. }

@@ -82,18 +82,16 @@ impl SavedPlan {
         recording: PlanRecorder<'_>,
     ) -> PlanComparison {
         let (steps, _) = content::record_all(&plan.steps, &[], recording);
-        let declared: BTreeMap<_, _> = containers
-            .iter()
-            .map(|container| recording.record_declaration(container))
+        let declarations =
+            containers.iter().map(|container| recording.record_declaration(container));
+        let declared: BTreeMap<_, _> = declarations
             .map(|declaration| ((declaration.scope, declaration.path.clone()), declaration))
             .collect();
         let mut comparison = PlanComparison { id: id.to_owned(), ..PlanComparison::default() };
         for saved_container in &self.containers {
             let container_key = (saved_container.scope, saved_container.path.clone());
-            let mut stale: Vec<_> =
-                declaration_change(saved_container, declared.get(&container_key))
-                    .into_iter()
-                    .collect();
+            let current = declared.get(&container_key);
+            let mut stale = Vec::from_iter(declaration_change(saved_container, current));
             for step in steps.iter().filter(|step| *step.path == *saved_container.path) {
                 let saved_step = self.steps.iter().find(|saved| saved.has_same_object(step));
                 // Steps of the new plan have known sections, so others cannot match.
@@ -191,15 +189,12 @@ fn differing_changes(
 }
 
 fn new_difference(saved: Option<&SavedChange>, new_change: &SavedChange) -> FieldDifference {
-    let change_sides = |change: &SavedChange| ChangeSides {
-        before: change.before.clone(),
-        after: change.after.clone(),
+    let change_sides = |SavedChange { before, after, .. }: &SavedChange| ChangeSides {
+        before: before.clone(),
+        after: after.clone(),
     };
-    FieldDifference {
-        field: new_change.field.clone(),
-        saved: saved.map(change_sides),
-        now: Some(change_sides(new_change)),
-    }
+    let (saved, now) = (saved.map(change_sides), Some(change_sides(new_change)));
+    FieldDifference { field: new_change.field.clone(), saved, now }
 }
 
 impl SavedStep {

@@ -58,6 +58,7 @@ impl PlanRecorder<'_> {
                 origin: change.origin.clone(),
             }
         };
+        let calls = step.planned_calls.iter();
         SavedStep {
             scope: step.scope,
             path: self.redact_text(&step.address.path).into(),
@@ -68,11 +69,7 @@ impl PlanRecorder<'_> {
             possible: step.possible.is_some(),
             origin: step.origin.clone(),
             changes: step.changes.iter().map(record_change).collect(),
-            calls: step
-                .planned_calls
-                .iter()
-                .map(|call| self.record_call(step, &sections, call))
-                .collect(),
+            calls: calls.map(|call| self.record_call(step, &sections, call)).collect(),
         }
     }
 
@@ -161,10 +158,8 @@ impl PlanRecorder<'_> {
     fn fields_content(self, section: Section, fields: &DeclaredFields, address: &Address) -> Json {
         let values = fields.values();
         let contents = values.iter().map(|(name, value)| {
-            (
-                self.redact_text(name),
-                self.field_content(section.field(name), name, value, &values, address),
-            )
+            let field = section.field(name);
+            (self.redact_text(name), self.field_content(field, name, value, &values, address))
         });
         contents.collect::<Object>().into()
     }

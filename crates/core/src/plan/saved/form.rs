@@ -206,10 +206,8 @@ impl SavedCall {
         let Some(AnyOp::Write(op)) = operations::find_operation(&self.operation) else {
             let unknown_operation =
                 format!("`{}`, an operation that undrift does not know", self.operation);
-            return Err(UnusablePlan::new(
-                format!("the saved plan sends {unknown_operation}"),
-                SAVE_AGAIN_HELP,
-            ));
+            let message = format!("the saved plan sends {unknown_operation}");
+            return Err(UnusablePlan::new(message, SAVE_AGAIN_HELP));
         };
         Ok(ShownCall {
             operation: op.row().id,

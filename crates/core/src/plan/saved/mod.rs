@@ -95,23 +95,16 @@ impl SavedPlan {
         recording: PlanRecorder<'_>,
     ) -> Self {
         let (steps, containers) = content::record_all(&plan.steps, containers, recording);
-        let PlanSource {
-            made_at,
-            target,
-            caller,
-            is_sandbox: sandbox,
-            manifests,
-            selectors: [only, exclude, resend],
-        } = source;
+        let PlanSource { made_at, selectors: [only, exclude, resend], .. } = source;
         Self {
             undrift: PlanFileKind::SavedPlan,
             format_version: FORMAT,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             created_at: made_at.round(jiff::Unit::Second).unwrap_or(made_at).to_string(),
-            target: recording.redact_text(&target),
-            caller: recording.redact_text(&caller),
-            sandbox,
-            manifests: manifests.map(|folder| recording.redact_text(&folder)),
+            target: recording.redact_text(&source.target),
+            caller: recording.redact_text(&source.caller),
+            sandbox: source.is_sandbox,
+            manifests: source.manifests.map(|folder| recording.redact_text(&folder)),
             only,
             exclude,
             resend,
@@ -202,11 +195,8 @@ impl SealedPlan {
     /// Why it cannot be used.
     pub fn read(bytes: &[u8]) -> Result<Self, UnusablePlan> {
         if bytes.len() as u64 > MAX_BYTES {
-            let message = "the file is larger than 64 MiB";
-            return Err(UnusablePlan::new(
-                message,
-                "save a smaller plan, with `--only` or `--limit`",
-            ));
+            let help = "save a smaller plan, with `--only` or `--limit`";
+            return Err(UnusablePlan::new("the file is larger than 64 MiB", help));
         }
         check_file_header(bytes)?;
         let sealed: Self = serde_json::from_slice(bytes).map_err(|_| damaged_plan())?;
@@ -226,18 +216,13 @@ impl SealedPlan {
     pub fn check_seal(&self, key: Option<&DigestKey>) -> Result<(), UnusablePlan> {
         let seal = key.map(|key| key.digest(&json!({ "seal": self.id })));
         let help = "set the same UNDRIFT_PLAN_KEY for `plan -o` and `apply`";
-        match (&self.seal, seal) {
-            (saved, expected) if *saved == expected => Ok(()),
-            (None, _) => {
-                Err(UnusablePlan::new("the plan was saved without UNDRIFT_PLAN_KEY", help))
-            }
-            (Some(_), None) => {
-                Err(UnusablePlan::new("the plan was saved with UNDRIFT_PLAN_KEY", help))
-            }
-            (Some(_), Some(_)) => {
-                Err(UnusablePlan::new("the plan was saved with another UNDRIFT_PLAN_KEY", help))
-            }
-        }
+        let how = match (&self.seal, seal) {
+            (saved, expected) if *saved == expected => return Ok(()),
+            (None, _) => "without",
+            (Some(_), None) => "with",
+            (Some(_), Some(_)) => "with another",
+        };
+        Err(UnusablePlan::new(format!("the plan was saved {how} UNDRIFT_PLAN_KEY"), help))
     }
 }
 
@@ -277,10 +262,8 @@ fn check_file_header(bytes: &[u8]) -> Result<(), UnusablePlan> {
             "the saved plan has format {}, and this undrift reads format {FORMAT}",
             header.format_version
         );
-        return Err(UnusablePlan::new(
-            message,
-            "use the same version of undrift to plan and to apply",
-        ));
+        let help = "use the same version of undrift to plan and to apply";
+        return Err(UnusablePlan::new(message, help));
     }
     Ok(())
 }
