@@ -57,6 +57,11 @@ const ADJUSTABLE_CODES: &str = "acknowledgement adds-nothing ascii date deprecat
     exclusive expression idle-rule inherited-access literal-secret low-share missing-file \
     nearly-the-same no-effect null reference template unknown-entry unlisted";
 
+/// True if the level of warnings with this code can be changed.
+fn is_adjustable(code: &str) -> bool {
+    ADJUSTABLE_CODES.split(' ').any(|adjustable| adjustable == code)
+}
+
 /// The warnings of manifests before levels are applied, each with the path of its file and its level.
 #[derive(Debug, Default)]
 pub struct Warnings(Vec<(Diagnostic, String, LintLevel)>);
@@ -169,7 +174,7 @@ pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &m
         findings.report(texts::FIRM_WARNING, span, &[]);
     } else if ["allow", "warn"].contains(&level)
         && !FIXED_WARNING_CODES.contains(&code)
-        && !ADJUSTABLE_CODES.split(' ').any(|adjustable| adjustable == code)
+        && !is_adjustable(code)
     {
         findings.report(texts::ALWAYS_ERROR, span, words![code]);
     }
@@ -186,7 +191,7 @@ mod tests {
             let warnings = case.report.lines().filter_map(|line| line.strip_prefix("warning["));
             for code in warnings.filter_map(|rest| rest.split(']').next()) {
                 assert!(
-                    ADJUSTABLE_CODES.contains(&code) || FIXED_WARNING_CODES.contains(&code),
+                    is_adjustable(code) || FIXED_WARNING_CODES.contains(&code),
                     "{}: {code}",
                     case.name
                 );
