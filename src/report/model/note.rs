@@ -23,7 +23,7 @@ pub(in crate::report) const fn note_kind(reason: &Reason) -> NoteKind {
             2,
             "deleted, renamed or archived while this run was reading; no rule includes it any more",
         ),
-        Reason::Closed { .. } => (3, "closed, as declared; skipped"),
+        Reason::Closed { .. } => (3, "not compared: a feature that they need is declared off"),
         Reason::UndeclaredFails { .. } => {
             (4, "projects that no manifest declares: a difference; unchanged")
         }

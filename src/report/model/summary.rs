@@ -91,8 +91,12 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
                 "nothing to apply: {unchanged_count} of {total} {differ} in objects that `apply` does not write"
             )
         }
-        (ReportKind::Drift, true) if plan.differs(Strictness::Unlisted) => match_text,
         // A plan with unlisted objects is not "in sync": `--strict` counts them as differences.
+        (ReportKind::Drift, true)
+            if plan.differs(Strictness::Unlisted) || count_closed(plan) > 0 =>
+        {
+            match_text
+        }
         (ReportKind::Drift, true) => format!("in sync: {match_text}"),
         (_, true) => format!("no changes: {match_text}"),
         (_, false) if !plan.problems.is_empty() => {
@@ -111,21 +115,36 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
 }
 
 /// The sentence about groups and projects that match their manifests. Archived projects are not compared,
-/// so they are counted separately.
+/// and projects with closed sections only in part, so both are counted separately.
 fn describe_matching(plan: &Plan) -> String {
     let archived_count = count_notes(plan, |reason| matches!(reason, Reason::Archived));
-    let matches = match (plan.groups + plan.projects).saturating_sub(archived_count) {
-        0 if archived_count > 0 => {
+    let closed_count = count_closed(plan);
+    let compared_projects = plan.projects.saturating_sub(archived_count + closed_count);
+    let matches = match plan.groups + compared_projects {
+        0 if archived_count > 0 && closed_count == 0 => {
             return count(archived_count, "archived project") + " as declared";
         }
-        1 => "matches its manifest",
-        _ => "match their manifests",
+        0 if closed_count > 0 => None,
+        1 => Some("matches its manifest"),
+        _ => Some("match their manifests"),
     };
-    let compared = describe_containers(plan.groups, plan.projects.saturating_sub(archived_count));
-    let skipped = text_if_any(archived_count, |number| {
-        format!("; {} not compared", count(number, "archived project"))
+    let matching = matches.map(|matches| {
+        format!("{} {matches}", describe_containers(plan.groups, compared_projects))
     });
-    format!("{compared} {matches}{skipped}")
+    let archived = (archived_count > 0)
+        .then(|| format!("{} not compared", count(archived_count, "archived project")));
+    let closed = (closed_count > 0).then(|| {
+        let projects = count(closed_count, "project");
+        format!("{projects} not fully compared, because a feature is declared off")
+    });
+    [matching, archived, closed].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// The number of projects with sections that are not compared, because their feature is declared off.
+fn count_closed(plan: &Plan) -> usize {
+    let notes = plan.notes.iter();
+    let closed = notes.filter(|note| matches!(note.reason, Reason::Closed { .. }));
+    closed.map(|note| &note.address.path).collect::<BTreeSet<_>>().len()
 }
 
 /// The number of notes with a reason that `matches_reason` accepts.

@@ -319,6 +319,30 @@ fn nothing_to_do() {
     }
 }
 
+/// Nobody knows whether the entries of a feature that is off match.
+#[test]
+fn a_project_with_a_closed_section_does_not_match() {
+    let partly = "not fully compared, because a feature is declared off";
+    let shop = Address::container("acme/shop".into());
+    let sections = ["variables", "pipeline_schedules"].map(|name| shop.section(name));
+    let notes = sections.map(|address| Note {
+        address,
+        reason: Reason::Closed { why: "CI/CD must be on".into() },
+        fields: Vec::new(),
+        origin: None,
+    });
+    let findings = Findings { notes: notes.into(), ..Findings::default() };
+    for (title, projects, says) in [
+        (ReportKind::Plan, 1, format!("no changes: 1 project {partly}")),
+        (ReportKind::Drift, 1, format!("1 project {partly}")),
+        (ReportKind::Drift, 3, format!("2 projects match their manifests; 1 project {partly}")),
+    ] {
+        let found = Plan::for_test(findings.clone(), projects);
+        let text = plan(&found, &run(), title, TextStyle::default());
+        assert!(text.ends_with(&format!("\n\n{says}\n")), "{text}");
+    }
+}
+
 /// How much is not changed and not read, by its own number and name.
 #[test]
 fn nothing_to_do_because_it_is_not_written_or_not_read() {

@@ -2,10 +2,10 @@
 
 use super::{declared_values, project_section};
 use crate::{
-    catalogue::{self, approval_rules},
+    catalogue::{self, approval_rules, settings::SECTION as SETTINGS},
     desired::{Container, DeclaredEntry, DeclaredSection, EntryPresence, Unlisted},
     field::Scope,
-    kind::refs::patterns_overlap,
+    kind::{Section, needs, refs::patterns_overlap},
     level::{AccessLevel, MINIMAL},
     manifest::faults::{Faults, NodePosition, texts, words},
     origin::Sourced,
@@ -22,6 +22,7 @@ pub(super) fn check_sections(container: &Container, faults: &mut Faults) {
     }
     check_self_reference(container, faults);
     check_allowlists(container, faults);
+    check_closed_sections(container, faults);
     check_approvals(container, faults);
 }
 
@@ -148,6 +149,34 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
         let args = words![section = list.kind.section];
         let fault = faults.report_key(texts::IDLE_ALLOWLIST, &list.origin, args);
         fault.related(NodePosition::value(&inbound_setting.origin));
+    }
+}
+
+/// Reports sections with entries that have no effect, because settings turn off all features that they belong to.
+fn check_closed_sections(container: &Container, faults: &mut Faults) {
+    let specs = catalogue::section(container.scope, SETTINGS).map_or(&[][..], Section::specs);
+    let find_off = |feature: &&'static str| {
+        let old_names = specs.iter().filter(|spec| spec.field.replaced_by() == Some(feature));
+        let mut names = [*feature].into_iter().chain(old_names.map(|spec| spec.name));
+        names.find_map(|name| {
+            let field = container.setting(SETTINGS, name)?;
+            field.value.plain_json().filter(|value| needs::is_off(value))?;
+            Some((name, field.origin))
+        })
+    };
+    // Entries below those of another section are reported with that one.
+    let sections = container
+        .sections
+        .iter()
+        .filter(|section| !section.entries.is_empty() && section.kind.scoped_kind.parent.is_none());
+    for section in sections {
+        let feature_sets = section.kind.scoped_kind.closed_by.iter();
+        let switches: Vec<Vec<_>> =
+            feature_sets.filter_map(|set| set.iter().map(find_off).collect()).collect();
+        let Some((switch, origin)) = switches.iter().flatten().next() else { continue };
+        let words = words![section = section.kind.section, switch];
+        let fault = faults.report_key(texts::CLOSED_SECTION, &section.origin, words);
+        fault.related(NodePosition::key(origin));
     }
 }
 
