@@ -74,10 +74,11 @@ impl KindRules for Variables {
             masked_value.and_then(|value| check_maskable(value, declared.is_on("raw")).err());
         if let Some(mask_fault) = &mask_fault {
             let flag = if declared.is_on("masked") { "masked" } else { HIDDEN_FIELD };
-            let is_expression = value.is_some_and(|value| {
-                value.contains("{{") || value.contains("${var.") || value.contains("${local.")
-            });
-            let message = if is_expression { texts::MASKED_EXPRESSION } else { texts::MASKED };
+            let message = if value.is_some_and(is_expression) {
+                texts::MASKED_EXPRESSION
+            } else {
+                texts::MASKED
+            };
             report(
                 EntryFault::for_field(message, "value")
                     .with_other_field(flag)
@@ -108,6 +109,17 @@ impl KindRules for Variables {
             report(EntryFault::for_field(texts::LITERAL_VALUE, "value").fill("flag", flag));
         }
     }
+}
+
+/// True if another tool would fill in `value`, or a part of it.
+pub fn is_expression(value: &str) -> bool {
+    let markers = ["{{", "${var.", "${local."];
+    let name = value
+        .strip_prefix('$')
+        .map(|name| name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name));
+    let is_variable =
+        name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+    is_variable || markers.iter().any(|marker| value.contains(marker))
 }
 
 /// Checks that the service accepts `value` as masked: one line of at least 8 characters and, unless

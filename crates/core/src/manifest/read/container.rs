@@ -141,9 +141,9 @@ impl DocumentReader<'_, '_> {
         };
         let origin = self.origin(node.start_offset());
         let mut parsed = self.read_fields(section, node);
-        let validity = self.find_validity(section, || format!("/{}/{index}", section.section));
-        if validity != Validity::Full {
-            self.add_misspelled_fields(section, node, &mut parsed);
+        let mut validity = self.find_validity(section, || format!("/{}/{index}", section.section));
+        if validity != Validity::Full && self.add_misspelled_fields(section, node, &mut parsed) {
+            validity = Validity::NamesOnly;
         }
         for name in section.identity {
             let default = section.table().get(name).and_then(|spec| spec.schema.get("default"));
@@ -157,32 +157,42 @@ impl DocumentReader<'_, '_> {
         SectionPart { origin, state, validity, has_forms, fields, key: OnceLock::new() }
     }
 
-    /// Adds the misspelled identifying and required fields of an invalid entry under their right names,
-    /// so that such a field is not also reported as missing.
+    /// Adds the misspelled fields of an invalid entry under their right names, so that such a field is
+    /// not also reported as missing. Returns true if there are some, and all keys are known then.
     fn add_misspelled_fields<'n>(
         &self,
         section: kind::Section,
         node: &'n Node,
         parsed: &mut ParsedFields<'n>,
-    ) {
+    ) -> bool {
         let schema = &section.table().schema;
         let field_names: Vec<_> = section.table().specs().iter().map(|spec| spec.name).collect();
         let required_names: Vec<_> =
             texts(&schema["required"]).chain(section.identity.iter().copied()).collect();
         let entries = node.entries();
-        for (key, value) in entries.iter().filter(|(key, _)| !field_names.contains(&&*key.name)) {
+        let is_unknown = |name: &str| {
+            !field_names.contains(&name) && !["state", "extra", "previously"].contains(&name)
+        };
+        let (mut corrected_count, mut unknown_count) = (0, 0);
+        for (key, value) in entries.iter().filter(|(key, _)| is_unknown(&key.name)) {
+            unknown_count += 1;
             let suggested_name =
                 words::suggest_field(schema, section.section, &key.name, &field_names);
             let name = suggested_name
                 .or_else(|| section.identity.iter().copied().find(|name| !parsed.has_field(name)));
-            let name = name.filter(|name| required_names.contains(name) && !parsed.has_field(name));
+            let name = name.filter(|name| {
+                (suggested_name.is_some() || required_names.contains(name))
+                    && !parsed.has_field(name)
+            });
             let Some(name) = name else { continue };
+            corrected_count += usize::from(suggested_name.is_some());
             // In an entry such as `- LOG_LEVEL: debug`, the key is the name.
             let is_alias = words::find_alias_in(schema, &[section.section], &key.name).is_some();
             let is_name_and_value = suggested_name.is_none() && !is_alias && entries.len() == 1;
             let value = if is_name_and_value { key.name.as_str().into() } else { value.to_json() };
             parsed.fields.push((name, self.with_key_origin(key, value.into())));
         }
+        corrected_count > 0 && corrected_count == unknown_count
     }
 
     /// Reads and normalises the fields of a mapping, including those below `extra:`.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{DocumentReader, container::parse_reference, templates::template_text};
 use crate::{
-    catalogue::variables::check_maskable,
+    catalogue::variables::{check_maskable, is_expression},
     field::Secrecy,
     kind::Spec,
     manifest::faults::{Pattern, texts, words},
@@ -93,7 +93,7 @@ impl DocumentReader<'_, '_> {
 pub(super) fn is_masked_expression(node: &Node, value: &Node) -> bool {
     let is_on = |name: &str| node[name].data == NodeValue::Bool(true);
     let text = value.text().filter(|_| is_on("masked") || is_on("masked_and_hidden"));
-    text.is_some_and(|text| text.contains("{{") && check_maskable(text, is_on("raw")).is_err())
+    text.is_some_and(|text| is_expression(text) && check_maskable(text, is_on("raw")).is_err())
 }
 
 /// The first syntax that matches `text`, with the matched part.

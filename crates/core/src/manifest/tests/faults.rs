@@ -172,6 +172,81 @@ fn settings_that_the_service_would_ignore_or_refuse_are_reported() {
     assert_eq!(faults(&[("a.yaml", &delete)]), [("approvals-twice", 3)]);
 }
 
+/// The service neither shows nor changes entries of a feature that is off.
+#[test]
+fn sections_of_a_feature_that_is_off_are_reported() {
+    let schedule = "pipeline_schedules: [{description: nightly, ref: main, cron: 0 4 * * *}]\n";
+    let label = "labels: [{name: bug, color: '#ff0000'}]\n";
+    let found = |settings: &str, section: &str| {
+        let messages = check_messages("", &format!("settings: {{{settings}}}\n{section}"));
+        messages.iter().filter(|message| message.contains("turns its feature off")).count()
+    };
+    let message = "no-effect: `pipeline_schedules` has no effect while `builds_access_level` turns its feature off; \
+                   turn the feature on, or leave `pipeline_schedules` out; \
+                   if a rule declares it, write `ignore_layers: [pipeline_schedules]`";
+    let off = format!("settings: {{builds_access_level: disabled}}\n{schedule}");
+    assert_eq!(check_messages("", &off), [message]);
+    for (settings, section, count) in [
+        ("builds_access_level: private", schedule, 0),
+        ("jobs_enabled: false", schedule, 1),
+        ("jobs_enabled: true", schedule, 0),
+        ("builds_access_level: disabled", "pipeline_schedules: []\n", 0),
+        // Merge requests have labels too.
+        ("issues_access_level: disabled", label, 0),
+        ("issues_access_level: disabled, merge_requests_access_level: disabled", label, 1),
+        ("environments_access_level: disabled", "environments: [{name: prod}]\n", 1),
+    ] {
+        assert_eq!(found(settings, section), count, "{settings} {section}");
+    }
+    let ignoring = format!(
+        "settings: {{builds_access_level: disabled}}\nignore_layers: [pipeline_schedules]\n\
+         ---\nkind: Defaults\nmatch: {{path: a/**}}\n{schedule}"
+    );
+    assert_eq!(check_messages("", &ignoring), [""; 0], "as the help says");
+}
+
+/// Otherwise the second fault shows only when the first one is corrected.
+#[test]
+fn a_misspelled_field_hides_no_missing_one() {
+    let codes = |fields: &str| {
+        let text =
+            format!("kind: Project\npath: a/b\nintegrations:\n  - {{slug: jira, {fields}}}\n");
+        faults(&[("a.yaml", &text)]).into_iter().map(|(code, _)| code).collect::<Vec<_>>()
+    };
+    let url = "https://jira.example.org";
+    assert_eq!(codes(&format!("jira_url: '{url}', username: bot")), ["missing", "unknown-field"]);
+    let password = "password: {env: JIRA}";
+    assert_eq!(codes(&format!("jira_url: '{url}', username: bot, {password}")), ["unknown-field"]);
+    // Nobody knows what this key means.
+    assert_eq!(codes(&format!("frobnicate: '{url}', username: bot")), ["unknown-field"]);
+}
+
+/// The advice about the reference, to leave it to jobs, contradicts the error.
+#[test]
+fn a_masked_reference_in_the_syntax_of_a_shell_is_reported_once() {
+    for value in ["${SHOP_TOKEN}", "$SHOP_TOKEN", "{{ shop_token }}", "${var.shop_token}"] {
+        let text = format!("variables: [{{key: A, masked: true, value: '{value}'}}]\n");
+        let messages = check_messages("", &text);
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert!(
+            messages[0].starts_with("masked-value") && messages[0].contains("`{env: NAME}`"),
+            "{messages:?}"
+        );
+    }
+}
+
+/// A rule without `undeclared: include` declares nothing alone.
+#[test]
+fn advice_to_write_a_rule_names_undeclared_projects() {
+    let group = "kind: Group\npath: acme\nsettings: {merge_method: ff}\n";
+    let glob = "kind: Project\npath: acme/*\n";
+    for text in [group, glob] {
+        let diagnostics = load_files(&[("a.yaml", text)]).diagnostics;
+        let help = diagnostics.sorted().into_iter().find_map(|fault| fault.help.clone());
+        assert!(help.as_deref().unwrap_or_default().contains("`undeclared: include`"), "{help:?}");
+    }
+}
+
 #[test]
 fn several_errors_at_one_place_are_reported_once() {
     assert_eq!(

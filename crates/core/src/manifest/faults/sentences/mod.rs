@@ -37,8 +37,7 @@ use crate::{
 const MAX_COMPARED_NAMES: usize = 1_000;
 
 /// The end of a help text: how to declare something for all projects below a group.
-const RULE_HINT: &str =
-    "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
+const RULE_HINT: &str = "; for all projects below, write `kind: Defaults` with `match: {path: GROUP/**}`, and `undeclared: include` for those without a document";
 
 /// The corrected parts of `document`: an alias is replaced by the name of its field, and a mapping from
 /// names to entries becomes a list.
