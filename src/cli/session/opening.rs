@@ -96,11 +96,14 @@ impl<'a> SessionBuilder<'a> {
         cx.output.eprint_diagnostics(&expired_warnings);
         let opened_source = self.source.open(self.args, &manifests, cx).await?;
         if let Some(saved) = &select.saved {
-            let target_check = saved.check_target(&opened_source.target, jiff::Timestamp::now());
+            let plan_target = saved::plan_target(&opened_source.target, self.args);
+            let target_check = saved.check_target(&plan_target, jiff::Timestamp::now());
             target_check.map_err(saved::unusable_failure)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;
-        let observer = Observer::connect(opened_source.client.clone()).await?;
+        let connect = &self.args.access.connect;
+        let client = opened_source.client.clone();
+        let observer = connect.connect_observer(client, &opened_source.target, &cx.env).await?;
         let observer = observer.with_moves(Arc::clone(&desired.moves));
         let token = if opened_source.has_token {
             preflight::check_token(&observer, today, &cx.output).await?
