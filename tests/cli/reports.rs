@@ -412,8 +412,11 @@ fn outsider_in_rule_not_foreseen() {
         assert!(run.ends_with("---- exit code 0\n"), "{run}");
         let place = there.file("m.yaml", &place);
         let plan = place.run("plan --sandbox");
-        let names: Vec<_> =
-            plan.lines().filter(|line| line.contains("it names")).map(str::to_owned).collect();
+        let names: Vec<_> = plan
+            .lines()
+            .filter(|line| line.contains("the rule names"))
+            .map(str::to_owned)
+            .collect();
         if names.is_empty() {
             let apply = place.run("apply --sandbox --yes --ack protection:**");
             assert!(apply.ends_with("---- exit code 0\n"), "{plan}{apply}");

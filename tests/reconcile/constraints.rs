@@ -670,7 +670,7 @@ async fn outsiders_are_reported_together() {
     world.declare(&[project("acme/sub/shop", rule)]);
     let plan = world.plan().await;
     let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
-    let message = "it names `carol`, `dave`, who have no access to `acme/sub/shop`, and the service refuses that";
+    let message = "the rule names `carol`, `dave`, who have no access to `acme/sub/shop`, and the service refuses that";
     assert_eq!(found, [message]);
 }
 
@@ -713,7 +713,7 @@ async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
         let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
         let have = if outsiders.contains(',') { "have" } else { "has" };
         let message = format!(
-            "it names {outsiders}, who {have} no access to `{path}`, and the service refuses that"
+            "the rule names {outsiders}, who {have} no access to `{path}`, and the service refuses that"
         );
         assert_eq!(found, [message]);
         if path != "acme/store" {
@@ -789,7 +789,7 @@ async fn a_rule_of_a_group_names_only_maintainers() {
     let plan = world.plan().await;
     let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
     let message =
-        "it names `alice`, who is only developer of this group, and the service refuses that";
+        "the rule names `alice`, who is only developer of this group, and the service refuses that";
     assert_eq!(found, [message]);
     both["members"] = with("maintainer")["members"].clone();
     world.declare(&[both]);
@@ -958,7 +958,7 @@ async fn a_rule_that_names_a_new_group_needs_its_share() {
         "acme/sub/shop",
         json!({"protected_branches": [{"name": "main", "allowed_to_push": rows}]}),
     );
-    let expected = "it names `acme/fresh`, a group with which the project is not shared, and the service refuses that";
+    let expected = "the rule names `acme/fresh`, a group with which the project is not shared, and the service refuses that";
     assert_eq!(problems(&world, &[new.clone(), shop.clone()]).await, [expected]);
     shop["shares"] = json!([{"group": "acme/fresh", "group_access": "developer"}]);
     world.declare(&[new, shop]);
@@ -980,7 +980,7 @@ async fn a_share_of_a_group_above_gives_access_to_its_members_only() {
         project("acme/sub/shop", json!({"protected_branches": rule}))
     };
     let expected =
-        "it names `bob`, who has no access to `acme/sub/shop`, and the service refuses that";
+        "the rule names `bob`, who has no access to `acme/sub/shop`, and the service refuses that";
     assert_eq!(problems(&world, &[top.clone(), rule("bob")]).await, [expected]);
     world.declare(&[top, rule("alice")]);
     world.converge("a member of the group").await;
@@ -994,8 +994,7 @@ async fn a_rule_of_a_group_that_names_no_maintainer_is_a_problem() {
         let environment = json!([{"name": "production", "deploy_access_levels": [{"user": user}]}]);
         group("acme/sub", json!({"protected_environments": environment}))
     };
-    let expected =
-        "it names `bob`, who has no maintainer access to `acme/sub`, and the service refuses that";
+    let expected = "the rule names `bob`, who has no maintainer access to `acme/sub`, and the service refuses that";
     assert_eq!(problems(&world, &[rule("bob")]).await, [expected]);
     let member = json!([{"user": "bob", "access_level": "maintainer"}]);
     world.declare(&[group("acme", json!({"members": member})), rule("bob")]);
@@ -1363,8 +1362,7 @@ async fn an_outsider_who_joins_an_unrelated_group_stays_an_outsider() {
         json!({"protected_environments": [{"name": "prod", "deploy_access_levels": users}]}),
         json!({"approval_rules": [{"name": "L", "approvals_required": 1, "users": ["carol"]}]}),
     ];
-    let expected =
-        "it names `carol`, who has no access to `acme/sub/shop`, and the service refuses that";
+    let expected = "the rule names `carol`, who has no access to `acme/sub/shop`, and the service refuses that";
     for rule in &rules {
         let found =
             problems(&world, &[join("other"), project("acme/sub/shop", rule.clone())]).await;
@@ -1373,7 +1371,7 @@ async fn an_outsider_who_joins_an_unrelated_group_stays_an_outsider() {
     let environment = json!([{"name": "production", "deploy_access_levels": users}]);
     let environment = json!({"protected_environments": environment});
     let top = group("other", json!({"members": member("maintainer")}));
-    let expected_above = "it names `carol`, who has no maintainer access to `acme/sub`, and the service refuses that";
+    let expected_above = "the rule names `carol`, who has no maintainer access to `acme/sub`, and the service refuses that";
     let found = problems(&world, &[top.clone(), group("acme/sub", environment.clone())]).await;
     assert_eq!(found, [expected_above]);
     // With a share, the group is related, whether it is new or live.
@@ -1410,8 +1408,10 @@ async fn who_had_access_by_a_former_group_above_is_an_outsider() {
         let rule = json!([{"name": "main", "allowed_to_push": users}]);
         [team, project("other/team/app", json!({"protected_branches": rule}))]
     };
-    let expected = ["maintainer access to `other/team`", "access to `other/team/app`"]
-        .map(|what| format!("it names `alice`, who has no {what}, and the service refuses that"));
+    let expected =
+        ["maintainer access to `other/team`", "access to `other/team/app`"].map(|what| {
+            format!("the rule names `alice`, who has no {what}, and the service refuses that")
+        });
     assert_eq!(problems(&world, &documents(&["alice", "bob", "carol"])).await, expected);
     world.declare(&documents(&["bob", "carol"]));
     world.converge("members at the new place").await;

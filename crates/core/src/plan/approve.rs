@@ -24,7 +24,7 @@ use crate::{
     diff::{GuardRefusal, Step},
     live::LiveContainer,
     origin::Origin,
-    text::{count, escape},
+    text::{count, did_you_mean, escape},
 };
 
 /// Nothing is applied if more containers than this number, and more than this share, are skipped.
@@ -180,9 +180,12 @@ impl Plan {
                 None => self.findings.refusals.push(refusal),
             }
         }
-        warnings.extend(valid_acks.into_iter().zip(used_flags).filter(|(_, used)| !used).map(
-            |(ack, _)| warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses")),
-        ));
+        let unused = valid_acks.into_iter().zip(used_flags).filter(|(_, used)| !used);
+        warnings.extend(unused.map(|(ack, _)| {
+            let refused = self.findings.refusals.iter().map(|refusal| &*refusal.acknowledgement);
+            warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses"))
+                .help_if(did_you_mean(&ack.to_string(), refused))
+        }));
         warnings
     }
 

@@ -292,6 +292,11 @@ fn an_unused_acknowledgement_is_a_warning() {
         let unused = format!("`{written}` acknowledges nothing that this run refuses");
         assert_eq!(apply_acks(&[parse_ack(written)]), (3, 0, vec![unused]), "{written}");
     }
+    let mut plan = plan(3);
+    plan.refusals.extend((0..3).map(refusal));
+    let ack = parse_ack("removals:acme/p001/hooks");
+    let warnings = plan.acknowledge(&[ack], &Moves::default(), TODAY);
+    assert_eq!(warnings[0].help.as_deref(), Some("did you mean `removals:acme/p001#hooks`?"));
 }
 
 #[test]
