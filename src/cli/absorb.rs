@@ -281,7 +281,12 @@ fn report_refusals(refusals: &[AbsorbRefusal], cx: &RunContext) -> CommandError 
     let exit = if are_all_unread { Exit::Incomplete } else { Exit::Usage };
     let addresses = count(refusals.len(), "address");
     let error = anyhow::anyhow!("nothing was edited: {addresses} cannot be absorbed");
-    CommandError::new(exit, error).help("edit the manifest by hand, or name only the others")
+    let help = if refusals.iter().all(|refusal| refusal.reason.contains(absorb::BY_REFERENCE)) {
+        "change the value where the reference leads, or send it again with `undrift apply`"
+    } else {
+        "edit the manifest by hand, or name only the others"
+    };
+    CommandError::new(exit, error).help(help)
 }
 
 /// Edits the manifests of a folder in memory, and writes them.

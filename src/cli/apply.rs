@@ -327,7 +327,8 @@ fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Sessi
     let diagnose = |reference: &Reference, is_refused: bool, origin: &Origin, address: &Address| {
         let reason = session.settings.secrets.unresolved_reason(reference);
         let reason = reason.filter(|reason| reason.is_refused() == is_refused)?;
-        let diagnostic = Diagnostic::error(reason.code(), reason.to_string());
+        let diagnostic = Diagnostic::error(reason.code(), reason.to_string())
+            .help_if(reason.help(session.run.sandbox));
         Some(diagnostic.at_location(SourceLocation::from(origin)).label(address.to_string()))
     };
     let declared = session.desired.secrets_and_files();

@@ -5,6 +5,7 @@
 //! everybody on the machine can see.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -18,6 +19,7 @@ use crate::{
     },
     diagnostic::Diagnostics,
     manifest::{Config, LoadEnvironment, config},
+    observe::Observer,
     secret::{Secret, Secrets, judge::mask_url},
 };
 
@@ -185,11 +187,31 @@ impl ConnectArgs {
         self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_set(&URL_VARIABLES))
     }
 
+    /// Connects to the service `target`. If nothing answers, the error names it and where it comes from.
+    pub(super) async fn connect_observer(
+        &self,
+        client: ReadClient,
+        target: impl fmt::Display,
+        env: &Environment,
+    ) -> Result<Observer> {
+        Observer::connect(client).await.map_err(|error| {
+            let source = self.named_address(env).filter(|_| error.has_no_answer());
+            let failure = CommandError::from(error);
+            match (source, failure.help.clone()) {
+                (Some((name, _)), Some(help)) => {
+                    failure.help(format!("{help}; {name} is `{target}`"))
+                }
+                _ => failure,
+            }
+        })
+    }
+
     /// The address from the option or a variable.
     fn service_address(&self, env: &Environment) -> Result<ServiceAddress> {
         let Some((name, url)) = self.named_address(env) else {
             let failure = CommandError::usage("no service address given");
-            return Err(failure.help("pass `--url` or set UNDRIFT_URL, or try `--sandbox`"));
+            let help = "pass `--url` or set UNDRIFT_URL, or try `--sandbox`";
+            return Err(failure.help(with_dotenv_hint(help)));
         };
         ServiceAddress::parse(url, self.allow_plaintext).map_err(|error| {
             let failure = CommandError::usage(format!("{name}: {error}"));
@@ -219,7 +241,7 @@ impl ConnectArgs {
         }
         let (name, token) = env
             .first_set(&TOKEN_VARIABLES)
-            .ok_or_else(|| CommandError::usage("no token given").help(help))?;
+            .ok_or_else(|| CommandError::usage("no token given").help(with_dotenv_hint(help)))?;
         check_token_form(name, token.trim())
     }
 
@@ -303,6 +325,13 @@ impl ConnectArgs {
             ClientSettings { in_flight, max_requests, deadline, ..ClientSettings::default() };
         Ok(ReadClient::new(endpoint.service.clone(), Arc::new(transport), secrets, settings))
     }
+}
+
+/// `help`, with a hint if the working directory has a file `.env`, which undrift does not read.
+fn with_dotenv_hint(help: &str) -> String {
+    let has_file = Path::new(".env").is_file();
+    let hint = "; undrift does not read `.env`: run `set -a; . ./.env; set +a` first";
+    format!("{help}{}", if has_file { hint } else { "" })
 }
 
 /// The `token` from `source`, if it can be one.

@@ -90,12 +90,14 @@ fn suggest_number(value_name: &str, value: &str) -> Option<(String, u64)> {
         }
         None => return None,
     };
-    let number = match (value, digits.parse::<u64>().ok().zip(factors)) {
-        ("0", _) => 1,
-        (_, Some((number, (value_unit, option_unit)))) => {
+    if value == "0" {
+        return Some(("at least 1".to_owned(), 1));
+    }
+    let number = match digits.parse::<u64>().ok().zip(factors) {
+        Some((number, (value_unit, option_unit))) => {
             number.saturating_mul(value_unit).div_ceil(option_unit).max(1)
         }
-        (_, None) => 10,
+        None => 10,
     };
     Some((form, number))
 }
@@ -164,7 +166,8 @@ mod tests {
                 "undrift plan --max-requests 1k",
                 Some("write a whole number, as in `--max-requests 1000`"),
             ),
-            ("undrift plan --limit 0", Some("write a whole number, as in `--limit 1`")),
+            ("undrift plan --limit 0", Some("write at least 1, as in `--limit 1`")),
+            ("undrift plan --concurrency 0", Some("write at least 1, as in `--concurrency 1`")),
             ("undrift plan --deadline 99999999999999999999", None),
             (
                 "undrift sandbox --listen 8080",

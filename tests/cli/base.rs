@@ -207,6 +207,7 @@ fn a_base_that_cannot_be_read_is_explained() {
     let story = [
         "plan --sandbox --base v1",
         "plan --sandbox --base nonesuch",
+        "plan --sandbox --base mian",
         "plan --sandbox --base=--upload-pack=evil",
         "plan --sandbox --base HEAD:shop.yaml",
         "plan --sandbox --changed",

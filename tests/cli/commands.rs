@@ -161,6 +161,7 @@ fn usage_errors_exit_with_3_and_say_what_to_do() {
         "plan --url http://gitlab.example.org",
         "plan --sandbox --only acme/shpo",
         "plan --sandbox --only acme/*#setings",
+        "plan --sandbox --only acme/shop#variable",
         "drift --sandbox --only acme/shop#settings --exclude acme/shop",
         "plan --sandbox my.db",
         "plan . --sandbox my.db",
@@ -176,6 +177,29 @@ fn usage_errors_exit_with_3_and_say_what_to_do() {
     assert!(!story.contains("canary"), "{story}");
     insta::assert_snapshot!(story);
     assert!(commands.iter().all(|arguments| place.exit_code(arguments) == 3));
+}
+
+#[test]
+fn a_service_that_does_not_answer_is_named_with_its_source() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let place = shop().env("UNDRIFT_TOKEN", "canary-token-0123456789").env("UNDRIFT_URL", &url);
+    for command in ["drift", "export acme -d out"] {
+        let told = place.run(command);
+        let expected = format!("check the address and the network; UNDRIFT_URL is `{url}`\n");
+        assert!(told.contains(&expected) && told.ends_with("---- exit code 8\n"), "{told}");
+    }
+}
+
+/// Its author may think that the variables are set.
+#[test]
+fn a_file_of_variables_that_is_not_read_is_named() {
+    let place = shop().file(".env", "UNDRIFT_URL=https://gitlab.example.org\n");
+    for command in ["plan", "plan --url https://gitlab.example.org"] {
+        let told = place.run(command);
+        assert!(told.contains("undrift does not read `.env`"), "{told}");
+    }
 }
 
 #[test]

@@ -343,6 +343,8 @@ fn contradictory_options_are_refused_before_anything_is_read() {
         "nowhere -d out",
         "acme/shop -d out",
         "acme -d out --sections member",
+        "acme -d out --sections member,hooks,protected-branches,xyz",
+        "nowhere nobody/* -d out",
         "acme -d out --secrets s.env",
         "acme -d out --rehearse",
         "acme -d out --values env --secrets out/s.env",

@@ -18,7 +18,7 @@ use super::repository::{ResolvedFolder, repository_root};
 use crate::{
     cli::{CommandError, Result},
     manifest::{MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, is_manifest_name},
-    text::escape,
+    text::{did_you_mean, escape},
 };
 
 /// A failure to read a commit, with advice for the user.
@@ -158,9 +158,16 @@ impl GitRepository {
                 "clone the whole history (`GIT_DEPTH: 0` in the job), or run `git fetch --deepen=100`",
             )
         } else {
+            let output = self.run_git(["for-each-ref", "--format=%(refname:short)"])?;
+            let names = String::from_utf8_lossy(&output.stdout);
+            let suggestion = did_you_mean(revision, names.lines());
             git_failure(
                 format!("this repository has no commit `{shown_revision}`"),
-                "fetch it first, or name a commit, branch or tag that is there",
+                suggestion
+                    .as_deref()
+                    .map(escape)
+                    .as_deref()
+                    .unwrap_or("fetch it first, or name a commit, branch or tag that is there"),
             )
         })
     }

@@ -208,7 +208,8 @@ fn find_unusable_secret<E>(request: &Request<E>, secrets: &Secrets) -> Option<Co
             Value::Plain(_) | Value::Secret(_) => None,
         })
     });
-    missing_reason.map(CommandError::usage)
+    missing_reason
+        .map(|reason| CommandError { help: reason.help(false), ..CommandError::usage(reason) })
 }
 
 async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> CommandResult {

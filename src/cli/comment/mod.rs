@@ -15,7 +15,6 @@ use super::{
 use crate::{
     api::WriteClient,
     comment::{self, Comment, CommentError, CommentOutcome, MAX_BODY_CHARS, MergeRequestRef},
-    observe::Observer,
     report::marker::Marker,
     secret::Secrets,
     text::{count, escape},
@@ -63,7 +62,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let client =
         args.connect.create_client(&endpoint, &config, Arc::clone(&secrets), &cx.output)?;
     refuse_token_misuse(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
-    let observer = Observer::connect(client).await?;
+    let observer = args.connect.connect_observer(client, &endpoint.service, &cx.env).await?;
     let writer = WriteClient::new(observer.client().clone());
     let body = texts.concat();
     let result = comment::put_comment(&writer, observer.caller().id, &target, &marker, &body).await;

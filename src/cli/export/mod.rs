@@ -21,7 +21,7 @@ use super::{
     CommandError, CommandResult, ConnectArgs, Endpoint, Exit, Progress, Result, RunContext,
 };
 use crate::{
-    address::{Glob, Selector},
+    address::{Glob, Selector, is_literal},
     catalogue,
     desired::Container,
     diagnostic::Diagnostics,
@@ -34,7 +34,9 @@ use crate::{
     },
     observe::{ExistingContainers, Observer},
     selection::Selection,
-    text::{alternatives, count, did_you_mean, escape, join_words, list_first, shell_argument},
+    text::{
+        alternatives, count, escape, join_words, list_first, list_names, nearest, shell_argument,
+    },
 };
 
 /// The options of `export`.
@@ -105,12 +107,18 @@ impl Args {
     /// Refuses options that contradict each other, before anything is read.
     fn check_options(&self) -> Result<()> {
         let names: Vec<_> = catalogue::all_sections().map(|section| section.section).collect();
-        if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
-            let failure = CommandError::usage(format!("unknown section `{}`", escape(name)));
-            let suggestion = did_you_mean(name, names.iter().copied());
-            return Err(failure.help(suggestion.unwrap_or_else(|| {
+        let unknown = self.sections.iter().filter(|name| !names.contains(&name.as_str()));
+        let unknown: Vec<_> = unknown.map(String::as_str).collect();
+        if !unknown.is_empty() {
+            let noun = if unknown.len() == 1 { "section" } else { "sections" };
+            let failure = CommandError::usage(format!("unknown {noun} {}", list_names(&unknown)));
+            let similar = unknown.iter().filter_map(|name| nearest(name, names.iter().copied()));
+            let similar: Vec<_> = similar.collect();
+            return Err(failure.help(if similar.is_empty() {
                 "`undrift schema` and docs/reference/fields.md list all sections".into()
-            })));
+            } else {
+                format!("did you mean {}?", list_names(&similar))
+            }));
         }
         if self.update && self.values == SecretHandling::Env {
             let failure = CommandError::usage("`--values env` cannot be combined with `--update`");
@@ -182,7 +190,7 @@ async fn read_export(
 ) -> Result<(Export, Exit)> {
     let secrets = Arc::new(endpoint.command_line_secrets());
     let client = args.connect.create_client(endpoint, config, secrets, &cx.output)?;
-    let observer = Observer::connect(client).await?;
+    let observer = args.connect.connect_observer(client, &endpoint.service, &cx.env).await?;
     let settings = args.read_settings(&observer, manages).await?;
     let existing = find_existing(args, &settings, &observer, cx).await?;
     let containers = existing.containers.into_values();
@@ -284,9 +292,17 @@ async fn find_existing(
         );
         cx.output.eprint(&note);
     }
-    if let Some(path) = existing.unmatched_globs.first() {
-        let failure = CommandError::usage(format!("nothing exists at `{}`", escape(path)));
-        return Err(failure.help("correct the path, or use a token that can see it"));
+    if !existing.unmatched_globs.is_empty() {
+        let globs: Vec<_> = existing.unmatched_globs.iter().map(String::as_str).collect();
+        let failure = CommandError::usage(format!("nothing exists at {}", list_first(&globs)));
+        let suggestion = match &globs[..] {
+            [path] if is_literal(path) => observer.suggest_path(path).await,
+            _ => None,
+        };
+        return Err(failure.help(match suggestion {
+            Some(path) => format!("did you mean `{}`?", escape(&path)),
+            None => "correct the path, or use a token that can see it".to_owned(),
+        }));
     }
     if existing.containers.is_empty() {
         return Err(CommandError::usage("everything there is marked for deletion"));

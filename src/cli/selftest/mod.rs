@@ -260,7 +260,7 @@ impl Tester {
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.variables());
         let secrets = Arc::new(endpoint.exclude_token(secrets));
         let client = self.connect.create_client(&endpoint, &config, secrets, &cx.output)?;
-        Ok(Observer::connect(client).await?)
+        self.connect.connect_observer(client, &endpoint.service, &cx.env).await
     }
 
     /// Runs all phases, unless interrupted.

@@ -298,6 +298,11 @@ impl ApiError {
         }
     }
 
+    /// True if the service did not answer a request that was sent or tried.
+    pub fn has_no_answer(&self) -> bool {
+        matches!(&self.ending_error().0.kind, ErrorKind::Unanswered(e) if e.kind != SendErrorKind::Offline)
+    }
+
     /// Not sent: the run has no requests or no time left.
     pub fn is_over_budget(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Budget(_))

@@ -43,8 +43,12 @@ impl ServiceAddress {
     /// # Errors
     /// [`ServiceAddressError`] for anything else.
     pub fn parse(text: &str, allow_plaintext: bool) -> Result<Self, ServiceAddressError> {
-        let mut base =
-            Url::parse(text.trim()).map_err(|e| ServiceAddressError::NotUrl(e.to_string()))?;
+        let mut base = Url::parse(text.trim()).map_err(|error| {
+            ServiceAddressError::NotUrl(match error {
+                url::ParseError::RelativeUrlWithoutBase => "it has no `https://`".to_owned(),
+                error => error.to_string(),
+            })
+        })?;
         if !matches!(base.scheme(), "https" | "http") {
             return Err(ServiceAddressError::Scheme);
         }
@@ -129,11 +133,8 @@ mod tests {
             assert_eq!(ServiceAddress::parse(text, false).unwrap().to_string(), parsed, "{text}");
         }
         let refused_pairs = [
-            ("", ServiceAddressError::NotUrl("relative URL without a base".into())),
-            (
-                "gitlab.example.org",
-                ServiceAddressError::NotUrl("relative URL without a base".into()),
-            ),
+            ("", ServiceAddressError::NotUrl("it has no `https://`".into())),
+            ("gitlab.example.org", ServiceAddressError::NotUrl("it has no `https://`".into())),
             ("https://", ServiceAddressError::NotUrl("empty host".into())),
             ("gitlab.example.org:8443", ServiceAddressError::Scheme),
             ("ftp://example.org", ServiceAddressError::Scheme),

@@ -264,7 +264,7 @@ impl DriftCollector<'_> {
     ) -> Result<FieldValues, &'static str> {
         let declared = entry.fields.get(name).map(|field| field.value);
         let Some(Value::Plain(declared)) = declared else {
-            return Err("it is declared by a reference, and the live value is not shown");
+            return Err(super::BY_REFERENCE);
         };
         let live_json = live.fields.raw().get(name);
         let Some(spec) = section.spec(name) else {

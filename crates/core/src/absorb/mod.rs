@@ -56,6 +56,9 @@ pub struct AbsorbRefusal {
     pub kind: RefusalKind,
 }
 
+/// The reason why a field that is declared by a reference is not absorbed.
+pub const BY_REFERENCE: &str = "it is declared by a reference, and the live value is not shown";
+
 /// What a refusal means for the other differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {

@@ -66,6 +66,14 @@ impl UnresolvedReference {
         matches!(self, Self::Reserved(_) | Self::OwnToken(_))
     }
 
+    /// What to do; `None` if the reason shows it. `is_sandbox` is true in a run with `--sandbox`.
+    pub fn help(&self, is_sandbox: bool) -> Option<String> {
+        let Self::Env(name) = self else { return None };
+        let file = format!(", or write `{name}='...'` into `sandbox.env` next to the manifests");
+        let file = if is_sandbox { &*file } else { "" };
+        Some(format!("set it where undrift runs{file}"))
+    }
+
     /// The code of the diagnostic.
     pub const fn code(&self) -> &'static str {
         match self {
@@ -419,6 +427,16 @@ mod tests {
             pairs.iter().map(|(n, _)| Reference::Env((*n).to_owned())).collect();
         secrets.resolve(&references);
         secrets
+    }
+
+    #[test]
+    fn help_for_a_missing_variable_says_where_to_set_it() {
+        let missing = UnresolvedReference::Env("TOKEN".into());
+        let file = "set it where undrift runs, or write `TOKEN='...'` into `sandbox.env` next to the manifests";
+        assert_eq!(missing.help(true).as_deref(), Some(file));
+        assert_eq!(missing.help(false).as_deref(), Some("set it where undrift runs"));
+        let refused = UnresolvedReference::Reserved("CI_JOB_TOKEN".into());
+        assert_eq!(refused.help(true), None, "the message says what is allowed");
     }
 
     #[test]
