@@ -101,8 +101,7 @@ impl<'a> SessionBuilder<'a> {
             target_check.map_err(saved::unusable_failure)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;
-        let connect = &self.args.access.connect;
-        let client = opened_source.client.clone();
+        let (connect, client) = (&self.args.access.connect, opened_source.client.clone());
         let observer = connect.connect_observer(client, &opened_source.target, &cx.env).await?;
         let observer = observer.with_moves(Arc::clone(&desired.moves));
         let token = if opened_source.has_token {

@@ -185,7 +185,10 @@ impl DocumentReader<'_, '_> {
                     && !parsed.has_field(name)
             });
             let Some(name) = name else { continue };
-            corrected_count += usize::from(suggested_name.is_some());
+            // A field of the other scope is not misspelled.
+            let mut sections = catalogue::all_sections().filter(|s| s.section == section.section);
+            let is_foreign = sections.any(|section| section.spec(&key.name).is_some());
+            corrected_count += usize::from(suggested_name.is_some() && !is_foreign);
             // In an entry such as `- LOG_LEVEL: debug`, the key is the name.
             let is_alias = words::find_alias_in(schema, &[section.section], &key.name).is_some();
             let is_name_and_value = suggested_name.is_none() && !is_alias && entries.len() == 1;

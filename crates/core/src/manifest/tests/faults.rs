@@ -217,6 +217,8 @@ fn a_misspelled_field_hides_no_missing_one() {
     assert_eq!(codes(&format!("jira_url: '{url}', username: bot")), ["missing", "unknown-field"]);
     let password = "password: {env: JIRA}";
     assert_eq!(codes(&format!("jira_url: '{url}', username: bot, {password}")), ["unknown-field"]);
+    let group = "kind: Group\npath: a\nintegrations: [{slug: jenkins, jenkins_url: 'https://h', project_name: x}]\n";
+    assert_eq!(faults(&[("a.yaml", group)]).len(), 1, "a field of projects");
     // Nobody knows what this key means.
     assert_eq!(codes(&format!("frobnicate: '{url}', username: bot")), ["unknown-field"]);
 }
