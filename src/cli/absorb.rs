@@ -282,7 +282,7 @@ fn report_refusals(refusals: &[AbsorbRefusal], cx: &RunContext) -> CommandError 
     let addresses = count(refusals.len(), "address");
     let error = anyhow::anyhow!("nothing was edited: {addresses} cannot be absorbed");
     let help = if refusals.iter().all(|refusal| refusal.reason.contains(absorb::BY_REFERENCE)) {
-        "change the value where the reference leads, or send it again with `undrift apply`"
+        "change the variable or file that the reference names, or send it again with `undrift apply`"
     } else {
         "edit the manifest by hand, or name only the others"
     };

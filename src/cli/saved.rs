@@ -76,24 +76,6 @@ fn relative_path(folder: &Path) -> Option<String> {
     Some(if relative_folder.is_empty() { ".".to_owned() } else { relative_folder })
 }
 
-/// The target of a saved plan. A sandbox has no address, so its file tells it from other sandboxes.
-#[cfg_attr(
-    not(feature = "sandbox"),
-    expect(unused_variables, reason = "only a sandbox has a file")
-)]
-pub(super) fn plan_target(target: &str, args: &SessionArgs) -> String {
-    #[cfg(feature = "sandbox")]
-    if let Some(file) = args.sandbox_file() {
-        let file = match file {
-            "" => super::embedded::default_path(&args.dir),
-            file => file.into(),
-        };
-        let name = relative_path(&file).unwrap_or_else(|| file.display().to_string());
-        return format!("{target} {name}");
-    }
-    target.to_owned()
-}
-
 /// The failure for a saved plan that cannot be used.
 pub(super) fn unusable_failure(unusable: UnusablePlan) -> CommandError {
     CommandError::new(Exit::Stale, anyhow::anyhow!(unusable.message)).help(unusable.help)
@@ -140,7 +122,7 @@ impl SavedPlanTarget {
         let [only, exclude] = args.selectors();
         let plan_source = PlanSource {
             made_at: jiff::Timestamp::now(),
-            target: plan_target(&session.run.target, args),
+            target: session.run.target.clone(),
             caller: session.run.caller.clone(),
             is_sandbox: session.run.sandbox,
             manifests: relative_path(&args.dir),

@@ -64,17 +64,6 @@ fn description(place: &Place, project: &str) -> Json {
     object["description"].clone()
 }
 
-/// Each file is a service of its own.
-#[test]
-fn a_plan_of_one_sandbox_is_not_applied_to_another() {
-    let place = saved();
-    let told = place.run("apply plan.saved --sandbox=other.db --yes");
-    let expected = "the saved plan is for `sandbox service.db`, not for `sandbox other.db`";
-    assert!(told.contains(expected) && told.ends_with("---- exit code 5\n"), "{told}");
-    let told = place.run("apply plan.saved --sandbox=./service.db --yes");
-    assert!(told.ends_with("---- exit code 0\n"), "{told}");
-}
-
 #[test]
 fn a_plan_is_saved_shown_and_applied() {
     let place = saved();

@@ -508,22 +508,6 @@ async fn projects_in_personal_namespaces_are_counted_and_not_exported() {
 }
 
 #[tokio::test]
-async fn a_misspelled_path_leads_to_one_beside_it() {
-    let world = World::new(Profile::default(), organisation()).await;
-    let (observer, _) = world.connect(&Desired::default()).await.unwrap();
-    for (path, expected) in [
-        ("acme/shoop", Some("acme/shop")),
-        ("acme/securty", Some("acme/security")),
-        ("acme/team/stie", Some("acme/team/site")),
-        ("acme/another", None),
-        ("nowhere/shop", None),
-        ("acmee", None),
-    ] {
-        assert_eq!(observer.suggest_path(path).await.as_deref(), expected, "{path}");
-    }
-}
-
-#[tokio::test]
 async fn existing_containers_are_found_by_path() {
     let world = World::new(Profile::default(), organisation()).await;
     let (observer, _) = world.connect(&Desired::default()).await.unwrap();

@@ -160,15 +160,15 @@ impl GitRepository {
         } else {
             let output = self.run_git(["for-each-ref", "--format=%(refname:short)"])?;
             let names = String::from_utf8_lossy(&output.stdout);
-            let suggestion = did_you_mean(revision, names.lines());
-            git_failure(
-                format!("this repository has no commit `{shown_revision}`"),
-                suggestion
-                    .as_deref()
-                    .map(escape)
-                    .as_deref()
-                    .unwrap_or("fetch it first, or name a commit, branch or tag that is there"),
-            )
+            // An expression such as `main~1` names a commit, which may be missing.
+            let is_name = !revision.contains(['~', '^', '@', ':']);
+            let suggestion = did_you_mean(revision, names.lines().filter(|_| is_name));
+            let help = "fetch it first, or name a commit, branch or tag that is there";
+            let help = match suggestion {
+                Some(question) => format!("{} If not, {help}", escape(&question)),
+                None => help.to_owned(),
+            };
+            git_failure(format!("this repository has no commit `{shown_revision}`"), &help)
         })
     }
 

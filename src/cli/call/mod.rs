@@ -192,7 +192,7 @@ async fn open_connection<E: Copy>(
         .fold(request, |request, (host, service_name)| request.rename_segment(host, &service_name));
     let mut secrets = endpoint.command_line_secrets();
     secrets.resolve(arguments::secret_references(&request));
-    if let Some(failure) = find_unusable_secret(&request, &secrets) {
+    if let Some(failure) = find_unusable_secret(&request, &secrets, endpoint.is_embedded) {
         return Err(failure);
     }
     let client = args.connect.create_client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
@@ -200,7 +200,11 @@ async fn open_connection<E: Copy>(
 }
 
 /// The failure if a secret or a file of the request cannot be used. Nothing is sent in this case.
-fn find_unusable_secret<E>(request: &Request<E>, secrets: &Secrets) -> Option<CommandError> {
+fn find_unusable_secret<E>(
+    request: &Request<E>,
+    secrets: &Secrets,
+    is_sandbox: bool,
+) -> Option<CommandError> {
     let unresolved_reason = secrets.unresolved().next().map(|(_, reason)| reason.clone());
     let missing_reason = unresolved_reason.or_else(|| {
         request.body_fields()?.values().find_map(|value| match value {
@@ -209,7 +213,7 @@ fn find_unusable_secret<E>(request: &Request<E>, secrets: &Secrets) -> Option<Co
         })
     });
     missing_reason
-        .map(|reason| CommandError { help: reason.help(false), ..CommandError::usage(reason) })
+        .map(|reason| CommandError { help: reason.help(is_sandbox), ..CommandError::usage(reason) })
 }
 
 async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> CommandResult {

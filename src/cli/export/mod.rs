@@ -21,7 +21,7 @@ use super::{
     CommandError, CommandResult, ConnectArgs, Endpoint, Exit, Progress, Result, RunContext,
 };
 use crate::{
-    address::{Glob, Selector, is_literal},
+    address::{Glob, Selector},
     catalogue,
     desired::Container,
     diagnostic::Diagnostics,
@@ -295,14 +295,7 @@ async fn find_existing(
     if !existing.unmatched_globs.is_empty() {
         let globs: Vec<_> = existing.unmatched_globs.iter().map(String::as_str).collect();
         let failure = CommandError::usage(format!("nothing exists at {}", list_first(&globs)));
-        let suggestion = match &globs[..] {
-            [path] if is_literal(path) => observer.suggest_path(path).await,
-            _ => None,
-        };
-        return Err(failure.help(match suggestion {
-            Some(path) => format!("did you mean `{}`?", escape(&path)),
-            None => "correct the path, or use a token that can see it".to_owned(),
-        }));
+        return Err(failure.help("correct the path, or use a token that can see it"));
     }
     if existing.containers.is_empty() {
         return Err(CommandError::usage("everything there is marked for deletion"));

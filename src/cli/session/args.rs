@@ -72,12 +72,6 @@ impl SessionArgs {
         Self { dir: dir.to_owned().into(), select, access: access.clone() }
     }
 
-    /// The value of `--sandbox`; empty means the default file.
-    #[cfg(feature = "sandbox")]
-    pub(in crate::cli) fn sandbox_file(&self) -> Option<&str> {
-        self.access.connect.sandbox.as_deref()
-    }
-
     /// The options of a run that applies `saved`: it selects the same part.
     ///
     /// # Errors
@@ -322,10 +316,8 @@ pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> R
         CommandError::usage(format!("`{}` matches nothing that is declared", selector.pattern()));
     let pattern = selector.pattern();
     let same_form: Vec<_> = declared_addresses()
-        .filter(|address| match pattern.split_once('#') {
-            Some((_, object)) if object.contains('/') => address.entry.is_some(),
-            Some(_) => address.section.is_some() && address.entry.is_none(),
-            None => address.section.is_none(),
+        .filter(|address| {
+            if pattern.contains('#') { address.entry.is_some() } else { address.section.is_none() }
         })
         .map(|address| address.to_string())
         .collect();

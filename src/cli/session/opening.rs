@@ -96,8 +96,7 @@ impl<'a> SessionBuilder<'a> {
         cx.output.eprint_diagnostics(&expired_warnings);
         let opened_source = self.source.open(self.args, &manifests, cx).await?;
         if let Some(saved) = &select.saved {
-            let plan_target = saved::plan_target(&opened_source.target, self.args);
-            let target_check = saved.check_target(&plan_target, jiff::Timestamp::now());
+            let target_check = saved.check_target(&opened_source.target, jiff::Timestamp::now());
             target_check.map_err(saved::unusable_failure)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;

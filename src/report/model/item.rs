@@ -268,6 +268,7 @@ fn refusal_item(group: ItemGroup, refusal: &GuardRefusal) -> ReportItem<'_> {
         .with_address(&refusal.address);
     ReportItem {
         refusal: Some(refusal),
+        help: refusal.guard.alternative().map(Into::into),
         is_identified_by_message: false,
         ..item.with_origin(Some(&refusal.origin))
     }

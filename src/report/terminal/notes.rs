@@ -132,17 +132,14 @@ pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
         let GuardRefusal { guard, address, reason, origin, .. } = first_refusal;
         let ack = shell_word(&joint_acknowledgement(first_refusal, others.iter().copied()));
         let (message, help) = match others.len() {
-            0 => {
-                let alternative = guard.alternative().map(|advice| format!("{advice}; "));
-                let alternative = alternative.unwrap_or_default();
-                let help = format!("{alternative}if intended, pass `--ack {ack}`");
-                (format!("{address}: {reason}"), help)
-            }
+            0 => (format!("{address}: {reason}"), format!("if intended, pass `--ack {ack}`")),
             more => (
                 format!("{guard} in {}, the first: {address}: {reason}", count(more + 1, "object")),
                 format!("if all are intended, pass `--ack {ack}`; `--full` shows each reason"),
             ),
         };
+        let alternative = guard.alternative().map(|advice| format!("{advice}; "));
+        let help = alternative.unwrap_or_default() + &help;
         Diagnostic::error("guard", message).at_location(SourceLocation::from(origin)).help(help)
     });
     draw_diagnostics(canvas, diagnostics);

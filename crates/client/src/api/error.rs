@@ -298,7 +298,7 @@ impl ApiError {
         }
     }
 
-    /// True if the service did not answer a request that was sent or tried.
+    /// True if a request got no response from the service.
     pub fn has_no_answer(&self) -> bool {
         matches!(&self.ending_error().0.kind, ErrorKind::Unanswered(e) if e.kind != SendErrorKind::Offline)
     }

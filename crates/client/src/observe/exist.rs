@@ -13,7 +13,6 @@ use crate::{
     field::{NamedObject, Scope},
     kind::Names,
     operation::{self, KeyFilter, Read, Request},
-    text::nearest,
     value::{Json, Object},
 };
 
@@ -154,20 +153,6 @@ impl Observer {
         scan.existing.unmatched_globs =
             unmatched.map(|(glob, _)| glob.pattern().to_owned()).collect();
         Ok(scan.existing)
-    }
-
-    /// The existing group or project in the same group whose path `path` most likely means; `None` if
-    /// there is none, or the lists cannot be read.
-    pub async fn suggest_path(&self, path: &str) -> Option<String> {
-        let (parent, _) = path.rsplit_once('/')?;
-        let mut paths = Vec::new();
-        for scope in Scope::ALL {
-            let list = descendants_request(scope).arg("id", parent);
-            let rows = self.list_all(scope, list, &identity_keys(scope)).await.ok()?;
-            let lookup = catalogue::container_lookup(scope);
-            paths.extend(rows.iter().map(|raw| lookup.path_in(raw).to_owned()));
-        }
-        nearest(path, paths.iter().map(String::as_str)).map(str::to_owned)
     }
 
     /// The top-level groups, with only the keys in `key_filter`.

@@ -50,7 +50,7 @@ impl Guard {
     /// What to do instead of acknowledging a refusal, if the manifest alone does not show it.
     pub const fn alternative(self) -> Option<&'static str> {
         match self {
-            Self::LastOwner => Some("give another member `access_level: owner` first"),
+            Self::LastOwner => Some("declare another member with `access_level: owner`"),
             Self::OwnAccess => Some("keep the access, or use the token of another user"),
             Self::Reach => Some("narrow `match` of the rule"),
             _ => None,

@@ -183,8 +183,10 @@ impl Plan {
         let unused = valid_acks.into_iter().zip(used_flags).filter(|(_, used)| !used);
         warnings.extend(unused.map(|(ack, _)| {
             let refused = self.findings.refusals.iter().map(|refusal| &*refusal.acknowledgement);
+            // Only another spelling of the same address: a similar one may be another object.
+            let same_words = refused.filter(|other| words_of(other) == words_of(&ack.to_string()));
             warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses"))
-                .help_if(did_you_mean(&ack.to_string(), refused))
+                .help_if(did_you_mean(&ack.to_string(), same_words))
         }));
         warnings
     }
@@ -424,4 +426,10 @@ fn warning(ack: &Acknowledgement, message: &str) -> Diagnostic {
         Some(origin) => warning.at_location(SourceLocation::from(origin)),
         None => warning,
     }
+}
+
+/// The words of an address in lower case, without separators.
+fn words_of(address: &str) -> Vec<String> {
+    let words = address.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
 }

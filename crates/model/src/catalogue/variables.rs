@@ -114,11 +114,13 @@ impl KindRules for Variables {
 /// True if another tool would fill in `value`, or a part of it.
 pub fn is_expression(value: &str) -> bool {
     let markers = ["{{", "${var.", "${local."];
+    let is_env_char = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let name = value
         .strip_prefix('$')
         .map(|name| name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name));
-    let is_variable =
-        name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+    let is_variable = name.is_some_and(|name| {
+        name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(is_env_char)
+    });
     is_variable || markers.iter().any(|marker| value.contains(marker))
 }
 

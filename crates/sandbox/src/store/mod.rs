@@ -166,7 +166,7 @@ impl Store {
         Ok(answer)
     }
 
-    /// Runs `work`, which only reads, outside of all transactions. Only for a store in memory.
+    /// Runs `work` outside of all transactions, for tests. It must only read.
     pub(crate) fn inspect<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
         work(&lock_mutex(&self.writer))
     }

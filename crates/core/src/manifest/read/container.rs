@@ -15,7 +15,7 @@ use crate::{
     catalogue::{self, words},
     desired::{ContainerLifecycle, DeclaredFields, EntryPresence, PROJECTS_KEY, Unlisted},
     field::Scope,
-    kind::{self, FieldTable, Shape, Spec, forms},
+    kind::{self, FORMER_FIELD, FieldTable, Shape, Spec, forms},
     manifest::faults::texts,
     origin::Sourced,
     secret::{Reference, has_reference},
@@ -171,7 +171,9 @@ impl DocumentReader<'_, '_> {
             texts(&schema["required"]).chain(section.identity.iter().copied()).collect();
         let entries = node.entries();
         let is_unknown = |name: &str| {
-            !field_names.contains(&name) && !["state", "extra", "previously"].contains(&name)
+            !field_names.contains(&name)
+                && !words::ENTRY_KEYS.contains(&name)
+                && name != FORMER_FIELD
         };
         let (mut corrected_count, mut unknown_count) = (0, 0);
         for (key, value) in entries.iter().filter(|(key, _)| is_unknown(&key.name)) {

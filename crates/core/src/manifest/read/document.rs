@@ -142,7 +142,7 @@ pub(in crate::manifest) struct SectionPart {
 pub(in crate::manifest) enum Validity {
     /// The schema refuses the part, so its kind does not check it.
     Unchecked,
-    /// The schema only refuses values of known fields that are not in the identity.
+    /// The schema refuses only values outside the identity, or misspelled fields.
     NamesOnly,
     /// The schema accepts the whole part.
     Full,

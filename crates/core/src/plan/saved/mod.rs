@@ -139,14 +139,9 @@ impl SavedPlan {
     /// # Errors
     /// If one of these is not true, or if the plan's time is in the future.
     pub fn check_target(&self, target: &str, now: Timestamp) -> Result<(), UnusablePlan> {
-        // A plan from a snapshot of a sandbox does not name its file.
-        let sandbox_file = target.strip_prefix(&*self.target).unwrap_or_default();
-        if self.target != target && !sandbox_file.starts_with(' ') {
+        if self.target != target {
             let message = format!("the saved plan is for `{}`, not for `{target}`", self.target);
-            return Err(UnusablePlan::new(
-                message,
-                "name the service that it was made for (`--url`, or `--sandbox`), or save another plan",
-            ));
+            return Err(UnusablePlan::new(message, "name the service that it was made for"));
         }
         let Ok(created_at) = Timestamp::from_str(&self.created_at) else {
             return Err(damaged_plan());
