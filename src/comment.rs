@@ -157,8 +157,8 @@ fn request_for<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {
     op.request().arg("id", &target.project).arg("merge_request_iid", target.merge_request)
 }
 
-/// Lists the notes of the user with the id `author` that begin with `marker`. The oldest comes first, so
-/// that notes written during the reading come at the end.
+/// Lists the notes of the user with this id that begin with `marker`, oldest first: notes written
+/// during the reading come at the end.
 async fn list_marked_notes(
     client: &ReadClient,
     author_id: u64,

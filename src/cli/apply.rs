@@ -1,4 +1,4 @@
-//! `undrift apply`: shows the plan, asks for confirmation, and applies it. Of a saved plan, it applies
+//! `undrift apply`: shows the plan, asks for confirmation, and applies it. For a saved plan, applies
 //! the steps that are still needed.
 
 use std::{

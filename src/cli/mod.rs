@@ -172,7 +172,7 @@ struct RunContext {
 }
 
 impl RunContext {
-    /// Reports the faults of `what`, such as `the manifests`, and returns the failure of the run.
+    /// Reports the faults of a subject such as `the manifests`; returns the failure of the run.
     fn report_unusable(&self, subject: &str, diagnostics: Diagnostics) -> CommandError {
         self.output.eprint_diagnostics(&diagnostics);
         let summary = diagnostics.summary().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a written address that nothing declared has probably means.
+//! Suggests the address that a user probably meant.
 
 use crate::{
     catalogue,
@@ -8,8 +8,8 @@ use crate::{
     text::{did_you_mean, list_names},
 };
 
-/// The help for the address `written`, which may be a glob: where its path ends, or which section or field
-/// of all that exist it names. `takes_fields` is true if the command takes addresses of fields.
+/// Help for an address (or glob) that matches nothing: the address with the right separators, or a similar
+/// section or field. `takes_fields` is true if the command takes addresses of fields.
 pub(super) fn suggest_address(
     written: &str,
     desired: &Desired,

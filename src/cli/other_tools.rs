@@ -1,4 +1,4 @@
-//! Commands and options of other tools, and what undrift has instead of them.
+//! Commands and options of other tools, and their equivalents in undrift.
 
 use std::{ffi::OsString, path::Path};
 

@@ -155,7 +155,7 @@ impl Output {
         }
     }
 
-    /// Asks the user whether to do `what`, for example `apply these changes`.
+    /// Asks the user to confirm an action, such as `apply these changes`.
     ///
     /// # Errors
     /// If there is no terminal for the prompt.

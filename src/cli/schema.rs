@@ -126,7 +126,7 @@ mod tests {
         secret::Secrets,
     };
 
-    /// Asserts that the schema accepts a report, and refuses it with a `wrong` field.
+    /// Asserts that the schema accepts a report, and refuses it with a wrong field.
     fn assert_fits(name: &str, report: &str, wrong: (&str, Json)) {
         let (_, schema) = SCHEMAS.iter().find(|(known, _)| *known == name).unwrap();
         let report: Json = serde_json::from_str(report).unwrap();

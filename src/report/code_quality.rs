@@ -98,7 +98,7 @@ struct IssueList<'a> {
 }
 
 impl IssueList<'_> {
-    /// Adds an item; `others` is the number of other objects with the same item.
+    /// Adds an item; `copies` is the number of other objects with the same item.
     fn add_item(&mut self, item: &ReportItem<'_>, others: usize) {
         let severity = match item.group {
             ItemGroup::Run => "blocker",
@@ -122,7 +122,7 @@ impl IssueList<'_> {
         self.add(format!("{about}{}", item.message), &item.code, severity, location, &key);
     }
 
-    /// Adds a step, or one change of it; `others` is the number of other objects with the same one,
+    /// Adds a step, or one change of it; `copies` is the number of other objects with the same one,
     /// declared at the same line.
     fn add_step(
         &mut self,

@@ -43,7 +43,7 @@ impl ReportFixture {
         Self { run: run(), plan, applied: sample_applied(), left_out, diagnostics }
     }
 
-    /// Adds labels: removals are drift, the rest belongs to the branch.
+    /// Labels the steps alternately as branch changes and as drift.
     pub(super) fn labelled(mut self) -> Self {
         let labels = [Label::Change, Label::Drift].into_iter().cycle();
         for (step, label) in self.plan.steps.iter_mut().zip(labels) {

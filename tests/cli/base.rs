@@ -50,7 +50,7 @@ fn git(place: &Place, arguments: &str) {
     );
 }
 
-/// Whether there is a `git` to test with.
+/// True if there is a `git` to test with.
 #[expect(clippy::print_stderr, reason = "a test that did not run has to say so")]
 fn has_git() -> bool {
     let is_there = Command::new("git").arg("--version").output().is_ok();
@@ -181,7 +181,7 @@ fn drift_that_a_branch_did_not_cause_does_not_block_it() {
     .map(|arguments| place.run(arguments));
     insta::assert_snapshot!(story.join("\n"));
     assert_eq!(place.exit_code("apply --sandbox --base HEAD --heal --yes"), 4);
-    // What the branch itself causes blocks it.
+    // Changes caused by the branch block it.
     place.write("shop.yaml", &SHOP.replace("settings: {", "settings: {visibility: public, "));
     assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 4);
     place.write("shop.yaml", &SHOP.replace("acme/shop", "acme/stall"));
@@ -369,7 +369,7 @@ fn a_branch_cannot_silence_a_warning() {
     place.write("shop.yaml", &old);
     assert_eq!(place.exit_code("plan --sandbox --base none"), 0);
     assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 3);
-    // What the base denies is told once, not as a warning besides.
+    // A denied warning is reported once, as an error.
     let told = plan("HEAD");
     assert!(told.contains("error[deprecated]") && !told.contains("warning[deprecated]"), "{told}");
     let found = std::fs::read_to_string(place.path().join("found.txt")).unwrap();
@@ -388,7 +388,7 @@ fn a_base_with_faults_is_reported_and_the_plan_is_made() {
     let story = ["plan --sandbox --base HEAD", "apply --sandbox --yes --base HEAD"]
         .map(|arguments| place.run(arguments));
     insta::assert_snapshot!(story.join("\n"));
-    // Nobody knows what the branch changed, so all of it counts.
+    // Changes of the branch are unknown, so all count.
     assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     place.write("shop.yaml", &SHOP.replace("settings: {", "settings: {visibility: public, "));
     assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 4);
@@ -514,8 +514,8 @@ fn limited() -> Place {
     place
 }
 
-/// Whatever a branch commits and whatever the environment contains, its base comes from the
-/// repository around it, or there is none.
+/// The base comes from the repository around the branch, never from its commits or environment, or
+/// there is none.
 #[test]
 fn a_branch_is_never_its_own_base() {
     if !has_git() {

@@ -101,7 +101,7 @@ fn warnings_are_about_selected_projects() {
     assert_eq!(place.exit_code("plan --sandbox --only acme/shop"), 3, "errors count always");
 }
 
-/// Its line is that of the secret, not of another field beside it.
+/// The line is that of the secret, not of a neighbouring field.
 #[test]
 fn a_missing_secret_is_reported_at_its_own_line() {
     let manifests = r"kind: Group

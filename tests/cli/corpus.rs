@@ -1,4 +1,4 @@
-//! What `undrift check` answers to broken manifests: the cases of `tests/corpus`.
+//! Reports of `undrift check` on broken manifests: the cases of `tests/corpus`.
 //!
 //! `UPDATE_SNAPSHOTS=1 cargo test --test cli corpus` writes the reports anew. Every case contains a
 //! secret, and no report does. A case whose name starts with `good` (or `folder-good`) has no fault;
@@ -14,7 +14,7 @@ use undrift::{
 
 use super::cases::{Case, cases};
 
-/// Must not be in any report, neither whole nor in part.
+/// A secret that no report may contain, even in part.
 const CANARY: &str = "canary-7f3a9c21";
 const TRACES: [&str; 3] = [CANARY, "canary", "7f3a9c21"];
 

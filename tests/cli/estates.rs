@@ -159,7 +159,7 @@ settings: {visibility: internal, project_creation_level: maintainer, request_acc
     ("types", "north south", files(rules, groups, projects, seed))
 }
 
-/// What an installation sets for four top-level groups.
+/// Settings for four top-level groups.
 fn tops() -> Estate {
     let rules = "\
 kind: Defaults

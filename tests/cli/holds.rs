@@ -15,7 +15,7 @@ members: [{user: alice, access_level: developer}]
 unlisted: {members: delete}
 ";
 
-/// The day `days` from now. Tests do not depend on the exact day, because a hold may end on any of
+/// The day `days` from now. The exact day does not matter, because a hold may end on any of
 /// the next days.
 fn day(days: i32) -> String {
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();

@@ -1,4 +1,4 @@
-//! Which part of a plan runs, what guards refuse, and what counts as a difference.
+//! The part of a plan that runs, guard refusals, and what counts as a difference.
 #![cfg(feature = "sandbox")]
 
 use crate::harness::{Place, ended};
@@ -120,7 +120,7 @@ members: [{user: alice, access_level: guest}]
     insta::assert_snapshot!(story.join("\n"));
 }
 
-/// Seven projects, one of them declared, beside two that a rule does not include.
+/// Seven projects, one of them declared, and two that a rule excludes.
 fn undeclared() -> Place {
     let projects: Vec<_> = (1..=7).map(|i| format!("  - {{path: acme/p{i}}}\n")).collect();
     let seed = format!(

@@ -87,7 +87,7 @@ fn every_run_leaves_its_own_report() {
 /// All formats of one run except JSON, as options.
 const OTHERS: &str = "--out markdown=report.md --out html=report.html --out codequality=report-cq.json --out json=report.json";
 
-/// Whether each report except JSON shows the run as finished.
+/// True if each report except JSON shows the run as finished.
 fn told(place: &Place) -> [bool; 3] {
     let text = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
     let (markdown, html) = (text("report.md"), text("report.html"));

@@ -320,7 +320,7 @@ fn the_folder_of_a_saved_plan_is_below_the_working_directory() {
     for elsewhere in ["..", "/", "missing", "m/../.."] {
         let edited = format!("\"manifests\":\"{elsewhere}\"");
         let edited = text.replace("\"manifests\":\"m\"", &edited);
-        // A file that is merely edited is refused, whatever it names.
+        // An edited file is refused, whatever path it names.
         fs::write(&at, &edited).unwrap();
         assert_eq!(run(&place, "apply plan.saved --yes").0, 5);
         let mut json: Json = serde_json::from_str(&edited).unwrap();

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{harness::Place, sandbox::Server};
 
-/// Secrets by their places. None of them may ever be shown.
+/// Secrets, each with its location. None may be shown.
 const CANARIES: &[(&str, &str)] = &[
     ("undrift's token", "canary-token/of+undrift=="),
     ("a variable's value", "canary-variable-from-env"),
@@ -166,7 +166,7 @@ fn texts(json: &Value) -> Vec<&str> {
     }
 }
 
-/// A project whose description contains all of [`AWKWARD`], and a manifest that refers to them as
+/// A project whose description contains all of [`AWKWARD_SECRETS`], and a manifest that refers to them as
 /// `S0` and so on.
 fn awkward() -> Place {
     let settings = serde_json::json!({"description": AWKWARD.join(" and ")});

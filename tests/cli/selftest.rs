@@ -103,7 +103,7 @@ fn deviations_are_reported_without_names() {
 #[test]
 fn each_field_is_tried_and_the_file_has_all() {
     let place = Place::new().file("sandbox.yaml", &seed("free", ""));
-    // What is held in memory lasts until the end.
+    // Values in memory last until the end.
     let arguments =
         "selftest --group acme/void --attributes --sandbox=:memory: --yes -o report.txt";
     let screen = place.run(arguments);

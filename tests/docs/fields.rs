@@ -65,7 +65,7 @@ fn is_section(scope: Scope, name: &str) -> bool {
     catalogue::section(scope, name).is_some() || name == "unlisted"
 }
 
-/// Keeps some of the properties of `schema`, without what may stand instead of a value.
+/// Keeps some properties of `schema`, without alternatives to a value.
 fn keep(schema: &mut Json, is_kept: impl Fn(&str) -> bool) {
     let properties = schema["properties"].as_object_mut().unwrap();
     properties.retain(|name, _| is_kept(name));
@@ -99,14 +99,14 @@ fn of_section(section: Section) -> String {
     )
 }
 
-/// What is known of the properties of `schema`, as one table in Markdown.
+/// The properties of `schema` as a table in Markdown.
 pub(crate) fn table(head: &str, schema: &Json) -> String {
     let mut page = format!("| {head} | value | meaning |\n|---|---|---|\n");
     rows(&mut page, "", schema);
     page
 }
 
-/// One row for each property of `schema`, those within it and in its lists included.
+/// One row for each property of `schema`, including nested ones.
 fn rows(page: &mut String, prefix: &str, schema: &Json) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let FieldReference { value, meaning, remarks } = describe_field(property, schema);

@@ -55,7 +55,7 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// Whether files are updated instead of compared.
+/// True if files are updated instead of compared.
 fn updates() -> bool {
     std::env::var_os("UPDATE_SNAPSHOTS").is_some()
 }

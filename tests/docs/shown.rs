@@ -176,7 +176,7 @@ impl Place {
     }
 }
 
-/// A sandbox as a server of its own.
+/// A sandbox as a separate server.
 struct Service {
     child: Child,
     url: String,
@@ -207,7 +207,7 @@ impl Drop for Service {
     }
 }
 
-/// How many parts of each sort a page has, so that none is missed.
+/// Counts of the parts of a page, so that none is missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ran {
     /// Commands whose output is shown.

@@ -17,7 +17,7 @@ use crate::{
     world::{World, group, project, seed},
 };
 
-/// What happens to each read of the section.
+/// The fault of each read of the section.
 const WHATS: [FaultEffect; 6] = [
     FaultEffect::StatusBefore(401),
     FaultEffect::StatusBefore(403),
@@ -94,7 +94,7 @@ async fn agrees(scope: Scope) {
         assert_eq!(shown, sent, "{about}: {:#?}", outcome.plan.incomplete);
         let withheld = outcome.plan.incomplete.iter().map(|one| one.reason.withheld);
         let hides = of.scoped_kind.absent_as == Absence::NotFound;
-        // Without its body, the 404 for what is absent or empty says nothing.
+        // A 404 without a body does not show what is absent.
         let is_refused = matches!(what, FaultEffect::StatusBefore(401 | 403 | 404))
             || ((hides || op.empty_as.is_some()) && what == FaultEffect::EmptyBody);
         // A missing single object may be shown by a 404, to who proves a licence.
@@ -216,8 +216,8 @@ async fn a_group_proves_its_licence_only_by_what_a_licence_shows() {
     assert_eq!(unread(&world).await[0].1, Some(Withheld::Tier));
 }
 
-/// What a project has switched off is said, and the rest is applied; what the same run switches on
-/// is read then.
+/// A switched-off feature is reported and the rest is applied; a feature that the run enables is
+/// read then.
 #[tokio::test]
 async fn a_feature_that_is_off_is_said_to_be_off() {
     let of = |at: &str, names: &[&str]| {

@@ -222,7 +222,7 @@ async fn a_missing_project_user_or_secret_is_found_before_the_first_write() {
     assert_eq!(world.writes(), [] as [&str; 0]);
 }
 
-/// Whether its project accepts no changes afterwards.
+/// True if its project accepts no changes afterwards.
 fn closes(step: &Step) -> bool {
     step.removes_capability(Capability::Writable)
 }

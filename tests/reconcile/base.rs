@@ -155,7 +155,7 @@ fn drift_stays_unless_it_is_healed() {
         .unwrap();
 }
 
-/// If a change of the branch needs something that drifted, that is repaired too, and nothing else.
+/// Drift is repaired only where a change of the branch needs it.
 #[test]
 fn drift_that_a_change_needs_is_repaired() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -196,7 +196,7 @@ fn drift_that_a_change_needs_is_repaired() {
     });
 }
 
-/// An excluded text names nothing, although the branch changes another field of the entry.
+/// An excluded text has no references, although the branch changes another field.
 #[test]
 fn excluded_drift_is_not_repaired_for_a_change() {
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -175,7 +175,7 @@ async fn lost_answers_never_cause_a_second_comment() {
             let world = world(Profile { faults: vec![fault], ..Profile::default() }, &before).await;
             let first = put(&world, &of(1), "one").await;
             let about = format!("{method} {what:?}: {first:?}");
-            // An edit has the same effect each time, so it is sent again.
+            // An edit is idempotent, so it is sent again.
             if is_there || method == "PUT" {
                 assert!(first.is_ok(), "{about}");
             } else {

@@ -1,5 +1,5 @@
-//! What declared things do to each other: each run that succeeds leaves nothing to do, and each one that
-//! cannot says why.
+//! Constraints between declared objects: a successful run leaves an empty plan, and a failed run names
+//! the cause.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ async fn what_a_group_sets_below_is_set_after_it() {
     let plan = world.converge("in one run").await;
     let after = plan.steps[1].after.iter().map(|edge| edge.address.to_string());
     assert_eq!(after.collect::<Vec<_>>(), ["acme#settings"]);
-    // What unlocks sets nothing below.
+    // Unlocking changes nothing below.
     world.declare(&[lock("acme", false), lock("acme/team", false)]);
     assert_eq!(world.converge("unlocked").await.steps.len(), 1);
 }
@@ -237,7 +237,7 @@ async fn self_in_job_token_allowlist() {
     world.converge("by a rule").await;
 }
 
-/// What a declared switch closes is skipped, and so is what names it.
+/// Sections of a disabled feature are skipped, with their references.
 #[tokio::test]
 async fn a_feature_that_is_off_closes_its_sections() {
     let world = world().await;
@@ -261,7 +261,7 @@ async fn a_feature_that_is_off_closes_its_sections() {
     assert_eq!(closed.count(), 5, "{:#?}", plan.notes);
 }
 
-/// Entries go before their feature, and come after it.
+/// Entries are removed first, and created last.
 #[tokio::test]
 async fn entries_are_removed_before_their_feature_is_switched_off() {
     let mut world = world().await;
@@ -398,7 +398,7 @@ async fn runners_that_a_group_switches_off_are_set_after_it() {
     assert_eq!(world.plan().await.steps.len(), 0);
 }
 
-/// A group without a value of its own shows the one above.
+/// A group without a value shows its parent's value.
 #[tokio::test]
 async fn a_value_that_the_group_above_hands_down_is_set_after_it() {
     let math = |path: &str, settings: Json| group(path, json!({"settings": settings}));
@@ -425,7 +425,7 @@ async fn a_value_that_the_group_above_hands_down_is_set_after_it() {
     }
 }
 
-/// A lock of members counts in everything below, whatever the groups in between declare.
+/// A membership lock applies to everything below, whatever the groups between declare.
 #[tokio::test]
 async fn a_lock_of_members_further_above_is_foreseen() {
     let world = with_a_team().await;
@@ -450,7 +450,7 @@ async fn a_lock_of_members_further_above_is_foreseen() {
     world.converge("both unlock first").await;
 }
 
-/// Who has access by a private group is hidden from all but its members and administrators.
+/// Only members and administrators see the access that a private group gives.
 #[tokio::test]
 async fn a_user_with_access_by_a_hidden_group_is_no_outsider() {
     const BOBS: &str = "a-token-of-bob";
@@ -553,7 +553,7 @@ async fn a_rule_waits_for_the_share_and_for_the_member() {
     assert_eq!(after, ["other#members/carol", "zoo#shares/other"]);
 }
 
-/// What a plan notes of the removal of a member.
+/// Notes about the removal of a member.
 fn noted(plan: &Plan) -> Vec<String> {
     let notes = plan.notes.iter().filter_map(|note| match &note.reason {
         Reason::Besides { what } => Some(format!("{}: {what}", note.address)),
@@ -640,7 +640,7 @@ async fn a_member_moves_to_the_group_above_and_stays_in_the_rules() {
     world.converge("back").await;
 }
 
-/// An edit of a rule sends only new rows, so the service does not look at the others.
+/// An edit sends only new rows, so the service does not check the others.
 #[tokio::test]
 async fn a_user_without_access_stays_in_a_rule_that_is_edited() {
     let world = with_another_group().await;
@@ -674,7 +674,7 @@ async fn outsiders_are_reported_together() {
     assert_eq!(found, [message]);
 }
 
-/// Who has access to a project that moves, and to one of a user.
+/// Access to a moving project, and to a personal project.
 #[tokio::test]
 async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
     let there = |path: &str| json!({"path": path, "branches": ["main"], "members": [{"user": "dave", "access_level": 30}]});
@@ -724,7 +724,7 @@ async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
     }
 }
 
-/// A protected variable that comes back unprotected in another scope is no new one.
+/// A protected variable that gets another scope unprotected counts as weakened.
 #[tokio::test]
 async fn a_variable_in_another_scope_keeps_its_protection() {
     let mut world = world().await;
@@ -1042,7 +1042,7 @@ async fn a_project_in_a_new_group_has_the_runners_that_a_new_group_has() {
     assert_eq!(problems(&world, &fresh).await, [expected]);
 }
 
-/// It is narrowed first only if the group above is narrowed too.
+/// A group is narrowed first only if its parent is narrowed too.
 #[tokio::test]
 async fn a_group_that_becomes_less_visible_is_set_after_the_group_above() {
     let world = with_another_group().await;
@@ -1127,7 +1127,7 @@ fn seen(visibility: &str) -> Json {
     json!({"settings": {"visibility": visibility}})
 }
 
-/// What leaves a group does not bound it any more.
+/// A subgroup that left does not limit its group.
 #[tokio::test]
 async fn a_subgroup_leaves_before_its_group_becomes_less_visible() {
     let shop = json!({"path": "acme/sub/shop", "settings": {"visibility": "public"}});
@@ -1146,7 +1146,7 @@ async fn a_subgroup_leaves_before_its_group_becomes_less_visible() {
     assert_eq!(after, ["other/sub"]);
 }
 
-/// A group that moves is bounded by what it takes along.
+/// The contents of a moving group limit its visibility.
 #[tokio::test]
 async fn a_group_that_moves_becomes_less_visible_after_what_is_in_it() {
     let shop = json!({"path": "acme/sub/shop", "settings": {"visibility": "public"}});
@@ -1207,7 +1207,7 @@ async fn a_member_below_the_level_of_a_group_further_above_is_a_problem() {
     world.converge("the same level").await;
 }
 
-/// The removal takes nothing away below that the plan does not show.
+/// The removal changes nothing below that the plan does not show.
 #[tokio::test]
 async fn a_member_removed_from_a_group_stays_in_what_is_below() {
     let world = with_another_group().await;
@@ -1307,7 +1307,7 @@ async fn a_group_moves_below_a_group_with_locks() {
     let open = json!({"settings": {"share_with_group_lock": false, "math_rendering_limits_enabled": true}});
     world.declare(&[team(open), app(json!({}))]);
     world.converge("moved").await;
-    // What the move changes further below is found by the run itself.
+    // The run finds changes further below by itself.
     let mut inner = group("acme/inner", json!({}));
     inner["previously"] = json!(["old/inner"]);
     let core = json!({"settings": {"share_with_group_lock": false}});

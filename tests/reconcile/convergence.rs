@@ -176,7 +176,7 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
     }
     let schema = &spec.schema;
     if let Some(options) = schema["enum"].as_array() {
-        // What no request creates has the first word already.
+        // Entries only edited have the first word.
         let at = usize::from(!first) + usize::from(kind.is_only_edited());
         return options
             .iter()
@@ -248,10 +248,10 @@ pub(crate) fn base(kind: Section, at: usize) -> Json {
     }
 }
 
-/// Its fields depend on its entries.
+/// The fields depend on the entries.
 const INTEGRATIONS: &str = "integrations";
 
-/// Whether it comes from a description file, or from one like it.
+/// True if it comes from a description file, or from one like it.
 fn is_described(kind: Section) -> bool {
     let mut described = catalogue::registry().described_operations().iter();
     kind.section == INTEGRATIONS
@@ -279,7 +279,7 @@ impl Case {
         self.document["path"].as_str().unwrap()
     }
 
-    /// Whether `plan` has a step for the field.
+    /// True if `plan` has a step for the field.
     fn is_planned(&self, spec: &Spec, plan: &Plan) -> bool {
         let mut steps = plan.steps.iter().filter(|step| &*step.address.path == self.path());
         // A step for a single-field section counts for that field.
@@ -289,7 +289,7 @@ impl Case {
     }
 }
 
-/// Which fields share a group or project.
+/// The sharing of containers by fields.
 #[derive(Clone, Copy, PartialEq)]
 enum Tried {
     /// None.
@@ -298,7 +298,7 @@ enum Tried {
     Together,
 }
 
-/// Whether a service of `release` has the field, and it is not tested elsewhere.
+/// True if a service of `release` has the field, and it is not tested elsewhere.
 fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
     let name = format!("{}.{}", section.section, spec.name);
     let of_group = section.scoped_kind.scope == Scope::Group;
@@ -338,7 +338,7 @@ fn touched(section: Section, spec: &'static Spec) -> BTreeSet<&'static str> {
     std::iter::once(spec.name).chain(related(spec.field)).chain(naming).collect()
 }
 
-/// Whether a field is related to something outside its entry.
+/// True if a field is related to something outside its entry.
 fn is_special(section: Section, spec: &Spec) -> bool {
     let field = &spec.field;
     let name = format!("{}.{}", section.section, spec.name);
@@ -718,7 +718,7 @@ async fn rules_that_the_service_refuses_are_foreseen() {
     unlisted["shares"] = json!([]);
     assert_eq!(problems(unlisted).await, low);
     assert_eq!(problems(rules("developer")).await, [] as [&str; 0]);
-    // Declared as it is live.
+    // Equal to live state.
     world.converge("shared").await;
     assert_eq!(problems(without()).await, [] as [&str; 0]);
 }

@@ -7,7 +7,7 @@ use undrift::sandbox::{FaultEffect, InjectedFault, Profile};
 
 use crate::world::{World, project, seed};
 
-/// Two pages of them.
+/// Two pages.
 const PROJECTS: usize = 101;
 
 fn everything(i: usize) -> Json {
@@ -41,7 +41,7 @@ async fn an_unchanged_plan_reads_each_thing_once_and_writes_nothing() {
     assert!(requests.len() <= bound, "{} requests, at most {bound}", requests.len());
 }
 
-/// The last page shows its end, so a complete list needs no further call.
+/// The last page marks its end, so a complete list needs no extra call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_takes_as_many_calls_as_it_has_pages() {
     for (count, cap, calls) in [
@@ -101,7 +101,7 @@ async fn one_project_of_many_is_read_alone() {
     declare(&[7]);
     world.plan().await;
     assert_eq!(world.requests().len(), 2);
-    // Two on the last of three pages: after the first page, reading on costs as much as it saves.
+    // Two on the last of three pages: after the first page, more pages cost as much as they save.
     declare(&[248, 249]);
     world.plan().await;
     assert!(world.requests().len() <= 2 + 4, "{:?}", world.requests());

@@ -91,7 +91,7 @@ async fn an_export_writes_approval_rules() {
     );
 }
 
-/// No job stops it, so the service refuses to stop it without `force`.
+/// Without a stopping job, the service requires `force`.
 #[tokio::test]
 async fn an_environment_that_only_a_job_stops_is_removed() {
     let mut world = world().await;

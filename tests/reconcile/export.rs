@@ -1,4 +1,4 @@
-//! What exists as manifests: `check` passes, the plan is empty, the bytes are always the same, and
+//! Live state as manifests: `check` passes, the plan is empty, the bytes are stable, and
 //! applying them to an empty service gives the same state.
 
 use std::{collections::BTreeSet, path::Path, sync::Mutex};
@@ -283,7 +283,7 @@ async fn values_common_to_forty_projects_are_in_defaults() {
     world.plans_to_nothing(&short).await;
     let size = |written: &Export| (text(written).lines().count(), text(written).len());
     let ((lines, bytes), (full_lines, full_bytes)) = (size(&short), size(&full));
-    // When this was written: 341 of 1,511 lines, and 9 of 50 kilobytes.
+    // Measured at first: 341 of 1,511 lines, and 9 of 50 kilobytes.
     let told = format!("{lines} of {full_lines} lines, {bytes} of {full_bytes} bytes");
     assert!(lines * 3 <= full_lines && bytes * 3 <= full_bytes, "{told}\n{}", text(&short));
     round_trip(&mut world).await;
@@ -408,7 +408,7 @@ async fn presets_of_later_releases_are_left_out() {
         let said = said.iter().filter_map(|document| document["settings"].as_object().cloned());
         let names: BTreeSet<String> =
             said.flat_map(|settings| settings.into_iter().map(|it| it.0)).collect();
-        // What an installation or a group above decides is always written.
+        // Values from the installation or a parent group are written.
         let decided = [
             "auto_devops_enabled",
             "ci_pipeline_variables_minimum_override_role",
@@ -451,7 +451,7 @@ async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
     assert!(plan.problems.is_empty() && !plan.steps.is_empty(), "{:#?}", plan.problems);
 }
 
-/// What is set and in no manifest is counted: it is lost where the manifests are applied to a new group.
+/// Set fields without a manifest field are counted: they are lost when applied to a new group.
 #[tokio::test]
 async fn fields_that_no_manifest_has_are_counted() {
     let world = World::new(Profile::default().with_release(crate::world::LATER), seed(&[])).await;
@@ -488,7 +488,7 @@ async fn fields_hidden_by_a_role_are_reported_and_left_out() {
     assert!(plan.steps.is_empty() && plan.incomplete.is_empty(), "{plan:#?}");
 }
 
-/// Nobody means them by a glob over everything.
+/// A glob over everything excludes them.
 #[tokio::test]
 async fn projects_in_personal_namespaces_are_counted_and_not_exported() {
     let mut seed = organisation();

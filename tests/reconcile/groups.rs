@@ -339,7 +339,7 @@ async fn a_group_and_its_project_protect_the_same_branch() {
     world.converge("only the rule of the project changes").await;
 }
 
-/// The first edit sets what it lacks to false, so an edit in a new group sends what it had.
+/// The first edit resets omitted fields, so an edit in a new group sends them.
 #[tokio::test]
 async fn one_field_of_the_approval_setting_of_a_new_group_leaves_the_others() {
     let mut world = World::new(Profile::default().with_release(LATER), seed(&[])).await;
@@ -368,7 +368,7 @@ async fn one_field_of_the_approval_setting_of_a_new_group_leaves_the_others() {
     }
 }
 
-/// What a step did before the service refused the rest stays, and the result says so.
+/// Changes before a refusal stay, and the result reports them.
 #[tokio::test]
 async fn a_member_whose_override_is_refused_is_named_as_half_done() {
     let profile =

@@ -138,7 +138,7 @@ async fn a_hook_of_a_group_has_headers() {
     assert_eq!(problems, ["the hook would lose its undeclared `custom_headers`"]);
 }
 
-/// As in a report: a secret in a field that undrift does not know.
+/// A secret in a field that undrift does not know is not shown.
 #[tokio::test]
 async fn a_reference_below_extra_is_sent_as_its_secret() {
     let world = world().await;

@@ -91,7 +91,7 @@ async fn an_inherited_one_becomes_the_own_one_if_it_is_declared() {
     let live = world.get(SLACK).await;
     let properties = &live["properties"];
     assert_eq!((&live["inherited"], &properties["username"]), (&false.into(), &"bot".into()));
-    // What is not declared is a copy, and no longer follows the group.
+    // Undeclared fields are copied, and no longer follow the group.
     assert_eq!(properties["channel"], "#all");
     of_group(&world).await;
     assert_eq!(world.plan().await.steps.len(), 0);
@@ -206,7 +206,7 @@ async fn one_issue_tracker_takes_the_place_of_another() {
     }
 }
 
-/// A second one beside one that stays is foreseen.
+/// A second issue tracker is a problem.
 #[tokio::test]
 async fn an_issue_tracker_beside_another_is_a_problem() {
     let world = world().await;
@@ -291,7 +291,7 @@ async fn own_ones_are_exported() {
         for left_out in ["slug: slack", "canary", "commit_events", "properties"] {
             assert!(!text.contains(left_out), "{left_out}: {text}");
         }
-        // The service does not show the value, so it has to be added by hand.
+        // The service hides the value, so it must be added by hand.
         let name = "ACME_SHOP__MATTERMOST_WEBHOOK";
         assert_eq!(written.secrets[name].expose(), "");
         written.secrets.insert(name.into(), Secret::new("https://chat.example.org/hook"));

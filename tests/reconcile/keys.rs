@@ -36,7 +36,7 @@ fn with(mut sections: Json, name: &str, section: Json) -> Json {
     sections
 }
 
-/// Who may push to `main`, and who may create `v*`: levels, and ids of keys.
+/// Grants to push to `main` and to create `v*`: levels, and key ids.
 async fn granted(world: &World, path: &str) -> Json {
     let branch = world.get(&format!("{path}/protected_branches/main")).await;
     let tag = world.get(&format!("{path}/protected_tags/v*")).await;

@@ -48,7 +48,7 @@ async fn a_marked_project_is_restored_from_its_present_path() {
     assert!(world.get("/projects/acme%2Fshop").await["marked_for_deletion_on"].is_null());
 }
 
-/// How often the project was deleted.
+/// Number of project deletions.
 fn deletions(world: &World) -> usize {
     world.writes().iter().filter(|call| call.starts_with("DELETE /api/v4/projects/")).count()
 }

@@ -33,9 +33,9 @@ use crate::world::{project, seed};
 const TOKEN: &str = "sandbox-of-the-limits";
 /// The start, in seconds of the Unix epoch, at the start of a minute.
 const EPOCH: u64 = 1_900_000_020;
-/// The requests of one user in a minute: fewer than a service allows, so that fewer projects show the same.
+/// Requests per user and minute: below a real limit, so that fewer projects suffice.
 const USER: u32 = 600;
-/// What a service allows, for `UNDRIFT_PROJECTS`.
+/// A real limit, for `UNDRIFT_PROJECTS`.
 const USER_OF_A_SERVICE: u32 = 2_000;
 
 /// An operation with its own limit, and that limit per minute.
@@ -129,7 +129,7 @@ struct Limited {
     desired: Arc<Desired>,
     observer: Observer,
     settings: PlanSettings,
-    /// When half of a plan was made, and how many minutes were left by the client's estimate.
+    /// The time of the middle of a plan, and the client's estimate of the minutes left.
     half: Mutex<Option<(Duration, u64)>>,
 }
 
@@ -408,7 +408,7 @@ async fn an_apply_uses_the_limits_of_edits_and_removals() {
     let counts = plan.counts();
     assert_eq!((counts.update, counts.create, counts.delete), (720, 240, 60));
     check("plan", &limited.minutes());
-    // What is left of the last minute of the plan is less than a minute's limit.
+    // The rest of the plan's last minute is below a full minute's limit.
     let passed = limited.wire.start.elapsed().as_secs() % 60;
     tokio::time::sleep(Duration::from_secs(60 - passed)).await;
     limited.apply(&plan).await;

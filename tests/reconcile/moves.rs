@@ -147,7 +147,7 @@ async fn archived_and_moved(profile: Profile) {
     world.converge("unarchived").await;
 }
 
-/// A possible create was shown; a replacement was not, so it waits for another run.
+/// The plan showed a possible create, no replacement: that waits for another run.
 #[tokio::test]
 async fn a_replacement_that_was_not_shown_waits_for_another_run() {
     let mut shop = old("acme/shop");

@@ -1,4 +1,4 @@
-//! What is below an entry of another section: variables of pipeline schedules.
+//! Entries below an entry of another section: schedule variables.
 
 use serde_json::{Value as Json, json};
 use undrift::{
@@ -126,7 +126,7 @@ async fn only_the_schedules_that_are_named_are_read() {
     for (sections, expected) in [
         (json!({"settings": {}}), &[][..]),
         (json!({"pipeline_schedules": [schedule("nightly")]}), &[""]),
-        // No entry of any schedule is declared.
+        // No schedule is declared.
         (json!({"pipeline_schedule_variables": []}), &["", "/1", "/2", "/3"]),
         (json!({"pipeline_schedule_variables": [variable("nightly", "A", "1")]}), &["", "/1"]),
         (
@@ -273,8 +273,8 @@ async fn an_unknown_schedule_is_a_problem() {
     assert_eq!(problem.message, "nothing in `pipeline_schedules` is called `nightlie`");
 }
 
-/// What is below a schedule that is removed goes with it, without a request; `check` refuses what is
-/// declared to be there.
+/// Variables of a removed schedule need no request; `check` refuses declared variables of a
+/// removed schedule.
 #[tokio::test]
 async fn a_schedule_that_is_removed_takes_its_variables_along() {
     let all: &[(&str, &[(&str, &str)])] = &[("nightly", &[("A", "1"), ("B", "2")])];
@@ -454,7 +454,7 @@ async fn a_plan_from_a_snapshot_is_the_one_against_the_service() {
     assert!(!text.contains("canary"), "{text}");
     assert!(text.contains("one-value"), "declared in plain text: {text}");
     let create = "Create acme/shop#pipeline_schedule_variables/nightly@NEW";
-    // What was left out is compared with nothing.
+    // Omitted values are compared with nothing.
     assert_eq!(steps(&world.plan_from(&text).await), [create]);
     let key = || Some(DigestKey::new(&Secret::new("the key of the protected branch")));
     let sealed = world.snapshot_with(key()).await;

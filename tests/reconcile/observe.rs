@@ -1,4 +1,4 @@
-//! What reads conclude, and the effect of failed reads.
+//! Conclusions of reads, and effects of failed reads.
 
 use serde_json::json;
 use undrift::sandbox::{FaultEffect, InjectedFault, Profile};

@@ -53,7 +53,7 @@ async fn a_rule_about_a_report_converges() {
     assert_eq!(codes(&world).await, ["value"]);
 }
 
-/// Nobody beside others means nothing, on both sides.
+/// `no_access` among others has no effect.
 #[tokio::test]
 async fn no_access_beside_others_compares_as_the_service_understands_it() {
     let shop =

@@ -21,7 +21,7 @@ async fn world(seeded: Json, declared: Json) -> World {
     world
 }
 
-/// Why the only step of a run did not succeed.
+/// The cause of failure of the only step.
 fn failed(outcome: &Outcome) -> String {
     let applied = outcome.applied.as_ref().unwrap();
     assert!(!applied.is_complete());

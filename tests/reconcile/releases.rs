@@ -19,7 +19,7 @@ async fn at(release: Release) -> World {
         .await
 }
 
-/// How often the release was read.
+/// Number of release reads.
 fn asked(world: &World) -> usize {
     world.requests().iter().filter(|request| request.ends_with("/version")).count()
 }

@@ -9,7 +9,7 @@ const ROLES: &str = "/member_roles";
 
 const CAROLS: &str = "token-of-carol";
 
-/// A service with these roles, all of them for reporters.
+/// A service with these roles, all for reporters.
 async fn world(roles: &[&str]) -> World {
     let carol = json!([{"user": "carol", "access_level": "maintainer"}]);
     let mut seed = seed(&[json!({"path": "acme/shop", "members": carol})]);
@@ -51,7 +51,7 @@ async fn a_member_gets_a_role_by_name_and_loses_it() {
     assert_eq!(live(&world).await, "auditor");
 }
 
-/// Nothing is looked up for a role that a member has.
+/// A role that a member already has is not looked up.
 #[tokio::test]
 async fn roles_are_looked_up_for_changes_only() {
     let world = world(&["auditor"]).await;
@@ -100,7 +100,7 @@ async fn a_member_has_the_level_of_the_role() {
     world.converge("both").await;
 }
 
-/// Who is no administrator cannot look up roles; the rest of the section is planned.
+/// Only administrators can look up roles; the rest of the section is planned.
 #[tokio::test]
 async fn a_role_that_the_token_does_not_see_is_a_problem_of_its_entry() {
     let world = world(&["auditor"]).await;

@@ -183,7 +183,7 @@ async fn an_invisible_group_does_not_count_as_empty() {
     let world = World::new(Profile::default(), seed).await;
     world.declare(&[including("hidden/**", json!({"settings": {"merge_method": "ff"}}))]);
     assert_eq!(incomplete(&world.try_plan_as(BOBS).await.unwrap()), ["hidden/**"]);
-    // What a rule names must exist, so that a slip of the pen is no empty result.
+    // The path of a rule must exist, so that a typo is no empty result.
     assert_eq!(incomplete(&world.plan().await), ["hidden/**"], "an administrator");
     // The same for a container that this run creates.
     world.declare(&[

@@ -73,7 +73,7 @@ async fn a_description_must_mean_one_runner() {
     world.declare(&shop(&json!([{"runner": "twin"}])));
     let ambiguous = "ambiguous-runner: several runners are called `twin`, with the ids 1, 2";
     assert_eq!(problems(&world).await, [ambiguous]);
-    // Also if the project has one of them.
+    // Same if the project has one of them.
     world.call("POST", SHOP, Some(json!({"runner_id": 2}))).await;
     assert_eq!(problems(&world).await, [ambiguous]);
     for (name, problem) in [
@@ -101,7 +101,7 @@ async fn a_guard_asks_before_a_runner_is_added() {
     assert_eq!(refusal.acknowledgement, "protection:acme/shop#runners/docker");
 }
 
-/// The service does not take a runner from the project that owns it, and says so.
+/// The service refuses to remove a runner from its owning project.
 #[tokio::test]
 async fn an_owner_keeps_its_runner() {
     let world = world(&[]).await;

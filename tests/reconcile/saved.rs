@@ -130,7 +130,7 @@ fn a_saved_plan_of_an_unchanged_service_is_applied_completely_and_once() {
                 let saved = SealedPlan::read(text.as_bytes()).unwrap();
                 assert_eq!(saved.to_text(), text);
 
-                // Another process, which has only the file.
+                // Another process has only the file.
                 let run = Run::of(&world).await;
                 let plan = run.plan().await;
                 let comparison = run.compare(&saved, &plan, &key);
@@ -192,7 +192,7 @@ fn only_saved_steps_run_whatever_happened_since() {
                 if applied.steps.is_empty() {
                     assert_eq!(world.writes().len(), before);
                 }
-                // What was left out was reported as stale, or depends on something stale.
+                // Containers left out are stale, or depend on stale ones.
                 if !left_out.is_empty() {
                     assert!(!comparison.stale.is_empty(), "{left_out:?}");
                 }

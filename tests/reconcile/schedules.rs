@@ -150,7 +150,7 @@ async fn inputs_of_a_schedule_are_those_declared() {
     }
 }
 
-/// Two runs at once leave equal schedules behind, one of them perhaps without its variables yet.
+/// Two runs at once create equal schedules, one perhaps without its variables.
 #[tokio::test]
 async fn schedules_with_other_variables_are_no_copies() {
     for (second, are_copies) in [("prod", true), ("", true), ("staging", false)] {

@@ -112,7 +112,7 @@ pub(crate) fn id(shown: &Json) -> Option<(String, u64)> {
     Some((path.replace('/', "%2F").to_lowercase(), shown["id"].as_u64()?))
 }
 
-/// What an entry that is `shown` is called, and its id.
+/// The name and the id of the entry `shown`.
 fn named(shown: &Json) -> Option<(String, u64)> {
     let name = ["description", "title", "name"].iter().find_map(|name| shown[*name].as_str())?;
     Some((name.replace(' ', "%20").replace('/', "%2F").to_lowercase(), shown["id"].as_u64()?))
@@ -313,7 +313,7 @@ impl Step<'_> {
         hidden.map_or(Ok(()), |(name, value)| Err(Some(format!("{name}: {value}, now {before}"))))
     }
 
-    /// Whether a request went to the planned target. The plan names containers by path that were
+    /// True if a request went to the planned target. The plan names containers by path that were
     /// still to be created.
     fn is_same(&self, planned: &str, sent: &str) -> bool {
         let is_id = |planned: &str, sent: &str| {
@@ -324,14 +324,14 @@ impl Step<'_> {
             && segments.all(|(planned, sent)| planned == sent || is_id(planned, sent))
     }
 
-    /// Whether a line or a note shows the effect of a request without a body.
+    /// True if a line or a note shows the effect of a request without a body.
     fn tells(&self, request: &Sent) -> bool {
         let act = |name: &str| request.target.split('/').skip(3).any(|segment| segment == name);
         let mut fields = SWITCHES.iter().filter(|(name, _)| act(name)).map(|(_, field)| *field);
         self.is_noted || fields.any(|field| self.changes(field))
     }
 
-    /// Whether a line in the terminal, and a change in JSON, show the new value of `field`.
+    /// True if a line in the terminal, and a change in JSON, show the new value of `field`.
     fn changes(&self, field: &str) -> bool {
         let changes = self.json["changes"].as_array().unwrap();
         let is_line = |line: &String| {
@@ -340,7 +340,7 @@ impl Step<'_> {
         changes.iter().any(|change| change["field"] == field) && self.lines.iter().any(is_line)
     }
 
-    /// Whether `value` is shown, names the object of the step, or is its value in `before`.
+    /// True if `value` is shown, names the object of the step, or is its value in `before`.
     fn accounts(&self, sent: &str, value: &Json, before: &Json) -> bool {
         let name = LEVELS.iter().find(|(own, _)| *own == sent).map_or(&sent, |(_, list)| list);
         let (sections, is_container) = self.sections();
@@ -355,7 +355,7 @@ impl Step<'_> {
             // A key below `extra:`, which no table has.
             || (sections.iter().all(|of| of.table().get(sent).is_none()) && self.changes(sent))
             || (sent == "applies_to_all_protected_branches" && self.is_noted)
-            // What is declared is not inherited.
+            // A declared value is not inherited.
             || (sent == "use_inherited_settings" && value == false)
         {
             return true;
@@ -409,7 +409,7 @@ fn plain(value: &Json) -> Json {
     }
 }
 
-/// The service forgets the token of a hook when its URL changes, so the token is sent again.
+/// The service deletes a hook's token when its URL changes, so it is sent again.
 #[tokio::test]
 async fn a_token_sent_with_another_url_is_shown() {
     let mut world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;

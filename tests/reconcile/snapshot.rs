@@ -178,7 +178,7 @@ fn additions_of_a_merge_request_can_be_planned() {
         assert_eq!(plan.problems, [], "{:#?}", plan.problems);
         let against = world.plan().await;
         assert_eq!(shown(&plan), shown(&against));
-        // What is not in it is not planned, and is reported.
+        // Missing objects are not planned, but reported.
         let unknown = shop(json!({"hooks": [{"url": "https://a.example.org"}], "settings": {"description": "c"}}));
         world.declare(&[unknown, project("other/x", create)]);
         let plan = world.plan_from(&snapshot).await;
@@ -297,7 +297,7 @@ fn a_hook_with_a_possible_credential_is_distinguished_by_its_host_and_path() {
                 );
                 assert_eq!(shown(&plan), against);
             }
-            // An address that nobody has, whatever it looks like.
+            // An address that no live hook has.
             let text = "https://deploy.example.net/other?project=***";
             declare(&[json!({"url": text}), others[1].clone(), others[2].clone()]);
             let plan = world.plan_from(&snapshot).await;
@@ -330,8 +330,8 @@ fn a_hook_with_a_possible_credential_is_distinguished_by_its_host_and_path() {
     });
 }
 
-/// An address that contains a secret of the run is kept as a digest or not at all: what stands for
-/// the secret is no difference.
+/// An address with a known secret is stored as a digest or not at all; its placeholder is no
+/// difference.
 #[test]
 fn an_address_with_a_known_secret_is_no_difference() {
     runtime().block_on(async {

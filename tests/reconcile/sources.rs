@@ -213,7 +213,7 @@ async fn a_failed_import_is_named_with_the_reason_of_the_service() {
     let codes: Vec<_> = outcome.plan.problems.iter().map(|problem| problem.code).collect();
     assert_eq!((codes, outcome.plan.steps.len()), (vec!["import-failed"; 2], 0));
     assert_eq!(world.writes().len(), before);
-    // To keep it as it is, the manifest no longer declares its origin.
+    // To keep the project, the manifest no longer declares its origin.
     world.declare(&[
         project("acme/fork", json!({"settings": {"description": "kept"}})),
         project("acme/imported", json!({"create": true, "labels": []})),

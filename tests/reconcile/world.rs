@@ -153,7 +153,7 @@ pub(crate) struct World {
     pub(crate) acknowledged: Vec<&'static str>,
     /// The extent of runs.
     pub(crate) extent: Extent,
-    /// How long the live state of the plan counts as current: not at all by default.
+    /// The time for which a plan's live state counts as current; zero by default.
     pub(crate) trusts: Duration,
 }
 

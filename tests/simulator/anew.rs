@@ -41,7 +41,7 @@ impl<'s> Edited<'s> {
         known.then_some(Self { section, handle, scope })
     }
 
-    /// Whether `entry`, of this section, declares it. The id of a hook is in no manifest, so the
+    /// True if `entry`, of this section, declares it. The id of a hook is in no manifest, so the
     /// URL in the edit identifies it; without a URL every hook matches.
     fn is(&self, entry: &Json, says: &Map<String, Json>) -> bool {
         match self.section {
@@ -60,7 +60,7 @@ fn plain(part: &str) -> String {
     percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
-/// Whether an edit contains values that no entry of `documents` declares for its target.
+/// True if an edit contains values that no entry of `documents` declares for its target.
 fn repeats(edited: &Edited<'_>, says: &Map<String, Json>, documents: &[&Json]) -> bool {
     let sections = documents.iter().flat_map(|document| entries(document, edited.section));
     let mut declared = sections.filter(|entry| edited.is(entry, says));

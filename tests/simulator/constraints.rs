@@ -25,7 +25,7 @@ use crate::{
 /// new one of its group.
 const KEPT: [u64; 2] = [215, 286];
 
-/// What became of an estate.
+/// The result of an estate.
 enum Ended {
     /// `check` refuses a stage.
     Refused,

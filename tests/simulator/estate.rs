@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::{numbers::Numbers, scenario::Scenario};
 
-/// What the first stage declares is live when the second one is applied.
+/// Two stages: the first is live when the second is applied.
 pub(crate) fn stages(seed: u64) -> [Scenario; 2] {
     let numbers = &mut Numbers::new(seed);
     let mut stages = [documents(numbers), documents(numbers)];
@@ -234,7 +234,7 @@ fn tracker(slug: &str) -> Json {
     })
 }
 
-/// Adds to `document` what groups and projects below them have in common, and what else may be refused.
+/// Adds sections of `document` that groups share with projects, and others that may be refused.
 fn add_more(numbers: &mut Numbers, document: &mut Json) {
     let is_group = document["kind"] == "Group";
     let is_top = document["path"] == "acme";

@@ -44,11 +44,11 @@ pub(crate) struct Shown {
     at: Duration,
     id: Id,
     path: String,
-    /// Whether the answer is to its creation.
+    /// True if the answer is to its creation.
     is_new: bool,
 }
 
-/// Whether a write to `target` creates a container in the group that the body names.
+/// True if a write to `target` creates a container in the group that the body names.
 fn is_create(target: &str) -> bool {
     matches!(target, "/projects" | "/groups") || target.starts_with("/import/")
 }
@@ -204,7 +204,7 @@ impl<'d> Declared<'d> {
         Self { documents, referring, mentioned }
     }
 
-    /// Whether `id` was shown to the run that `sent` something at one of `paths`, or is new.
+    /// True if `id` was shown to the run that `sent` something at one of `paths`, or is new.
     fn was_shown(&self, state: &State, sent: &Sent, id: Id, is_one: impl Fn(&str) -> bool) -> bool {
         let mut before =
             state.shown.iter().filter(|shown| shown.who == sent.who && shown.at <= sent.at);

@@ -36,7 +36,7 @@
 //! | a secret that is wrapped at the width of the terminal | shown in two pieces | redacted before wrapping | `a_secret_is_struck_from_the_line_whatever_its_pieces_and_their_colours` |
 //! | a secret of several lines, or a common word, in a JSON report | broken, or keys renamed | redacted in values | `a_report_does_not_depend_on_the_secrets` |
 //! | `extra:` contains a parameter that addresses the object | another object was changed | refused | the corpus of manifests |
-//! | a list that lacks fields, for 200 projects | read one at a time | read concurrently | `a_maintainer_without_the_rights_of_an_administrator_is_enough` |
+//! | a list that lacks fields, for 200 projects | read one at a time | read concurrently | `a_maintainer_can_plan_without_administrator_rights` |
 //! | a group whose path is a number | the group with that id | found by its path | `a_group_is_found_by_its_path_and_never_by_a_number` |
 //! | a report that cannot be written after the writes | hid that the run was incomplete | the exit code of the run counts | `a_lost_report_does_not_hide_the_exit_code` |
 //! | a run that fails early | the old report stayed | every run writes its own | `every_run_leaves_its_own_report` |

@@ -106,11 +106,11 @@ struct Simulator {
     courses: OnceLock<Vec<Course>>,
 }
 
-/// What became of some schedules.
+/// Counts of played schedules.
 #[derive(Default)]
 struct Tally {
     played: u64,
-    /// How often each fault occurred, by name.
+    /// The count of each fault, by name.
     struck: BTreeMap<String, u64>,
 }
 
@@ -402,7 +402,7 @@ async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>
     }
 }
 
-/// Whether a run trusts its plan: both, or by default one of the two in turns.
+/// True if a run trusts its plan: both, or by default one of the two in turns.
 fn trusting(all: bool, turn: usize) -> impl Iterator<Item = bool> {
     [false, true].into_iter().filter(move |trusts| all || *trusts == turn.is_multiple_of(2))
 }

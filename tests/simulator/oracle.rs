@@ -70,12 +70,12 @@ impl Evidence<'_> {
         self.world.prepared.documents()
     }
 
-    /// Whether a project is declared archived.
+    /// True if a project is declared archived.
     fn closed(&self) -> bool {
         self.documents().iter().any(|document| document["archived"] == true)
     }
 
-    /// Whether CI/CD of a project is declared off, so that its variables cannot be read.
+    /// True if CI/CD of a project is declared off, so that its variables cannot be read.
     fn closes_ci(&self) -> bool {
         let level = |document: &serde_json::Value| {
             document["settings"]["builds_access_level"] == "disabled"
@@ -129,7 +129,7 @@ impl Evidence<'_> {
         let mut before: BTreeSet<_> = as_declared(self.before).undeclared(documents);
         before.retain(|line| !deleted(line));
         // An object that a replacement removed and could not put back is created by the next run,
-        // as far as it is declared; see `nothing_vanishes`.
+        // as far as it is declared; see `check_vanished`.
         let lacking = [self.after, self.settled].map(|truth| as_declared(truth).lacking(documents));
         let replaced: BTreeSet<_> = lacking
             .iter()
@@ -212,7 +212,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether one of two runs at once may have added anew, from the declaration alone, what the
+    /// True if one of two runs at once may have added anew, from the declaration alone, what the
     /// other one had just removed to replace it. That one reports it, unless it was killed.
     fn is_replaced_twice(&self, line: &str) -> bool {
         let runs = [self.first, self.second].into_iter().flatten();
@@ -332,7 +332,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether nobody could have known: somebody else did it after the run's last look, or archived
+    /// True if nobody could have known: somebody else did it after the run's last look, or archived
     /// the project, so that the run does not change it.
     fn is_excused(&self, what: &str, who: Who, state: &State) -> bool {
         let archived = |deed: &Deed| deed.act == Act::Archive;
@@ -408,7 +408,7 @@ impl Evidence<'_> {
         state.foreign.iter().any(|deed| since(deed.at)) || state.sent.iter().any(other_run)
     }
 
-    /// Whether `what` holds for a project that the run found at `path`, whatever its path is now.
+    /// True if `what` holds for a project that the run found at `path`, whatever its path is now.
     fn is_met_elsewhere(&self, what: &str, path: &str, who: Who, state: &State) -> bool {
         let documents = self.documents();
         identity::found_at(state, documents, who, path).into_iter().any(|id| {
@@ -483,7 +483,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether a plan shows the path below a schedule that the run creates: by its description, because
+    /// True if a plan shows the path below a schedule that the run creates: by its description, because
     /// nobody knows its id.
     fn is_new_schedule(&self, path: &[String]) -> bool {
         let schedules =
@@ -493,7 +493,7 @@ impl Evidence<'_> {
             && schedules.map(|schedule| &schedule["description"]).any(|name| *name == path[4])
     }
 
-    /// Whether a write edits what `plan` meant to create, because the run could not know that it
+    /// True if a write edits what `plan` meant to create, because the run could not know that it
     /// exists: it became readable only after a step of the run, or the service itself added it to a
     /// new project. In the first case nothing is ever removed.
     fn is_foreseen(&self, plan: &Plan, method: &str, target: &str) -> bool {
@@ -633,7 +633,7 @@ impl Evidence<'_> {
         };
         let guarded = !state.foreign.is_empty() && self.documents().iter().any(removes);
         let missing = self.world.prepared.scenario.name == "missing";
-        // What it sees only after opening the project is removed by the next run.
+        // Entries visible only after opening are removed by the next run.
         let later = self.world.prepared.scenario.name == "unarchive-remove";
         let mut unmet = self.healed.unmet(self.documents());
         // Write-only fields are sent with a create and on request; a later run can only report that
@@ -646,7 +646,7 @@ impl Evidence<'_> {
         let left_alone = foreign || self.second.is_some() && self.closed();
         let expected = match self.clean.exit {
             0 => unmet.is_empty() || left_alone,
-            // What somebody else removed may be impossible to create anew, such as a variable
+            // Entries that others removed may be impossible to recreate, such as a variable
             // without its value.
             3 => lasting || missing || !state.foreign.is_empty(),
             4 => guarded,
@@ -681,7 +681,7 @@ fn tail(output: &str) -> String {
     lines[lines.len().saturating_sub(6)..].join(" | ")
 }
 
-/// Whether a result for `address` also concerns `step`.
+/// True if a result for `address` also concerns `step`.
 fn concerns(address: &undrift::address::Address, step: &StepResult) -> bool {
     address.path == step.address.path
         && (address.section.is_none()
@@ -693,7 +693,7 @@ fn concerns(address: &undrift::address::Address, step: &StepResult) -> bool {
 /// excuse.
 const ALWAYS_RETURNED: [&str; 2] = ["allowed_to_push", "allowed_to_merge"];
 
-/// Whether the run reported that it could not compare this.
+/// True if the run reported that it could not compare this.
 fn is_noted(what: &str, ran: &Ran, reason: &Reason) -> bool {
     let mut notes =
         ran.plan.iter().flat_map(|plan| &plan.notes).filter(|note| note.reason == *reason);
@@ -710,7 +710,7 @@ fn section_of(what: &str) -> Option<&str> {
     what.split('#').nth(1).map(|rest| rest.split('/').next().unwrap_or_default())
 }
 
-/// Whether an address of [`Truth::unmet`] concerns a step.
+/// True if an address of [`Truth::unmet`] concerns a step.
 fn is_about(what: &str, step: &StepResult) -> bool {
     let (path, rest) = what.split_once('#').unwrap_or((what, ""));
     let section = rest.split('/').next().unwrap_or_default();

@@ -48,7 +48,7 @@ pub(crate) struct Scenario {
     pub(crate) acknowledged: &'static [&'static str],
     pub(crate) resend: &'static [&'static str],
     pub(crate) token: &'static str,
-    /// How long forks and imports take.
+    /// Duration of forks and imports.
     pub(crate) import_delay: Duration,
 }
 

@@ -24,11 +24,11 @@ pub(crate) struct Schedule {
     /// The time limit of the run, in seconds.
     #[serde(default)]
     pub(crate) deadline: Option<u64>,
-    /// Whether the run trusts the live state of its plan while it is recent, instead of reading it
+    /// True if the run trusts the live state of its plan while it is recent, instead of reading it
     /// again before it writes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) trusts: bool,
-    /// Whether a second run of the same starts at the same time; the seed decides the order of
+    /// True if a second run of the same starts at the same time; the seed decides the order of
     /// their requests.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) crossed: bool,
@@ -104,7 +104,7 @@ pub(crate) enum Fault {
     KillAfter,
 }
 
-/// How a service asks to wait.
+/// Rate-limit answers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Throttle {
@@ -122,7 +122,7 @@ pub(crate) enum Throttle {
     Nonsense,
 }
 
-/// What a 404 reports as missing.
+/// The missing object of a 404.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Missing {
@@ -210,9 +210,9 @@ pub(crate) enum Act {
     DemoteMember,
     /// Changes the push rule.
     PushRule,
-    /// Takes the share with the first group away.
+    /// Removes the share with the first group.
     RemoveShare,
-    /// Takes the protection of the first branch away.
+    /// Removes the protection of the first branch.
     Unprotect,
     /// Lets people force-push to the first protected branch.
     ForcePush,
@@ -224,11 +224,11 @@ pub(crate) enum Act {
     Rename,
     /// Deletes it.
     Delete,
-    /// Lets it and another one of its group exchange their paths.
+    /// Swaps its path with that of another in its group.
     Swap,
-    /// Deletes it, and makes another one of its path.
+    /// Deletes it, and creates another at its path.
     Recreate,
-    /// Creates the first of those declared that are not there, with nothing of what is declared.
+    /// Creates the first missing declared container, without its declared parts.
     Create,
 }
 
@@ -255,13 +255,13 @@ impl Act {
         Self::Create,
     ];
 
-    /// Whether the project is another one afterwards, so that further runs cannot reach the
+    /// True if the project is another one afterwards, so that further runs cannot reach the
     /// declared state.
     pub(crate) const fn is_lasting(self) -> bool {
         matches!(self, Self::Archive | Self::Rename | Self::Delete)
     }
 
-    /// Whether its path belongs to another container afterwards, or to none.
+    /// True if its path belongs to another container afterwards, or to none.
     pub(crate) const fn takes_the_path(self) -> bool {
         matches!(self, Self::Rename | Self::Delete | Self::Swap | Self::Recreate)
     }
@@ -322,7 +322,7 @@ impl Fault {
         all
     }
 
-    /// Whether the request or its answer is lost or damaged on its way, or the run is killed there.
+    /// True if the request or its answer is lost or damaged on its way, or the run is killed there.
     pub(crate) const fn is_of_connection(&self) -> bool {
         use Fault::*;
         matches!(

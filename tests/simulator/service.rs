@@ -62,7 +62,7 @@ pub(crate) enum Who {
 /// The record of a simulation.
 #[derive(Default)]
 pub(crate) struct State {
-    /// How many requests the first run has sent.
+    /// The number of requests of the first run.
     requests: usize,
     numbers: Option<Numbers>,
     revoked: bool,
@@ -78,10 +78,10 @@ pub(crate) struct State {
     pub(crate) shown: Vec<Shown>,
     /// The periods in which the service asked not to be called.
     pub(crate) pauses: Vec<(Duration, Duration)>,
-    /// When the first run was interrupted, and when its token was first refused.
+    /// The times of the first run's interruption and of the first refused token.
     pub(crate) interrupted: Option<Duration>,
     pub(crate) refused: Option<Duration>,
-    /// When the last delayed request is carried out.
+    /// The time of the last delayed request.
     pub(crate) settled: Duration,
 }
 
@@ -92,9 +92,9 @@ pub(crate) struct Sent {
     /// Its number among those of the first run.
     pub(crate) number: usize,
     pub(crate) at: Duration,
-    /// When the service carried it out, or would have.
+    /// The time at which it reached the service.
     pub(crate) arrived: Duration,
-    /// When the run got an answer, if at all.
+    /// The time of the answer, if any.
     pub(crate) answered: Option<Duration>,
     pub(crate) method: &'static str,
     pub(crate) target: String,

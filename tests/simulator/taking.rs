@@ -46,9 +46,9 @@ const EVERY: usize = 32;
 struct Left {
     exit: u8,
     files: BTreeMap<String, String>,
-    /// Whether it reported missing parts.
+    /// True if it reported missing parts.
     lacks: bool,
-    /// Whether it reported entries that no manifest can express.
+    /// True if it reported entries that no manifest can express.
     left_out: bool,
 }
 
@@ -85,7 +85,7 @@ fn settings(observer: &Observer, desired: &Desired, secrets: &Arc<Secrets>) -> p
     }
 }
 
-/// What exists at and below `acme`, as manifests.
+/// Exports everything at and below `acme`.
 async fn export(
     client: ReadClient,
     secrets: &Arc<Secrets>,
@@ -291,7 +291,7 @@ impl Simulator {
     }
 }
 
-/// Whether a fault concerns reads.
+/// True if a fault concerns reads.
 fn is_of_reading(fault: &Fault) -> bool {
     let others = |fault: &Fault| {
         matches!(

@@ -190,7 +190,7 @@ impl Truth {
         unmet
     }
 
-    /// The shares, protections and variables in `documents` that do not exist, whatever their
+    /// The missing shares, protections and variables of `documents`, whatever their
     /// fields.
     pub(crate) fn lacking(&self, documents: &[Json]) -> BTreeSet<(String, &'static str, String)> {
         let mut lacking = BTreeSet::new();
@@ -221,7 +221,7 @@ impl Truth {
 
     /// Everything that `documents` do not declare, with its value. Unlisted entries in a section
     /// that deletes them are left out. Undeclared fields of declared entries begin with
-    /// [`OF_DECLARED`].
+    /// [`FIELD_PREFIX`].
     pub(crate) fn undeclared(&self, documents: &[Json]) -> BTreeSet<String> {
         let none = json!({});
         let of = |path: &str| {
@@ -290,7 +290,7 @@ fn level(value: &Json) -> Json {
     }
 }
 
-/// Whether a live value equals a declared one. Null equals an empty text, and the order of lists
+/// True if a live value equals a declared one. Null equals an empty text, and the order of lists
 /// does not matter.
 fn same(declared: &Json, live: Option<&Json>) -> bool {
     let empty = |value: &Json| value.is_null() || value == "";
@@ -302,7 +302,7 @@ fn same(declared: &Json, live: Option<&Json>) -> bool {
     }
 }
 
-/// Whether every declared field of an entry, except the identity, is met.
+/// True if every declared field of an entry, except the identity, is met.
 fn fields_met(entry: &Json, live: &Object, identity: &[&str]) -> bool {
     let declared =
         entry.as_object().unwrap().iter().filter(|(name, _)| !identity.contains(&name.as_str()));

@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 /// A case of the corpus.
 pub(crate) struct Case {
     pub(crate) name: String,
-    /// What is checked, below the folder of the case.
+    /// The checked path, below the case's folder.
     pub(crate) path: String,
     /// The name and text of each file.
     pub(crate) files: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! How each operation is reached.
+//! The use of each operation.
 
 use undrift::{
     catalogue,
@@ -7,14 +7,14 @@ use undrift::{
     operation::{self, Op, Operation, Read, Write},
 };
 
-/// How an operation is reached.
+/// The use of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// By declaring what is in this section of groups or projects.
+    /// By declarations in this section of groups or projects.
     Declaring(Scope, &'static str),
     /// By what every plan reads.
     Reading,
-    /// As an act, with `undrift call` alone.
+    /// Only with `undrift call`.
     Calling,
 }
 
@@ -48,7 +48,7 @@ const LOOKED_UP: [Op<Read>; 16] = [
     operation::USER_PROJECTS,
 ];
 
-/// How `operation` is reached; by what else, `undrift call` takes every operation.
+/// Returns the use of `operation` besides `undrift call`.
 pub(crate) fn reach(operation: &Operation) -> Reach {
     let is_it = |op: &Operation| op == operation;
     let of = |section: &Section| {

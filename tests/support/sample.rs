@@ -1,6 +1,6 @@
-//! How much tests play of what multiplies: each fault at each request, each field in each dialect.
+//! The size of the sample that slow tests play: faults × requests, fields × dialects.
 
-/// Whether to play all of it (`UNDRIFT_TESTS=all`), or the fixed sample of `tests/README.md`.
+/// True to play all of it (`UNDRIFT_TESTS=all`), or the fixed sample of `tests/README.md`.
 pub(crate) fn is_whole() -> bool {
     std::env::var_os("UNDRIFT_TESTS").is_some_and(|tests| tests == "all")
 }

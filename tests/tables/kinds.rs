@@ -27,7 +27,7 @@ fn of_project(name: &str) -> Section {
     catalogue::section(Scope::Project, name).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Whether it comes from a description file.
+/// True if it comes from a description file.
 fn is_described(section: Section) -> bool {
     let mut described = catalogue::registry().described_operations().iter();
     described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == section.section))
@@ -157,7 +157,7 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         let arguments = |op: Op<Write>| -> Vec<_> {
             op.row().path.split('/').filter_map(|segment| segment.strip_prefix(':')).collect()
         };
-        // What an entry is below comes before what names the entry.
+        // Keys of the parent entry come before its own.
         let above: Vec<_> = home.parent.iter().map(|parent| parent.argument).collect();
         let own: Vec<_> = ["id"].into_iter().chain(above.iter().copied()).collect();
         for op in edit.into_iter().chain(delete) {
@@ -431,7 +431,7 @@ fn sent_values_read_back_as_declared() {
     assert!(compared > 2 * 250, "only {compared}");
 }
 
-/// A row whose identity is a list or a flag would be read as another entry: the real one would be
+/// A row with a list or flag as identity would be read as another entry: the real one would be
 /// removed by its id and created anew.
 #[test]
 fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {

@@ -78,7 +78,7 @@ fn what_decides_does_no_io() {
     }
 }
 
-/// What tests of several crates share is public in debug builds: a complete list that nobody read, for
+/// Helpers shared by tests of several crates are public in debug builds: a list that nobody read, for
 /// example.
 #[test]
 fn only_tests_use_what_is_for_tests() {

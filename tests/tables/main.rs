@@ -1,4 +1,4 @@
-//! What is written down agrees: the tables of kinds and operations with the reference and with each
+//! Written tables agree: those of kinds and operations with the reference and with each
 //! other, the published schemas with the checks, and imports between modules with the layers.
 //!
 //! A test belongs here if it reads tables and never runs undrift. A rule of one module is tested

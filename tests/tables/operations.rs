@@ -68,7 +68,7 @@ fn every_operation_of_the_reference_is_a_row_and_every_row_one_of_them() {
     assert_eq!(own.len(), facts.len());
 }
 
-/// How many operations of the reference are used for declarations, for reads, and only for single
+/// The numbers of operations of the reference used for declarations, for reads, and for single
 /// actions. `undrift call` covers all.
 #[test]
 fn every_operation_of_the_reference_is_reached() {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::text;
 
 /// Why something could not be read or done.
-// It is boxed, because results are many and causes are few. Its comment is that of the parts, because
+// Boxed, because results are many and causes are few. Both types have the same comment, because
 // schemas contain it.
 #[must_use]
 #[derive(

@@ -222,7 +222,7 @@ pub fn list_names(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ")
 }
 
-/// Like [`list_names`], but lists only the first ten, and the number of the others.
+/// Like [`list_names`], but lists only ten names and the number of the others.
 pub fn list_first(names: &[&str]) -> String {
     const MAX_LISTED: usize = 10;
     match names.get(MAX_LISTED..) {

@@ -165,7 +165,7 @@ pub(crate) struct Memberships {
 }
 
 impl Memberships {
-    /// Reads the memberships of `user` that are valid on the day `today`.
+    /// Reads the memberships of a user that are valid on the day `today`.
     pub(crate) fn read(db: &Connection, user_id: i64, today: &str) -> rusqlite::Result<Self> {
         let sql = "SELECT group_id, access_level FROM members
              WHERE user_id = ?1 AND group_id IS NOT NULL AND state = 'active'

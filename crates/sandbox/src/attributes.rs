@@ -1,7 +1,7 @@
 //! Every attribute of projects, groups and users, and every flag of hooks, one row each, in
 //! `attributes.jsonc`: the sandbox's own reading of the reference (2, 4.3; 1, 2.8).
 //!
-//! A row contains where an attribute is accepted, its values, its value in a new project, and its
+//! A row has the routes of an attribute, its values, its value in a new project, and its
 //! key in answers. [`super::settings`] works on these rows; no handler knows their attributes.
 //! Defaults that are not in the reference are those of the real service.
 
@@ -150,7 +150,7 @@ pub(crate) enum AnswerKey {
     Never,
 }
 
-/// When, and to which callers, an attribute is shown.
+/// The conditions under which an attribute is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Audience {
@@ -282,7 +282,7 @@ impl Attribute {
             && self.until.is_none_or(|until| edition.release < until)
     }
 
-    /// True if a release that has it also shows it.
+    /// True if the release shows the attribute.
     pub(crate) fn is_shown_at(&self, release: Release) -> bool {
         self.answer_key != AnswerKey::Never && self.shown_since <= release
     }

@@ -210,7 +210,7 @@ mod tests {
     use super::super::store::{DataLocation, Store};
     use super::*;
 
-    /// Changes something, then panics.
+    /// Writes a row, then panics.
     static PANICS: Route = Route {
         method: Method::POST,
         path: "/panics",

@@ -2,8 +2,8 @@
 //!
 //! `facts.md` has one line per rule: a name, the source, a statement. The contract tests refer to
 //! rules by name, and a test checks that each rule is tested. If a rule is inferred, or the
-//! reference and the real service disagree, the row names the dialect switch that makes the sandbox
-//! answer the other way: a field of [`Profile`](super::Profile).
+//! reference and the real service disagree, the row names the dialect switch for the
+//! opposite behaviour: a field of [`Profile`](super::Profile).
 
 use std::fmt::{self, Write as _};
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ pub struct Fact {
     pub source: &'static str,
     /// The rule, in one line.
     pub statement: &'static str,
-    /// The dialect switch that makes the sandbox answer the other way.
+    /// The dialect switch for the opposite behaviour.
     pub dialect: Option<&'static str>,
 }
 

@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_accepted() {
-        // A host; is it accepted by a service on one address; is it accepted by a service on all.
+        // A host; true if a service on one address accepts it; true if a service on all does.
         let table = [
             ("localhost", true, true),
             ("LOCALHOST:8080", true, true),

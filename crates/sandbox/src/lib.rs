@@ -94,7 +94,7 @@ pub struct SandboxConfig {
     /// Further names for this machine in `Host` headers, without a port. `localhost` and the
     /// address that it listens on are always allowed.
     pub allowed_hosts: Vec<String>,
-    /// Where the data is stored.
+    /// The location of the data.
     pub data: DataLocation,
     /// The initial data, applied once.
     pub seed: Option<Seed>,

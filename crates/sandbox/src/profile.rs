@@ -1,4 +1,4 @@
-//! How the sandbox may differ from the real service: dialects and faults, for tests.
+//! The possible differences from the real service: dialects and faults, for tests.
 //!
 //! If neither the reference nor the real service settles a question, there are two possible answers. The
 //! second answer is a dialect, and a client must work with both. Faults are single failures, each for
@@ -169,7 +169,7 @@ pub struct InjectedFault {
     pub method: Option<Method>,
     /// Only calls whose path and query, as sent, contain this.
     pub path_contains: String,
-    /// Which of the matching calls, from 1; 0 for all of them.
+    /// The number of the matching call, from 1; 0 for all.
     pub nth: u32,
     /// The effect on these calls.
     pub effect: FaultEffect,
@@ -188,7 +188,7 @@ pub enum FaultEffect {
     SameTopic,
     /// The call is executed, then answered with this status and an error body.
     StatusAfter(u16),
-    /// 429 with this `Retry-After`, if any; nothing was done.
+    /// 429 with this `Retry-After`, if set; nothing was done.
     TooManyRequests(Option<String>),
     /// A page of HTML with 200, as from a proxy; nothing was done.
     Html200,

@@ -8,7 +8,7 @@ use super::routes::view::Extras;
 use super::settings::ROLE_ONLY_SINCE;
 use crate::prelude::*;
 
-/// A project for the caller of a call.
+/// A project as the caller sees it.
 #[derive(Clone, Copy)]
 pub(crate) struct ProjectView<'a> {
     pub(crate) call: &'a Call<'a>,

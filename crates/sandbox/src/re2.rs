@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The service's error text for a text that is not a valid expression.
+/// The service's error text for an invalid expression.
 pub(crate) fn syntax_error(text: &str) -> Option<String> {
     let error = Parser { text, position: 0 }.parse().err()?;
     Some(format!("not valid RE2 syntax: {error}"))

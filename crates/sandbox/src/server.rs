@@ -72,7 +72,7 @@ type ResponseBody =
 #[error("the connection is closed on purpose")]
 struct ConnectionDropped;
 
-/// Serves until `stop` changes, then lets requests in flight finish.
+/// Serves until `stop_flag` changes, then finishes open requests.
 pub(crate) async fn serve(
     listener: TcpListener,
     frontend: Arc<Frontend>,
@@ -138,7 +138,7 @@ async fn serve_connection(
     let mut connection =
         std::pin::pin!(builder.serve_connection(TokioIo::new(with_write_timeout(stream)), service));
     tokio::select! {
-        // The error is the client's or comes from a fault; there is nobody to report it to.
+        // The client or an injected fault caused the error; nobody needs a report.
         _ = connection.as_mut() => return,
         () = slot.wait_for_eviction() => return,
         _ = stop.changed() => connection.as_mut().graceful_shutdown(),

@@ -131,7 +131,7 @@ fn read_reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>)> {
     Ok((marker, texts))
 }
 
-/// The failure if the text described by `what` is too long for a comment.
+/// The failure if the text called `subject` is too long for a comment.
 fn too_long_failure(subject: &str) -> CommandError {
     CommandError::usage(format!(
         "{subject}: more than {MAX_BODY_CHARS} characters, the maximum of a comment"

@@ -45,7 +45,7 @@ pub(super) struct Session {
     pub(super) desired: Desired,
     /// The undeclared groups and projects that exist and that rules match.
     roster: Roster,
-    /// Containers that rules include but that are not in the saved plan. They are not planned, only counted by guards.
+    /// Containers that rules include and the saved plan lacks. Guards count them, but they are not planned.
     unplanned: Vec<Container>,
     /// True if a plan keeps the plan of each container, to compare it with a saved plan.
     keeps_container_plans: bool,

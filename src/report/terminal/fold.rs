@@ -112,8 +112,8 @@ fn draw_others_line(
     }
 }
 
-/// Renders a `line` for each item on an empty `canvas`. Items with the same `key` share one line: the line of the first item,
-/// followed by the names of the others. `noun` is what one item is called.
+/// Renders a `line` for each item on an empty `canvas`. Items with the same `key` share the line of the
+/// first item, followed by the names of the others. `noun` is the word for one item.
 pub fn render_lines<T, K: Ord>(
     mut canvas: Canvas<'_>,
     items: &[T],

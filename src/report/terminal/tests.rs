@@ -343,7 +343,7 @@ fn a_project_with_a_closed_section_does_not_match() {
     }
 }
 
-/// How much is not changed and not read, by its own number and name.
+/// Unchanged and unread objects are counted separately.
 #[test]
 fn nothing_to_do_because_it_is_not_written_or_not_read() {
     let at = |name: &str| Address::container(format!("acme/{name}").into());
@@ -402,7 +402,7 @@ fn the_same_change_in_many_projects_is_shown_once() {
         plan(&many(projects, depth), &run(), ReportKind::Plan, style)
     };
     insta::assert_snapshot!(shown(60, TextStyle::default()));
-    // Two equal projects are not put together.
+    // Two equal projects are not folded.
     let full = TextStyle { full: true, ..TextStyle::default() };
     for (text, projects) in [(shown(60, full), 60), (shown(2, TextStyle::default()), 2)] {
         assert_eq!(text.matches("50 → ").count(), projects);
@@ -454,7 +454,7 @@ fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
     assert_eq!(full.matches("COMPANY").count(), 5, "{full}");
 }
 
-/// What is left out is counted once, and removals are named in any width.
+/// Omitted steps are counted once, and removals are named in any width.
 #[test]
 fn a_long_plan_names_each_removal_and_refusal() {
     let count = 40;
@@ -507,7 +507,7 @@ fn a_long_plan_names_each_removal_and_refusal() {
     }
 }
 
-/// Each group or project is named, even if many have the same removal.
+/// Each project is named, even if many have the same removal.
 #[test]
 fn a_removal_in_many_projects_names_them() {
     let manifests: String = (0..9)
@@ -520,7 +520,7 @@ fn a_removal_in_many_projects_names_them() {
     assert!((0..9).all(|i| text.contains(&format!("acme/p{i}"))), "{text}");
 }
 
-/// The rule decides, so its line is never left out; the place of the project decides nothing.
+/// The origin of the rule is always shown; the origin of the project may be omitted.
 #[test]
 fn a_narrow_plan_has_the_line_of_the_rule() {
     let manifests = "kind: Defaults\nmatch: {path: acme/**}\nsettings: {only_allow_merge_if_pipeline_succeeds: true}\n---\nkind: Project\npath: acme/shop\nsettings: {}\n";
@@ -716,7 +716,7 @@ fn alike_problems_notes_and_results_are_one() {
     let text = plan(&world.plan, &run(), ReportKind::Plan, TextStyle::default());
     assert!(text.contains(" (--full lists all)\n  acme/p000 and 99 more\n"), "{text}");
 
-    // Without a step, what blocks the plan is the title.
+    // Without steps, the title names the blockers.
     world.plan.steps.clear();
     let comment =
         world.render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));

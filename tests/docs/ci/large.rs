@@ -16,7 +16,7 @@ fn projects() -> usize {
     if crate::sample::is_whole() { 400 } else { 90 }
 }
 
-/// What somebody reads: on a terminal, and of a comment.
+/// Maximum lines of a terminal, and of a comment.
 const SCREEN: usize = 60;
 const COMMENT: usize = 100;
 const RULES: &str = "kind: Defaults\nmatch: {path: acme/*/**}\nsettings:\n  merge_method: merge\n";

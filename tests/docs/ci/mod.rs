@@ -64,9 +64,9 @@ fn texts(list: &Value) -> Vec<&str> {
 struct Event {
     source: &'static str,
     branch: &'static str,
-    /// Whether a merge request from that branch is open.
+    /// True if a merge request from that branch is open.
     open: bool,
-    /// Whether it runs in a fork of the project.
+    /// True if it runs in a fork of the project.
     fork: bool,
 }
 
@@ -127,7 +127,7 @@ impl Event {
     }
 }
 
-/// Whether the condition of a rule is true: `$NAME`, `"text"`, `==`, `!=`, `&&` before `||`.
+/// True if the condition of a rule is true: `$NAME`, `"text"`, `==`, `!=`, `&&` before `||`.
 fn is_met(condition: &str, variables: &BTreeMap<&str, String>) -> bool {
     let value = |word: &str| match word.trim().strip_prefix('$') {
         Some(name) => variables.get(name).cloned().unwrap_or_default(),
@@ -141,8 +141,7 @@ fn is_met(condition: &str, variables: &BTreeMap<&str, String>) -> bool {
     condition.split("||").any(|all| all.split("&&").all(holds))
 }
 
-/// When the job runs, according to the first rule whose condition is true; `None` if it does not
-/// run.
+/// Returns `when` of the first rule whose condition is true; `None` if the job does not run.
 fn when<'r>(rules: &'r Value, variables: &BTreeMap<&str, String>) -> Option<&'r str> {
     let met = |rule: &&Value| rule["if"].as_str().is_none_or(|text| is_met(text, variables));
     let rule = rules.as_array().unwrap().iter().find(met)?;

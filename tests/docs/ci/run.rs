@@ -30,7 +30,7 @@ pub(super) struct Ci {
     pipeline: Map<String, Value>,
     /// The latest artifacts, by job and name, as the service keeps them for a branch.
     kept: BTreeMap<(String, String), Vec<u8>>,
-    /// What each job printed last.
+    /// Last output of each job.
     printed: BTreeMap<String, String>,
     clones: usize,
 }
@@ -235,7 +235,7 @@ impl Ci {
         );
     }
 
-    /// What a job printed last.
+    /// Last output of a job.
     pub(super) fn printed(&self, job: &str) -> &str {
         &self.printed[job]
     }
@@ -261,7 +261,7 @@ impl Ci {
         self.artifact("comment.md")
     }
 
-    /// Whether the live shop merges by fast-forward only.
+    /// True if the live shop merges by fast-forward only.
     fn is_changed(&mut self) -> bool {
         self.call("project-get").contains("\"merge_method\": \"ff\"")
     }

@@ -152,7 +152,7 @@ impl Corpus {
     }
 }
 
-/// Writes `files` into an empty `folder`, beside a file with a secret.
+/// Writes `files` and a file with a secret into an empty `folder`.
 fn write(folder: &Path, files: &BTreeMap<&str, Vec<u8>>) {
     for name in ["a.yaml", "json.yaml", "undrift.yaml", "b/c.yml"] {
         let path = folder.join(name);

@@ -82,7 +82,7 @@ fn headers_are_read_or_ignored() {
 /// A secret in manifests; the other one is known only to the service.
 const DECLARED: &str = "DECLARED-0nly-4-tests";
 
-/// Asserts that `told` contains no secret.
+/// Asserts that a text has no secret.
 fn is_harmless(told: &str) {
     for secret in [CANARY, DECLARED] {
         assert!(!told.contains(secret), "{told}");

@@ -48,7 +48,7 @@ const BUGS: [Bug; 26] = [
     Bug::IgnoreOtherContainers,
 ];
 
-/// How many schedules are played before a bug counts as not found.
+/// The number of schedules after which a bug counts as not found.
 const PATIENCE: u64 = 20_000;
 
 /// The file of the schedule that shows a bug.
@@ -68,10 +68,10 @@ fn file(bug: Bug) -> PathBuf {
 type Search = Result<String, String>;
 
 impl Simulator {
-    /// What a bug breaks under a schedule that breaks nothing without it.
+    /// Returns the rules that a bug breaks if nothing breaks without it.
     ///
     /// # Errors
-    /// What the schedule breaks without the bug.
+    /// The rules that break without the bug.
     fn shown(&self, bug: Bug, schedule: &Schedule) -> Result<Vec<Violation>, String> {
         let broken = bug.during(|| self.play(schedule)).violations;
         let anyhow = if broken.is_empty() { Vec::new() } else { self.play(schedule).violations };

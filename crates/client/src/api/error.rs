@@ -184,7 +184,7 @@ impl ApiError {
         self.is_not_found() && !self.is_unknown_route()
     }
 
-    /// The object that a 404 reports as absent.
+    /// The cause of a 404.
     fn absence(&self) -> Option<NotFoundCause> {
         self.rejection().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
     }

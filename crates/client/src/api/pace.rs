@@ -294,7 +294,7 @@ mod tests {
     fn the_limit_stays_close_to_what_a_service_handles_in_parallel() {
         for capacity in [1, 4, 16, 20, 40] {
             let mut pace = PaceController::new(ADAPTING);
-            // Beyond what it handles at once, requests wait for their turn.
+            // Above its capacity, requests wait for their turn.
             let limits = simulate(&mut pace, 20_000, |_, in_flight| {
                 (millis(20).mul_f64((in_flight as f64 / f64::from(capacity)).max(1.0)), None)
             });

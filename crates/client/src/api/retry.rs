@@ -101,7 +101,7 @@ pub fn retry_delay(
     // A 429 without a wait waits for twice the ceiling, without jitter: at least a second.
     let backoff =
         if outcome == SendOutcome::Throttled { ceiling * 2 } else { ceiling.mul_f64(jitter) };
-    // At least as long as the service asked for, and up to a tenth longer, so that clients do not all
+    // Wait at least the requested time, and up to a tenth longer, so that clients do not all
     // retry at once.
     let requested_wait = requested_wait.map(|wait| wait + wait.mul_f64(jitter / 10.0));
     Some(requested_wait.unwrap_or_default().max(backoff))

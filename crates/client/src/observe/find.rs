@@ -463,8 +463,8 @@ mod tests {
     /// The paths of a group before its rename, between its rename and its move, and after both.
     const GROUP_PATHS: [&str; 3] = ["inner/renamed", "inner/again", "deep/again"];
 
-    /// A service that moves the group one step after each successful answer to a path that starts
-    /// with `part`.
+    /// A service that moves the group one step after each successful answer to a path with this
+    /// prefix.
     #[derive(Debug)]
     struct MovingGroup {
         part: &'static str,

@@ -102,7 +102,7 @@ impl Observer {
         Ok(live_path)
     }
 
-    /// The current path of the project that left `former`, found through the service's redirects.
+    /// The current path of the project that left the former path, by the service's redirects.
     async fn redirect_target(&self, former: &str) -> Result<Option<String>> {
         let live_path = self.live_path(former).await?;
         let older_paths = self.older_paths(Scope::Project, former, &live_path);
@@ -166,8 +166,8 @@ impl Observer {
         }
     }
 
-    /// The scope of what is at the declared path of `target` and is no such container. Nothing may be
-    /// there if containers have to move first.
+    /// The scope of a container of the other scope at the declared path of `target`; `None` if none
+    /// exists or if containers must move first.
     pub(super) async fn find_occupant(&self, target: &Target) -> Result<Option<Scope>> {
         let other = target.scope.choose(Scope::Project, Scope::Group);
         let live_path = self.live_path(&target.path).await?;
@@ -319,8 +319,8 @@ impl Observer {
         Ok((former_path.to_owned(), location))
     }
 
-    /// Other paths that a project may have had if it left `former` before a group above it moved. Does
-    /// not contain `live`.
+    /// Older paths of a project that left the former path before a group above it moved; without the
+    /// live path.
     fn older_paths(&self, scope: Scope, former: &str, live: &str) -> Vec<String> {
         let mut paths = match scope {
             Scope::Project => self.moves.former_paths(former).unwrap_or_default(),
@@ -331,7 +331,7 @@ impl Observer {
         paths
     }
 
-    /// True if `live_path` is the live path of one of the `former` paths.
+    /// True if `live_path` is the live path of one of the former paths.
     async fn is_live_at_any(&self, live_path: &str, former: &[Arc<str>]) -> Result<bool> {
         for path in former {
             if paths_are_equal(&self.live_path(path).await?, live_path) {
@@ -342,7 +342,7 @@ impl Observer {
     }
 
     /// Returns `object`, or [`Presence::Ambiguous`] if another container, which is not declared
-    /// there, exists at one of the `former` paths.
+    /// there, exists at one of the former paths.
     async fn reject_duplicate(
         &self,
         object: LiveObject,
@@ -389,7 +389,7 @@ impl Observer {
         }))
     }
 
-    /// Records in `object` which changes move the container from `present_path` to its declared path. In
+    /// Records in `object` the move of the container from `present_path` to its declared path. In
     /// `present_path`, the groups above have their declared paths.
     async fn add_move(
         &self,
@@ -467,7 +467,7 @@ impl Observer {
     }
 }
 
-/// The paths between `former` and `declared` if both the name and the namespace change.
+/// The intermediate paths of a move that changes both the name and the namespace.
 fn intermediate_paths(former: &str, declared: &str) -> Vec<String> {
     path_after_rename(former, declared)
         .into_iter()

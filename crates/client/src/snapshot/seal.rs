@@ -302,7 +302,7 @@ fn host_and_path(url: &str) -> String {
     endpoint.trim_end_matches('/').to_owned()
 }
 
-/// The failure of a read whose identifying field `live` is withheld.
+/// The failure of a read whose identifying field is withheld.
 pub(super) fn withheld_failure(section: Section, live: &str) -> ReadFailure {
     ReadFailure::from_message(format!("the `{live}` of a {} may hold a credential", section.noun))
 }

@@ -13,7 +13,7 @@ pub struct Goal {
     pub(super) change: GoalChange,
 }
 
-/// How a declaration changes.
+/// The change of a declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum GoalChange {
     /// These fields are set to these values.

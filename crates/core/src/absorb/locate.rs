@@ -78,12 +78,12 @@ struct Locator<'a> {
     entry: Option<&'a DeclaredEntry>,
     /// True if a lower layer also declares the entry. A removal is then written as `state: absent`.
     is_covered: bool,
-    /// The place of the declaration to edit.
+    /// The origin of the declaration to edit.
     origin: &'a Origin,
 }
 
 impl Locator<'_> {
-    /// The refusal to edit the goal, with `origin` or the place of the declaration.
+    /// The refusal to edit the goal, with `origin` or that of the declaration.
     fn new_refusal(&self, reason: impl Into<String>, origin: Option<Origin>) -> AbsorbRefusal {
         let origin = Some(origin.unwrap_or_else(|| self.origin.clone()));
         AbsorbRefusal { origin, ..AbsorbRefusal::new(&self.goal.address, reason) }

@@ -52,14 +52,14 @@ pub struct AbsorbRefusal {
     pub reason: String,
     /// The place in a manifest that causes the refusal, if any.
     pub origin: Option<Origin>,
-    /// What the refusal means for the other differences.
+    /// The effect on the other differences.
     pub kind: RefusalKind,
 }
 
 /// The reason why a field that is declared by a reference is not absorbed.
 pub const BY_REFERENCE: &str = "it is declared by a reference, and the live value is not shown";
 
-/// What a refusal means for the other differences.
+/// The effect of a refusal on other differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
     /// No other difference is absorbed.
@@ -71,7 +71,7 @@ pub enum RefusalKind {
 }
 
 impl AbsorbRefusal {
-    /// The refusal for the object at `address`, because of `why`.
+    /// The refusal for the object at `address`, with `reason`.
     pub fn new(address: &Address, reason: impl Into<String>) -> Self {
         Self {
             address: address.clone(),
@@ -93,7 +93,7 @@ pub struct Absorbed {
     pub edits_rules: bool,
 }
 
-/// Why nothing is edited.
+/// An error: nothing is edited.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AbsorbError {
     /// Some differences cannot be absorbed.

@@ -84,7 +84,7 @@ fn find_changed_paths(
     paths_by_document
 }
 
-/// The paths that need a separate document. `changed` are those with goals, of `path_count` paths. If
+/// The paths that need a separate document. `changed_paths` are those with goals, of `path_count` paths. If
 /// all change, those with the same changes as the first one can share its document.
 fn paths_to_separate(
     mut changed_paths: Vec<ChangedPath>,

@@ -41,14 +41,14 @@ impl World {
         text
     }
 
-    /// Absorbs these differences, and returns the new text and what is refused.
+    /// Absorbs these differences, and returns the new text and the refusals.
     fn absorb_part(&self, mode: AbsorbMode, only: &[&str]) -> (String, Vec<AbsorbRefusal>) {
         let (absorbed, refused) = self.try_absorb(mode, only);
         let text = absorbed.unwrap().files.into_values().next();
         (text.map_or(self.text.clone(), |(_, new)| new), refused)
     }
 
-    /// Absorbs these differences, and returns the result and what is refused before.
+    /// Absorbs these differences, and returns the result and earlier refusals.
     fn try_absorb(
         &self,
         mode: AbsorbMode,
@@ -210,7 +210,7 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
     }
 }
 
-/// Not at one in the text with a document of its own.
+/// The line is that of the file before separation.
 #[test]
 fn what_cannot_be_edited_is_refused_at_its_place_in_the_file() {
     let text = "kind: Project\npaths:\n  - acme/a\n  - acme/b\nsettings:\n  description: {text: 'of {name}'}\n";

@@ -20,7 +20,7 @@ use crate::{
 pub struct GroupDeclarations {
     settings: Arc<BTreeMap<String, Vec<DeclaredSetting>>>,
     members: Arc<BTreeMap<String, BTreeSet<String>>>,
-    /// Whether the run has already applied these declarations.
+    /// True if the run has already applied these declarations.
     pub is_applied: bool,
 }
 
@@ -51,7 +51,7 @@ impl GroupDeclarations {
         Self { settings: Arc::new(declared), members: Arc::new(members), is_applied: false }
     }
 
-    /// True if a group above `path` declares `user`, in lower case, as a member.
+    /// True if a group above `path` declares `username`, in lower case, as a member.
     pub fn has_member_above(&self, path: &str, user: &str) -> bool {
         groups_above(&path.to_lowercase())
             .any(|group| self.members.get(group).is_some_and(|members| members.contains(user)))

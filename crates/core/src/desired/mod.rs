@@ -141,7 +141,7 @@ pub fn find_idle_acknowledgements<'c>(
 /// A declared group or project.
 #[derive(Clone, Debug)]
 pub struct Container {
-    /// Whether it is a group or a project.
+    /// The scope: group or project.
     pub scope: Scope,
     /// The full path as written.
     pub path: Arc<str>,
@@ -149,9 +149,9 @@ pub struct Container {
     pub origin: Origin,
     /// The glob of the rule that includes it, if no document declares it. Such a container exists.
     pub including_glob: Option<Arc<str>>,
-    /// Whether undrift may create it.
+    /// The policy for its creation.
     pub create: CreationPolicy,
-    /// Whether it is only compared and reported, never changed.
+    /// True if it is only compared and reported, never changed.
     pub is_watched: bool,
     /// Changes of the whole container.
     pub lifecycle: ContainerLifecycle,
@@ -170,7 +170,7 @@ pub struct ContainerLifecycle {
     pub unlisted_projects: Option<Sourced<Unlisted>>,
     /// Projects that the run excludes: the policy does not apply to them.
     pub excluded_projects: Vec<Selector>,
-    /// Whether the run may create a declared project directly in it.
+    /// True if the run may create a declared project directly in it.
     pub gets_new_projects: bool,
     /// The groups with which a group above is declared to be shared.
     pub shares_above: Vec<Arc<str>>,
@@ -184,7 +184,7 @@ impl ContainerLifecycle {
     }
 }
 
-/// Whether a container may be created if it is missing.
+/// The policy for creating a missing container.
 #[derive(Clone, Debug)]
 pub enum CreationPolicy {
     /// No. A missing container is an error.
@@ -193,7 +193,7 @@ pub enum CreationPolicy {
     Allowed(DeclaredFields),
     /// Yes, but the run does not select it.
     Unselected {
-        /// Whether its creation would import contents; see [`Container::imports_contents`].
+        /// True if its creation would import contents; see [`Container::imports_contents`].
         imports_contents: bool,
     },
 }
@@ -478,9 +478,9 @@ impl Unlisted {
 pub struct DeclaredEntry {
     /// Its name in addresses; empty if the section has only one entry.
     pub key: String,
-    /// Where it is declared.
+    /// The origin of its declaration.
     pub origin: Origin,
-    /// Whether it must exist.
+    /// The declared state.
     pub state: EntryPresence,
     /// Its fields.
     pub fields: DeclaredFields,
@@ -493,7 +493,7 @@ impl DeclaredEntry {
     }
 }
 
-/// Whether an entry must exist.
+/// The declared state of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EntryPresence {
     /// It must exist as declared.

@@ -46,7 +46,7 @@ const MAX_GROUP_DEPTH: usize = 64;
 /// A group or project with former paths.
 #[derive(Clone, Debug)]
 pub struct Move {
-    /// Whether it is a group or a project.
+    /// The scope: group or project.
     pub scope: Scope,
     /// The full path as declared.
     pub path: Arc<str>,

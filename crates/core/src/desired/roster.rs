@@ -26,14 +26,14 @@ pub struct RosterQuery<'a> {
     pub fields: Vec<(Section, BTreeSet<String>)>,
     /// The declared containers. Lists for the roster may contain them too.
     pub declared: &'a [Container],
-    /// How manifests treat a path.
+    /// Classifies a path.
     pub classify: PathClassifier<'a>,
 }
 
-/// Decides how manifests treat a path.
+/// Classifies a path.
 pub type PathClassifier<'a> = Box<dyn Fn(Scope, &str) -> PathClass + Sync + 'a>;
 
-/// How manifests treat a path.
+/// The class of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathClass {
     /// A document declares it.
@@ -61,7 +61,7 @@ pub struct Roster {
 /// An existing group or project that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchedContainer {
-    /// Whether it is a group or a project.
+    /// The scope: group or project.
     pub scope: Scope,
     /// Its current full path.
     pub path: String,
@@ -104,7 +104,7 @@ impl ExclusionReason {
         (level < Some(MAINTAINER)).then_some(Self::BelowMaintainer)
     }
 
-    /// Describes such members in messages, after their number.
+    /// The text for messages, after the number of containers.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Archived => "archived",

@@ -339,8 +339,8 @@ impl Step {
             })
     }
 
-    /// True if the fields that this step does not change have the same values in `replanned`, the
-    /// entry read later. A field that `replanned` lacks is treated as unchanged.
+    /// True if the fields that this step does not change have the same values in `new_entry`, the
+    /// entry read later. A field that `new_entry` lacks is treated as unchanged.
     pub fn leaves_rest_unchanged(&self, section: Section, replanned: &LiveEntry) -> bool {
         let live_fields = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
         live_fields.filter(|(name, _)| self.change(name).is_none()).all(|(name, value_before)| {
@@ -374,7 +374,7 @@ impl Step {
         self.changes.iter().find(|change| *change.field == *name)
     }
 
-    /// The requests of its calls, unless they were dropped.
+    /// The requests of the calls, unless they were dropped.
     pub fn requests(&self) -> impl Iterator<Item = &Request<Write>> {
         self.planned_calls.iter().map(|call| &call.request)
     }
@@ -431,7 +431,7 @@ impl Step {
         })
     }
 
-    /// The users who need access for it; the second value is present for outsiders.
+    /// The users who need access; the second value is present for outsiders.
     pub fn needed_users(&self) -> impl Iterator<Item = (u64, Option<&Outsider>)> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::NeedsAccess { object_type: NamedObject::User, id: Id::Known(id), outsider } => {

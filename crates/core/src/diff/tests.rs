@@ -74,7 +74,7 @@ impl World {
     }
 }
 
-/// Compares the declared `hooks` of `acme/shop` with the live ones, which are complete. `known` is
+/// Compares the declared `hooks` of `acme/shop` with the live ones, which are complete. `chat` is
 /// the value of `CHAT`, if set.
 fn compare_hooks(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) -> Findings {
     let project = shop(&json!({"hooks": hooks}), unlisted);

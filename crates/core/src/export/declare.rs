@@ -51,7 +51,7 @@ pub(super) struct DocumentBuilder<'a> {
 /// disappear.
 ///
 /// # Errors
-/// Why it could not be read.
+/// If it could not be read.
 pub(super) fn to_document(
     scope: Scope,
     path: &str,

@@ -175,7 +175,7 @@ fn move_empty_sections(defaults: &mut ExportedRule, documents: &mut [ExportedDoc
     defaults.sections.sort_by_key(DocSection::position_in_document);
 }
 
-/// The groups with members of `scope`, outer ones first.
+/// The groups with documents of `scope`, outer ones first.
 fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupProjects> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for document in documents {
@@ -348,7 +348,7 @@ fn find_value<'d>(
     ProjectValue::Undeclared(Some(preset::service_default(section, &key.1, &document.path)))
 }
 
-/// The number of lines that a project needs for a value if the group declares `above`.
+/// The number of lines that a project needs for a value if its groups declare `inherited`.
 fn line_cost(section: Section, value: &ProjectValue<'_>, inherited: Option<&DocEntry>) -> u64 {
     match (value, inherited) {
         (ProjectValue::Irrelevant, _)
@@ -369,7 +369,7 @@ fn line_cost(section: Section, value: &ProjectValue<'_>, inherited: Option<&DocE
     }
 }
 
-/// The entry that a project must declare to keep its value if the group declares `above`; `None` if no
+/// The entry that a project must declare to keep its value if its groups declare `inherited`; `None` if no
 /// manifest can express it.
 fn override_entry(section: Section, declared: &DocEntry, inherited: &DocEntry) -> Option<DocEntry> {
     if declared.state.is_some() || !shares_entries(section) {

@@ -40,14 +40,14 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
     Container::new(scope, path, origin, sections)
 }
 
-/// `container`, changed so that its declared sections are read completely.
+/// A copy of `container` that reads its declared sections completely.
 pub fn with_all_fields(container: &Container, settings: &ExportSettings) -> Container {
     let mut widened = with_all_sections(container, settings);
     widened.sections.retain(|section| container.section(section.kind.section).is_some());
     widened
 }
 
-/// `container`, changed so that all sections are read completely, also undeclared ones.
+/// A copy of `container` that reads all sections completely, even undeclared ones.
 pub fn with_all_sections(container: &Container, settings: &ExportSettings) -> Container {
     let mut widened_container = container.clone();
     for section in readable_container(container.scope, container.path.clone(), settings).sections {

@@ -32,14 +32,14 @@ pub struct Caller {
     pub id: u64,
     /// The username.
     pub username: String,
-    /// Whether the user is an administrator.
+    /// True if the user is an administrator.
     pub is_administrator: bool,
 }
 
 /// The live state of a declared container.
 #[derive(Clone)]
 pub struct LiveContainer {
-    /// Whether the container exists.
+    /// The presence of the container.
     pub presence: Presence,
     /// The declared sections, by name. A missing section was not read.
     pub sections: BTreeMap<&'static str, LiveEntries>,
@@ -65,11 +65,11 @@ pub struct LiveContainer {
     pub projects_below: Option<Result<Vec<ListedProject>, Cause>>,
     /// The answer to [`ExtraFact::Release`].
     pub release: DetectedRelease,
-    /// When it was read.
+    /// The read times.
     pub read_times: ReadTimes,
 }
 
-/// When something was read, on the client's clock.
+/// The time of a read, on the client's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTime {
     /// The time just before the first request. Changes after it may be missing.
@@ -78,7 +78,7 @@ pub struct ReadTime {
     pub ended: Duration,
 }
 
-/// When the parts of a container were read. Some lists take much longer than others.
+/// The read times of a container's parts. Some lists take much longer than others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadTimes {
     /// The container's own object, with the sections that it contains.
@@ -93,7 +93,7 @@ impl ReadTimes {
         Self { object: ReadTime { began: read_at, ended: read_at }, sections: BTreeMap::new() }
     }
 
-    /// When `section` was read; without an own time, when the container's own object was read.
+    /// The read time of `section`; if there is none, the read time of the container's object.
     pub fn read_time(&self, section: Option<&str>) -> ReadTime {
         section.and_then(|name| self.sections.get(name)).copied().unwrap_or(self.object)
     }
@@ -180,7 +180,7 @@ pub struct CallerAccess {
     pub groups: BTreeMap<u64, Result<u8, Cause>>,
 }
 
-/// Whether a container exists.
+/// The presence of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// It exists.

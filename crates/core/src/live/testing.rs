@@ -65,7 +65,7 @@ pub fn live_container(container: &Container, sections: &Json) -> LiveContainer {
     live_container_with(container, sections, FieldSelection::Only(&[].into()))
 }
 
-/// The same as [`live_container`], with `more` fields than the declared ones.
+/// The same as [`live_container`], with the `extra` fields too.
 pub fn live_container_with(
     container: &Container,
     sections: &Json,

@@ -100,7 +100,7 @@ impl fmt::Display for TokenProperties {
 /// The project or group of a bot's token. The token has no access outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BotOwner {
-    /// Whether it is a project or a group.
+    /// The scope: project or group.
     pub scope: Scope,
     /// Its id.
     pub id: u64,

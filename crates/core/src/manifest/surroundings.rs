@@ -46,7 +46,7 @@ impl LoadEnvironment {
 pub(super) struct Root {
     /// The folder.
     pub(super) folder: PathBuf,
-    /// Whether it has an `undrift.yaml`. If so, all manifests below it belong together.
+    /// True if it has an `undrift.yaml`: all manifests below it belong together.
     pub(super) is_configured: bool,
     naming: FileNaming,
 }

@@ -216,7 +216,7 @@ impl Plan {
     /// Decides which steps may run: those of containers without a problem, a refusal or an unread part.
     ///
     /// # Errors
-    /// Why nothing may run.
+    /// If nothing may run.
     pub fn approve(
         &self,
         policy: ApprovalPolicy<'_>,
@@ -299,7 +299,7 @@ impl Plan {
         too_many_skipped(self.broken_containers().len(), self.projects + self.groups)
     }
 
-    /// The containers with steps that the `saved` plan does not contain.
+    /// The containers with steps that the saved plan does not contain.
     fn unsaved_paths(&self, saved: Option<&PlanComparison>) -> BTreeSet<Arc<str>> {
         let paths = self.steps.iter().map(|step| &step.address.path);
         paths
@@ -343,7 +343,7 @@ fn rename_acknowledgement<'a>(
     }
 }
 
-/// True if an acknowledgement applies to a refusal, given all `valid` acknowledgements. One with
+/// True if an acknowledgement applies to a refusal; `acks` are all valid ones. One with
 /// `at_most` does not apply if another one has exactly the address of the refusal.
 fn applies_to(ack: &Acknowledgement, refusal: &GuardRefusal, valid: &[&Acknowledgement]) -> bool {
     matches_refusal(ack, refusal)

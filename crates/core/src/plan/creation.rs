@@ -248,7 +248,7 @@ impl ContainerPlanner<'_> {
         Note { fields: vec![name.to_owned()], ..note }
     }
 
-    /// The requests that create it. Replaces neutral names of import hosts by the names of the service.
+    /// The requests that create the container, with the service's names for import hosts.
     fn creation_calls(
         &self,
         values: &Fields,

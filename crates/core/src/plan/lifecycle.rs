@@ -53,8 +53,8 @@ impl ContainerPlanner<'_> {
         Ok(Step { effects: effects.collect(), ..step })
     }
 
-    /// The visibility that it has in another group; `None` if it stays in its group. If the group does not
-    /// allow it, the service would refuse the move, or lower a visibility that no manifest declares.
+    /// The visibility of the container in another group; `None` if it stays in its group. If the group
+    /// does not allow it, the service would refuse the move, or lower a visibility that no manifest declares.
     fn visibility_after_move(
         &self,
         former: &FormerLocation,
@@ -96,7 +96,7 @@ impl ContainerPlanner<'_> {
         paths.map(|path| Effect::follows(Address::container(path)))
     }
 
-    /// The step that restores a container that was marked for deletion on the day `marked_on`.
+    /// The step that restores a container that was marked for deletion on `mark_date`.
     pub(super) fn restore_step(&self, marked_on: Option<&str>) -> Result<Step, Box<Problem>> {
         let marked = marked_on.map_or_else(String::new, |day| format!(" since {day}"));
         let marked = format!("marked for deletion{marked}");

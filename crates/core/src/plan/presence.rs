@@ -77,7 +77,7 @@ impl ContainerPlanner<'_> {
         Problem { origin: self.former_origin().clone(), ..self.problem(texts, args) }
     }
 
-    /// Where its first former path is declared; if it has none, where the container is declared.
+    /// The origin of the first former path; if there is none, the origin of the container.
     pub(super) fn former_origin(&self) -> &Origin {
         let former_path = self.declared.lifecycle.former_paths.first();
         former_path.map_or(&self.declared.origin, |former| &former.origin)
@@ -118,7 +118,7 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The problem that the container is archived at the path `from`, so it cannot be moved.
+    /// The problem that the container is archived at `former_path`, so it cannot be moved.
     pub(super) fn archived_problem(&self, former_path: &str) -> Problem {
         self.problem(texts::ARCHIVED, &[("from", &escape(former_path))])
     }

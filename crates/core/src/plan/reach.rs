@@ -52,7 +52,7 @@ pub struct AppliedLimit {
 pub(super) struct IncludedContainers {
     /// The glob that included each container, by path.
     glob_by_path: BTreeMap<Arc<str>, Arc<str>>,
-    /// The place of each rule, and the number of containers that it includes, by glob.
+    /// The origin of each rule, and the number of containers that it includes, by glob.
     rules_by_glob: BTreeMap<Arc<str>, (Origin, usize)>,
 }
 

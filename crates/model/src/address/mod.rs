@@ -109,7 +109,7 @@ impl Selector {
     /// Reads `GLOB` or `GLOB#GLOB`.
     ///
     /// # Errors
-    /// Why the glob is invalid.
+    /// If a glob is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (path, object_pattern) =
             text.split_once('#').map_or((text, None), |(path, glob)| (path, Some(glob)));
@@ -192,7 +192,7 @@ impl Glob {
     /// A case-insensitive glob for full paths: `*` stays within a segment, `**` crosses segments.
     ///
     /// # Errors
-    /// Why the glob is invalid.
+    /// If the glob is invalid.
     pub fn for_paths(text: &str) -> Result<Self, String> {
         let matcher = Matcher::Glob(compile_path_glob(&text.to_lowercase())?);
         Ok(Self { pattern: text.to_owned(), matcher })
@@ -201,7 +201,7 @@ impl Glob {
     /// A glob for the names of entries, in which `*` matches any text.
     ///
     /// # Errors
-    /// Why the glob is invalid.
+    /// If the glob is invalid.
     pub fn for_names(text: &str) -> Result<Self, String> {
         let matcher = Matcher::Glob(compile_glob(text, false)?);
         Ok(Self { pattern: text.to_owned(), matcher })

@@ -121,8 +121,8 @@ fn has_items(declared: &Fields, list: &str) -> bool {
     declared.list(list).is_some_and(|items| !items.is_empty())
 }
 
-/// Returns how `after` protects less than `before`, each as the end of a sentence that starts with
-/// "would". Ignores the number of approvals. A rule that requires no approval protects nothing.
+/// The protections that `after` lacks, each as the end of a sentence that starts with "would".
+/// Ignores the number of approvals. A rule that requires no approval protects nothing.
 fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     let requires_none = before.get("approvals_required").is_some_and(|number| *number == 0);
     if before.is_empty() || requires_none {

@@ -20,7 +20,7 @@ pub struct Constraint {
     pub group_setting: GroupSetting,
     /// The setting or the creation that it decides over.
     pub constrained: ConstrainedField,
-    /// How the service enforces the setting.
+    /// The enforcement by the service.
     pub effect: ConstraintEffect,
     /// The combinations of values that contradict each other.
     #[serde(default)]
@@ -28,13 +28,13 @@ pub struct Constraint {
     /// The values that a change of the group sets below it.
     #[serde(default)]
     values_below: Vec<ConstraintCase>,
-    /// Whether it applies in each group above, not only in the nearest one with the setting.
+    /// True if it applies in each group above, not only in the nearest one with the setting.
     #[serde(default)]
     pub from_all_ancestors: bool,
-    /// Whether it also applies in groups, including the group that has the setting.
+    /// True if it also applies in groups, including the group that has the setting.
     #[serde(default)]
     pub includes_groups: bool,
-    /// Whether it applies only to entries that name a group of another top-level group.
+    /// True if it applies only to entries that name a group of another top-level group.
     #[serde(default)]
     pub outside_hierarchy: bool,
     /// The effect, as text after the name of the setting.
@@ -65,7 +65,7 @@ pub struct ConstrainedField {
     pub field: Option<String>,
 }
 
-/// What the service does.
+/// The service's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConstraintEffect {

@@ -144,8 +144,8 @@ fn find_difference(
     }
 }
 
-/// Which kind of values the service hides in an entry: write-only fields, credentials in URLs, and
-/// child entries.
+/// The kind of hidden values of an entry: write-only fields, credentials in URLs, and child
+/// entries.
 fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
     let Some(live_object) = entry.whole_object.as_ref().map(LiveFields::raw) else {
         return HiddenValues::Changeable;

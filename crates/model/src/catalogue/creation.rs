@@ -12,7 +12,7 @@ use super::prelude::*;
 pub(super) struct CreationRequests<'c> {
     /// The create request, without a body.
     pub(super) post: Request<Write>,
-    /// Whether the create request accepts a field. Parameters: its name, the field, and its name in
+    /// True if the create request accepts a field. Parameters: its name, the field, and its name in
     /// requests.
     pub(super) accepts: &'c dyn Fn(&str, &Field, &str) -> bool,
     /// The operation of the edits after the create request.

@@ -12,7 +12,7 @@ use super::{
     prelude::*,
 };
 
-/// How a group is found and read.
+/// Finds and reads a group.
 pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator_level: OWNER,
     // undrift reads projects from another list; here they would make the response slow.

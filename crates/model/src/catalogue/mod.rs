@@ -165,7 +165,7 @@ pub fn container(scope: Scope) -> (Section, &'static ContainerLookup) {
     (container_kind, container_lookup(scope))
 }
 
-/// How the containers of `scope` are found and read.
+/// The lookup of the containers of `scope`.
 pub fn container_lookup(scope: Scope) -> &'static ContainerLookup {
     scope.choose(&group::LOOKUP, &project::LOOKUP)
 }

@@ -15,7 +15,7 @@ use super::{
     source,
 };
 
-/// How a project is found and read.
+/// Finds and reads a project.
 pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator_level: MAINTAINER,
     get: |path| operation::PROJECT_GET.request().arg("id", path),

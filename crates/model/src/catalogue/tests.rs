@@ -1,4 +1,4 @@
-//! Tests of every kind: the derived properties of its scoped kinds, and that guards see every
+//! Tests of every kind: the derived properties of its scoped kinds, and the guards for each
 //! relevant change of a field.
 
 use serde_json::json;

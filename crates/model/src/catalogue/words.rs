@@ -1,5 +1,5 @@
-//! Words that are often used as fields but are not fields: names in responses, names in other
-//! tools, and attributes of releases newer than undrift supports.
+//! Words that are often mistaken for fields: names in responses, names in other tools, and
+//! attributes of releases newer than undrift supports.
 //!
 //! The field with the nearest name would often be wrong: `emails_enabled` is the opposite of
 //! `emails_disabled`.

@@ -60,7 +60,7 @@ pub struct Diagnostic {
     pub label: Option<String>,
     /// Related locations, each with a short text.
     pub related: Vec<(SourceLocation, String)>,
-    /// What to do about it.
+    /// The advice.
     pub help: Option<String>,
 }
 

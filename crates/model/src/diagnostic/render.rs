@@ -9,14 +9,14 @@ use annotate_snippets::{
 use super::{Diagnostic, Severity, SourceLocation};
 use crate::text::{escape, wrap_lines};
 
-/// How diagnostics are shown.
+/// The style of diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiagnosticStyle {
-    /// Whether to use colours.
+    /// True if to use colours.
     pub has_colour: bool,
     /// The width of the terminal in columns.
     pub width: usize,
-    /// Whether to show each diagnostic in full.
+    /// True if to show each diagnostic in full.
     pub is_full: bool,
 }
 

@@ -98,7 +98,7 @@ impl<'t> SourceText<'t> {
     /// The text of the file `name`.
     pub fn new(name: impl Into<FileName>, text: &'t str) -> Self {
         let name = name.into();
-        // Lines are short, so looking at each byte is faster than a search for each line.
+        // Lines are short: a loop over bytes is faster than a search for each line.
         let line_feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let line_starts: Vec<_> =
             std::iter::once(0).chain(line_feeds.map(|(index, _)| index + 1)).collect();

@@ -24,7 +24,7 @@ impl Diagnostic {
     }
 }
 
-/// The displayed line for a fault at `meant`, and its marked part.
+/// The displayed line for a fault at `marked_part`, and its mark.
 fn displayed_line(text: &str, meant: &str, hidden: &[&str]) -> (String, String) {
     let mut source = SourceText::new("a.yaml", text);
     source.hide(hidden.iter().map(|part| find(text, part)));
@@ -310,7 +310,7 @@ fn each_refusal_is_shown() {
     }
 }
 
-/// A terminal would break them in the middle of a word.
+/// A terminal would break long lines inside words.
 #[test]
 fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
     let words = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda";

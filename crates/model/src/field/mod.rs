@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The defaults are the common case: accepted on create and edit, shown under its own name, in
-//! every tier, not nullable. There is no default for the effect of a change: see [`Weakens`]. Keys,
+//! every tier, not nullable. The effect of a change has no default: see [`Weakening`]. Keys,
 //! types and words that are missing in the schema are only for undrift's own files: a user's file
 //! must not contain them.
 
@@ -378,7 +378,7 @@ impl Field {
         self
     }
 
-    /// How secret it is.
+    /// Its secrecy.
     pub const fn secrecy(&self) -> Secrecy {
         match self.value_type {
             ValueType::Secret => Secrecy::Reference,
@@ -388,12 +388,12 @@ impl Field {
         }
     }
 
-    /// The words that determine the fields of an entry, with these fields.
+    /// The words that select a variant of an entry, with the variant.
     pub fn variants(&self) -> impl Iterator<Item = (&'static str, &Variant)> {
         self.words.iter().filter_map(|word| Some((word.word, word.entry.as_ref()?)))
     }
 
-    /// For [`Weakens::WhenLater`]: the words or numbers, strictest first.
+    /// For [`Weakening::WhenLater`]: the values, strictest first.
     pub fn strictest_first(&self) -> Vec<Json> {
         match &self.weakens {
             Weakens::WhenLaterIn(values) => values.clone(),

@@ -197,7 +197,7 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
     });
 }
 
-/// Adds a sentence with `names`, which starts with `beginning`, to the description `about`. Without
+/// Adds a sentence with `names`, which starts with `prefix`, to the description `about`. Without
 /// names, adds nothing.
 fn append_list(about: &'static str, beginning: &str, names: &[&str]) -> &'static str {
     match names {
@@ -280,7 +280,7 @@ pub enum CollectionTrait {
     ListsItself,
 }
 
-/// How a single entry is read.
+/// Reads a single entry.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Detail {
@@ -373,7 +373,7 @@ pub struct ScopedKind {
     /// needs them. All are names in responses.
     #[serde(skip)]
     pub rows: EntryKeys,
-    /// Whether the users and groups that its entries name need access.
+    /// True if the users and groups that its entries name need access.
     #[serde(skip)]
     pub requires_members: bool,
     /// The table of an entry's fields in this scope, built when it is first needed.
@@ -391,7 +391,7 @@ pub struct ResponseCondition {
     pub field: &'static str,
     /// The value that it is compared with.
     pub value: Json,
-    /// Whether it must have another value.
+    /// True if it must have another value.
     pub is_not: bool,
 }
 

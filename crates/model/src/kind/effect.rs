@@ -72,7 +72,7 @@ pub enum Effect {
         before: u8,
         /// The level after.
         after: u8,
-        /// Whether the access gets an end date that it did not have. Such an access ends later
+        /// True if the access gets an end date that it did not have. Such an access ends later
         /// without a plan.
         gets_end_date: bool,
         /// The custom role that the user loses; another role may replace it.
@@ -86,7 +86,7 @@ pub enum Effect {
         before: u8,
         /// The level after.
         after: u8,
-        /// Whether the share gets an end date that it did not have.
+        /// True if the share gets an end date that it did not have.
         gets_end_date: bool,
     },
     /// The visibility changes.
@@ -125,13 +125,13 @@ pub enum Effect {
     AddsContents,
     /// The settings of new groups and projects below depend on it.
     AffectsNewContainers,
-    /// Whether the container has a capability.
+    /// A capability of the container.
     Capability {
         /// The capability.
         capability: Capability,
-        /// Whether it had it before.
+        /// True if it had it before.
         before: bool,
-        /// Whether it has it after.
+        /// True if it has it after.
         after: bool,
     },
     /// The service accepts it only after the step of this object.
@@ -139,7 +139,7 @@ pub enum Effect {
         /// The object whose step comes first: the container that leaves the path, the entry that is
         /// removed or renamed, or, if `is_created` is true, the entry that the changed object names.
         object: Address,
-        /// Whether the run creates the object.
+        /// True if the run creates the object.
         is_created: bool,
     },
     /// It moves to another namespace.

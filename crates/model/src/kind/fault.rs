@@ -28,7 +28,7 @@ pub struct EntryFault {
     pub other_field: Option<&'static str>,
     /// The problem, as a lower-case fragment. It never quotes a value that may be secret.
     pub message: String,
-    /// What to do about it.
+    /// The advice.
     pub help: String,
 }
 

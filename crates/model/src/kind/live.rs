@@ -12,7 +12,7 @@ use crate::{
 /// The group or project that requests are for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Whether it is a group or a project.
+    /// The type: group or project.
     pub scope: Scope,
     /// The full path as declared.
     pub path: Arc<str>,
@@ -34,9 +34,9 @@ pub struct Target {
 pub struct FormerLocation {
     /// Its full path.
     pub path: Arc<str>,
-    /// Whether the last part of the path must change.
+    /// True if the last part of the path must change.
     pub is_renamed: bool,
-    /// Whether the namespace must change.
+    /// True if the namespace must change.
     pub is_transferred: bool,
     /// The new name, if it must change together with the path: the container that is declared at the
     /// former path needs the old name, and the service refuses duplicate names in one group.
@@ -63,7 +63,7 @@ impl Target {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The path for a create request and, unless another one is declared, the name.
+    /// The path and the default name for a create request.
     pub fn naming_fields(&self) -> Fields {
         ["name", "path"].map(|name| (name.to_owned(), self.slug().into())).into()
     }
@@ -109,9 +109,9 @@ pub struct ContainerFacts {
     pub name: Option<String>,
     /// The visibility.
     pub visibility: Option<String>,
-    /// Whether it is archived. Then it cannot be changed.
+    /// True if it is archived. Then it cannot be changed.
     pub is_archived: bool,
-    /// Whether its repository has no branch yet.
+    /// True if its repository has no branch yet.
     pub is_empty: bool,
     /// The owner, if it is in a personal namespace.
     pub personal_owner: Option<u64>,
@@ -121,7 +121,7 @@ pub struct ContainerFacts {
     pub tier: Tier,
     /// The settings that are `disabled`.
     pub disabled_settings: BTreeSet<String>,
-    /// Whether the object proves that the service has no licence. Then it accepts fields of higher
+    /// True if the object proves that the service has no licence. Then it accepts fields of higher
     /// tiers and ignores them.
     pub is_unlicensed: bool,
     /// The deletion mark: `Some` if it is marked, with the day if the service shows it.

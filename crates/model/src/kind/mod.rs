@@ -97,7 +97,7 @@ pub enum Shape {
     Switch,
 }
 
-/// The longest expression in a request, as proxies refuse long addresses.
+/// The maximum length of an expression: proxies refuse long addresses.
 const MAX_NAME_FILTER: usize = 1_000;
 /// The value of a parameter for an expression that names must match, in the path of a kind.
 const NAME_EXPRESSION: &str = "^(:name)$";
@@ -169,7 +169,7 @@ impl ScopedKind {
     }
 }
 
-/// How the service shows that a single object is absent. Any other answer without the object is a
+/// The response that proves the absence of a single object. Another one without the object is a
 /// failed read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -235,7 +235,7 @@ pub enum ReadSource {
     Optional(Op<Read>),
 }
 
-/// How a container is found and read.
+/// Finds and reads a container.
 #[derive(Debug)]
 pub struct ContainerLookup {
     /// The minimum level of access that the creator of a container gets.
@@ -268,11 +268,11 @@ impl ContainerLookup {
 pub struct AddressKey {
     /// Its name in responses.
     pub field: &'static str,
-    /// Where requests contain it.
+    /// Its location in requests.
     pub location: AddressKeyIn,
 }
 
-/// Where requests contain a field that addresses an entry.
+/// The location of an addressing field in requests.
 #[derive(Clone, Copy, Debug)]
 pub enum AddressKeyIn {
     /// In this argument of the path.
@@ -564,9 +564,9 @@ pub trait KindRules: Sync {
         None
     }
 
-    /// The reason why a declared field is neither sent nor compared yet: something must happen
-    /// first that undrift does not do. `live` is the live entry, `None` if it is still to be
-    /// created. `is_empty` is true if the repository has no branch yet. Returns the end of a
+    /// The reason why a declared field is neither sent nor compared yet: something else must
+    /// happen first. `live` is the live entry, `None` if it is still to be created.
+    /// `has_no_branch` is true if the repository has no branch yet. Returns the end of a
     /// sentence that starts with "waits".
     fn wait_reason(
         &self,
@@ -589,7 +589,7 @@ pub trait KindRules: Sync {
     }
 
     /// Checks a declared entry without the service, after its schema was checked. A secret is a
-    /// reference, or its value if that is known. `_is_as_written` is true before secrets are
+    /// reference, or its value if that is known. `_is_unresolved` is true before secrets are
     /// resolved; only then may a check look at the spelling of a [`Value::Plain`].
     fn check(&self, _declared: &Fields, _is_as_written: bool, _report: Reporter<'_>) {}
 

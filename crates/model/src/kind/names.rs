@@ -126,7 +126,7 @@ impl FromIterator<(Scope, Arc<str>)> for CreatedContainers {
     }
 }
 
-/// The form in which a name is stored. Only the names of roles are case-sensitive.
+/// The stored form of a name. Only the names of roles are case-sensitive.
 fn lookup_key(object_type: NamedObject, name: &str) -> String {
     match object_type {
         NamedObject::Role => name.to_owned(),
@@ -172,7 +172,7 @@ impl Names {
         self
     }
 
-    /// Adds the results of `others`.
+    /// Adds the results of `other`.
     pub fn extend(&mut self, others: Self) {
         self.ids_by_name.extend(others.ids_by_name);
         self.names_by_id.extend(others.names_by_id);

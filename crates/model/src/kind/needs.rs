@@ -80,7 +80,7 @@ pub fn exceeds(level: &Json, limit: &Json) -> bool {
 }
 
 /// The fields that show more than their limit: the field, its level, the limiting field and its
-/// level. `value_of` returns the declared or live value.
+/// level. `find_value` returns a declared or live value.
 pub fn fields_above_limit<'s>(
     section: Section,
     value_of: impl Fn(&str) -> Option<Json> + 's,

@@ -24,9 +24,9 @@ pub struct RefRule {
     pub permissions: Vec<(&'static str, Vec<Json>)>,
     /// The rows of those who may unprotect.
     pub unprotect_rows: Vec<Json>,
-    /// Whether pushes may be forced.
+    /// True if pushes may be forced.
     pub allows_force: bool,
-    /// Whether code owners must approve.
+    /// True if code owners must approve.
     pub needs_code_owners: bool,
 }
 
@@ -190,8 +190,8 @@ impl BranchSet<'_> {
         }
     }
 
-    /// Adds the permissions of `rule`, a new rule, that no rule in `covering_before` gave. These
-    /// are the old rules that apply to all branches of `rule` or of the old rule.
+    /// Adds the permissions of the new rule `rule` that no rule in `covering_old_rules` gives: the
+    /// old rules that apply to all branches of `rule` or of the old rule.
     fn find_new_permissions<'k>(
         &self,
         rule: &RefRule,
@@ -244,8 +244,8 @@ pub fn patterns_overlap(one: &str, other: &str) -> bool {
     steps::count_step();
     let one_chars: Vec<char> = one.chars().collect();
     let other_chars: Vec<char> = other.chars().collect();
-    // For each position in `one`: whether the rest of `one` overlaps the part of `other` that was
-    // processed.
+    // For each position in `pattern`: true if its rest overlaps the processed part of
+    // `other_pattern`.
     let (mut next_matches, mut current_matches) =
         (vec![false; one_chars.len() + 1], vec![false; one_chars.len() + 1]);
     for other_index in (0..=other_chars.len()).rev() {

@@ -1,5 +1,5 @@
 //! The risky effects of field changes, which guards check. This module covers the effects that the
-//! descriptions of fields declare ([`Weakens`]).
+//! descriptions of fields set ([`Weakening`]).
 
 use super::{Effect, Removal, Section, Shape, forms, needs, plain_text};
 use crate::{

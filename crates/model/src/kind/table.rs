@@ -106,7 +106,7 @@ pub fn replacement_advice(schema: &Json) -> Option<String> {
 pub struct UnsupportedValue {
     /// The problem, without the release of the service.
     pub message: String,
-    /// What to do about it.
+    /// The advice.
     pub help: String,
 }
 
@@ -222,9 +222,9 @@ impl FieldTable {
         self.tier_evidence.iter().map(|position| &self.specs[*position])
     }
 
-    /// The fields to read if some are `selected`, in the order of their description: these fields,
-    /// the `always_read` fields, the fields that [must be read with](Self::needed_with) the selected
-    /// ones, and the fields that every edit repeats.
+    /// The fields to read, in the order of their description: those in `selected_names`, the
+    /// `always_read` fields, the fields that [must be read with](Self::companion_fields) the
+    /// selected ones, and the fields that every edit repeats.
     pub fn fields_to_read(
         &self,
         selected: &BTreeSet<&str>,

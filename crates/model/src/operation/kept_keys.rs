@@ -1,4 +1,4 @@
-//! The keys of a response that are kept.
+//! Selects keys of responses to keep.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 

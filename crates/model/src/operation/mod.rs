@@ -107,11 +107,11 @@ pub struct Operation {
     pub tier: Tier,
     /// The release that added the operation.
     pub since: Option<Release>,
-    /// Whether only administrators can use it.
+    /// True if only administrators can use it.
     pub needs_administrator: bool,
-    /// Whether the request may be sent again after a lost response.
+    /// The effect of sending it again after a lost response.
     pub retry_safety: RetrySafety,
-    /// Whether a 401 means that the caller lacks permission or that the feature is off, not that
+    /// True if a 401 means that the caller lacks permission or that the feature is off, not that
     /// the token is invalid.
     pub denies_with_401: bool,
     /// For writes: whether the response shows the object as a GET does, so that it need not be read
@@ -126,7 +126,7 @@ pub struct Operation {
     pub by_keyset: bool,
     /// The known limit in requests per minute and user, if the service does not announce it.
     pub requests_per_minute: Option<u32>,
-    /// Whether the service divides the list into pages first and then removes objects that the
+    /// True if the service divides the list into pages first and then removes objects that the
     /// caller may not see. Then any page may be short or empty, so the list is never known to be
     /// complete.
     pub filtered_after_paging: bool,
@@ -137,7 +137,7 @@ pub struct Operation {
     pub empty_as: Option<&'static str>,
 }
 
-/// Whether and how a request may be sent again after its response was lost.
+/// The effect of sending a request again after its response was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetrySafety {
     /// The request only reads.

@@ -23,7 +23,7 @@ pub struct Parameter {
     /// The type of its values.
     #[serde(rename = "type")]
     pub value_type: Type,
-    /// Whether the service requires it.
+    /// True if the service requires it.
     #[serde(default)]
     pub required: bool,
     /// The lowest tier of the service that has it.
@@ -31,15 +31,15 @@ pub struct Parameter {
     pub tier: Tier,
     /// The release that added it.
     pub since: Option<Release>,
-    /// Whether only administrators may use it.
+    /// True if only administrators may use it.
     #[serde(default)]
     pub administrators: bool,
-    /// Whether it is deprecated.
+    /// True if it is deprecated.
     #[serde(default)]
     pub deprecated: bool,
     /// The parameter to use instead, if it is deprecated and there is one.
     pub replaced_by: Option<&'static str>,
-    /// Whether it is a secret, which must not be on a command line.
+    /// True if it is a secret, which must not be on a command line.
     #[serde(default)]
     pub secret: bool,
     /// A description, in a sentence or two.

@@ -1,4 +1,4 @@
-//! Placeholders for ids that are unknown until the same run creates the objects.
+//! Placeholders for ids of objects that the same run creates.
 //!
 //! A plan refers to such objects by path. In a request, [`id_placeholder`] replaces the id until
 //! the request is sent.

@@ -51,7 +51,7 @@ pub struct Request<E> {
     arguments: Vec<(&'static str, String)>,
     /// The arguments that name a container or entry by path, each with the id to send, once known.
     named_arguments: Vec<(&'static str, Option<u64>)>,
-    /// Whether `:id` is the id of a container that the same step creates.
+    /// True if `:id` is the id of a container that the same step creates.
     awaits_own_container: bool,
     /// The paths of containers that must be created first.
     awaited_paths: Vec<String>,
@@ -67,7 +67,7 @@ pub struct Request<E> {
     sensitive_fields: Vec<Cow<'static, str>>,
     /// The fields of the body that contain an id which is not known yet.
     pending_fields: Vec<String>,
-    /// Whether it must not be resent, because a resend could undo later requests.
+    /// True if it must not be resent, because a resend could undo later requests.
     is_sent_once: bool,
     /// The keys to keep of the objects in the response.
     key_filter: KeyFilter,
@@ -127,8 +127,8 @@ impl<E> Request<E> {
         self
     }
 
-    /// Replaces the fixed segment `neutral` of the path, and the same prefix of body fields, by
-    /// `name`: the reference uses neutral words for two hosts, and a service uses their real names.
+    /// Replaces the path segment `neutral_word`, and the same prefix of body fields, by `name`: the
+    /// reference uses neutral words for two hosts, and a service uses their real names.
     pub fn rename_segment(mut self, neutral: &'static str, name: &str) -> Self {
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             let renamed_fields =

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! let mut pager = Pager::new(request, entry_keys)?;
-//! while let Some(request) = pager.next() {
+//! while let Some(request) = pager.next_request() {
 //!     let (headers, objects) = send(request);
 //!     pager.accept(&headers, objects)?;
 //! }
@@ -110,11 +110,11 @@ impl EntryKeys {
 pub struct Pager {
     base_request: Request<Read>,
     state: ReadingState,
-    /// Whether the list is read by keyset instead of by page number.
+    /// True if the list is read by keyset instead of by page number.
     uses_keyset: bool,
-    /// Whether all entries are kept, or only returned page by page.
+    /// True if all entries are kept, or only returned page by page.
     keeps_entries: bool,
-    /// Whether the service removes entries from pages, so that a short page proves nothing.
+    /// True if the service removes entries from pages, so that a short page proves nothing.
     is_filtered: bool,
     /// The keys that every entry must have.
     entry_keys: EntryKeys,
@@ -133,7 +133,7 @@ pub struct Pager {
     /// The last total.
     total: Option<u64>,
     total_pages: Option<u64>,
-    /// Whether the next page of a list by number may or must have entries.
+    /// The entries that the next page of a numbered list may or must have.
     expected_entries: ExpectedEntries,
     /// The greatest id in a list by keyset.
     last_id: Option<u64>,
@@ -161,7 +161,7 @@ enum PagePosition {
     Cursor(String),
 }
 
-/// Whether the next page has entries, according to the pages so far.
+/// The entries of the next page, according to the earlier pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExpectedEntries {
     /// It may have entries.

@@ -3,7 +3,7 @@
 //!
 //! All output is checked here: reports, snapshots, manifests, quotations and names of entries. In
 //! doubt, a value is treated as a secret, because a secret in Git is compromised. The secrecy of the
-//! field decides how much doubt is enough. A text of an open field is hidden only if it has the form
+//! field sets the limit of doubt. A text of an open field is hidden only if it has the form
 //! of a credential. In an address, each part that may be a credential is hidden.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
@@ -262,7 +262,7 @@ fn private_key_range(text: &str, mark_start: usize) -> Option<Range<usize>> {
     Some(start..key_end.unwrap_or(text.len()))
 }
 
-/// The value after the `=` at `equals`, if it has the name of a secret.
+/// The value after the `=` at `equals_index`, if its name is secret.
 fn secret_parameter(text: &str, equals: usize) -> Option<Range<usize>> {
     let ends_name = |c: char| !c.is_ascii_alphanumeric() && !"_-.%[]".contains(c);
     let name = text[..equals].rsplit(ends_name).next().unwrap_or_default();

@@ -313,7 +313,7 @@ impl SecretSearch<'_> {
         Some(self.search_escaped(&unescaped, level + 1).unwrap_or(unescaped))
     }
 
-    /// Searches `bytes` for forms. `source` gives the range in the original text.
+    /// Searches `bytes` for forms. `source_range` returns the original range.
     fn search_plain(&mut self, bytes: &[u8], source: impl Fn(Range<usize>) -> Range<usize>) {
         for prefix_match in self.automaton.find_overlapping_iter(bytes) {
             let (start, end) = (prefix_match.start(), prefix_match.end());
@@ -480,7 +480,7 @@ mod tests {
 
     type NamedEncoding = (&'static str, fn(&str) -> String);
 
-    /// Encodings of a text, each tested alone and combined. Long, because it is a list.
+    /// Encodings of a text, each tested alone and combined.
     fn encodings() -> Vec<NamedEncoding> {
         fn bytes(text: &str, byte: impl Fn(u8) -> String) -> String {
             text.bytes().map(byte).collect()

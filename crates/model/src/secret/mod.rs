@@ -94,7 +94,7 @@ impl Reference {
         reference_starts.find(|start| text.starts_with(start))
     }
 
-    /// True if the name of the variable or file has placeholders in braces. `${NAME}` is none.
+    /// True if the name of the variable or file has placeholders in braces (not `${NAME}`).
     pub fn is_template(&self) -> bool {
         match self {
             Self::Env(name) if name.starts_with('$') => false,

@@ -128,7 +128,7 @@ impl MappedTextBuilder {
         self.spans.push(span);
     }
 
-    /// Replaces the last `length` bytes by `decoded`.
+    /// Replaces the last `length` bytes by `result`.
     fn replace_end(&mut self, length: usize, decoded: &Decoded) {
         let start = self.bytes.len() - length;
         let span = (self.spans[start].0, self.spans[self.spans.len() - 1].1);

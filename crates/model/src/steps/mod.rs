@@ -1,4 +1,4 @@
-//! Counts the steps of work that could grow faster than its input. Tests use the count, not a clock.
+//! Counts the steps of work that could grow too fast. Tests use the count, not a clock.
 
 #[cfg(debug_assertions)]
 mod testing;

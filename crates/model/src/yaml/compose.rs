@@ -88,7 +88,7 @@ impl CountedNode {
 struct ParsedKey<'t> {
     name: Cow<'t, str>,
     span: Range<usize>,
-    /// Whether it is a plain `<<`.
+    /// True if it is a plain `<<`.
     is_merge: bool,
 }
 

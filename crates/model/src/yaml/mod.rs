@@ -69,7 +69,7 @@ pub struct YamlFault {
     pub code: &'static str,
     /// A lower-case fragment.
     pub message: Cow<'static, str>,
-    /// What to do about it.
+    /// The advice.
     pub help: Option<&'static str>,
     /// The byte range in the text.
     pub span: Range<usize>,
@@ -100,7 +100,7 @@ pub struct ParsedYaml {
     /// Parts of the text that are in no document: entries whose key is not text or has no value,
     /// values of duplicate keys, and values that a merge dropped.
     pub dropped_ranges: Vec<Range<usize>>,
-    /// Whether a document is missing because of broken syntax.
+    /// True if a document is missing because of broken syntax.
     pub is_broken: bool,
 }
 
@@ -129,7 +129,7 @@ pub fn read_table<T: Deserialize<'static>>(json: &str) -> T {
 /// Leaks `content` and reads it: the result borrows its texts until the end of the process.
 ///
 /// # Errors
-/// If it has another form than expected.
+/// If its form is unexpected.
 pub fn read_leaked<T: Deserialize<'static>>(content: Json) -> serde_json::Result<T> {
     T::deserialize(&*Box::leak(Box::new(content)))
 }
@@ -161,7 +161,7 @@ impl Node {
         entries.find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
 
-    /// The offset that the origin of an entry has: the start of its first key; for an alias, the start of the alias.
+    /// The offset for the origin of an entry: the start of its first key, or of the alias.
     pub fn start_offset(&self) -> usize {
         steps::count_step();
         let first_key_start = self.entries().first().map(|(key, _)| key.span.start);

@@ -169,7 +169,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             .then_some(comment_start..comment_start + 1)
     }
 
-    /// Reports a line with `#` that seems to belong to `value`, the multi-line text of `key`, but
+    /// Reports a `#` line that seems to belong to `value`, the multi-line text of `key_span`, but
     /// is a comment because of its indentation.
     pub(super) fn report_comment_in_text(&mut self, key: Range<usize>, value: &Node) {
         let NodeValue::Text(text) = &value.data else { return };

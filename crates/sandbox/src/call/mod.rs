@@ -129,7 +129,7 @@ impl Call<'_> {
         self.execute(&sql, params![id, value]).map(drop)
     }
 
-    /// The time as the service writes it.
+    /// The time in the format of answers.
     pub(crate) fn time_text(&self) -> &str {
         self.time_text.get_or_init(|| clock::format_time(self.time))
     }

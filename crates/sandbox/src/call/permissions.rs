@@ -1,4 +1,4 @@
-//! What the caller may see and change: levels in projects and groups, archived objects, tiers.
+//! The rights of the caller: levels in projects and groups, archived objects, tiers.
 
 use crate::prelude::*;
 

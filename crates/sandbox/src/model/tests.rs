@@ -167,7 +167,7 @@ fn random_request(random: &mut StdRng, host: &str, method: &Method, path: &str) 
     request.body(body.into()).expect("a request")
 }
 
-/// All parameters that any operation requires, sometimes with some left out.
+/// All parameters that any operation requires, sometimes without a few.
 fn random_parameters(random: &mut StdRng) -> Map<String, Value> {
     let number = random.random_range(0..20);
     let level = [10, 20, 30, 40, 50][random.random_range(0..5)];
@@ -254,7 +254,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
         }
     }
     let route_count = routes::all_routes().count();
-    // Some routes have conditions that chance does not meet.
+    // Random calls rarely satisfy the conditions of some.
     let min_successes = if is_whole { route_count * 3 / 5 } else { route_count / 2 };
     assert!(
         successful_routes.len() > min_successes,

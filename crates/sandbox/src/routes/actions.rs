@@ -1,4 +1,4 @@
-//! Actions on a project and the reads that go with them: stars, users, uploads, housekeeping
+//! Actions on a project and related reads: stars, users, uploads, housekeeping
 //! (reference 2, 4.2 and 4.4).
 
 use super::prelude::*;

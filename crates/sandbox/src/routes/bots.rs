@@ -13,7 +13,7 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &token_holder(call)?)),
 ];
 
-/// The project or group whose tokens the call is about. A caller who may not read them gets 401, not 403.
+/// The project or group that owns the tokens. A caller who may not read them gets 401, not 403.
 fn token_holder(call: &Call<'_>) -> Result<GroupOrProject> {
     GroupOrProject::including_archived(call, [MAINTAINER, OWNER]).map_err(|failure| {
         if call.is_write { failure } else { failure.forbidden_as_unauthorized() }

@@ -1,4 +1,4 @@
-//! The conditions of a list, put together from the filters in a call.
+//! The conditions of a list, built from the filters in a call.
 
 use super::prelude::*;
 

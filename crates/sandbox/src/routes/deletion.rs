@@ -129,7 +129,7 @@ fn check_permanent(target: &DeletionTarget<'_>) -> Result<()> {
     })
 }
 
-/// Removes the mark and its suffix. If the path has been taken meanwhile, the name and path get a
+/// Removes the mark and its suffix. If the path is taken by now, the name and path get a
 /// random suffix.
 fn restore(call: &Call<'_>) -> Result<Answer> {
     let target = DeletionTarget::from_call(call)?;

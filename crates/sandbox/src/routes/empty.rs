@@ -17,9 +17,9 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/jobs", |call| empty_list_without_total(call, call.project_as(0).map(drop))),
     get("/projects/{id}/snippets", |call| empty_list(call, call.project_as(0).map(drop))),
     get("/projects/{id}/vulnerabilities", |call| empty_list(call, call.project_as(0).map(drop))),
-    // For its maintainers.
+    // For maintainers.
     get("/projects/{id}/triggers", |call| empty_list(call, call.project_as(MAINTAINER).map(drop))),
-    // For its maintainers; callers without a token get 403, not 401.
+    // For maintainers; callers without a token get 403, not 401.
     get("/projects/{id}/uploads", |call| {
         empty_list(call, call.project_allowing_anonymous(MAINTAINER).map(drop))
     }),

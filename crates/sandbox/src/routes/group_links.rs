@@ -37,7 +37,7 @@ const SAML_LINKS: Collection = Collection {
     ..Collection::new("/groups/{id}/saml_group_links")
 };
 
-/// All callers but owners get 403, also for a group that they do not see.
+/// Callers who are not owners get 403, even if the group is hidden.
 const LDAP_LINKS: Collection = Collection {
     entry_segment: LDAP_SELECTORS[0],
     tier: AttributeTier::Premium,

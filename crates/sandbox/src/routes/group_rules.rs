@@ -1,4 +1,4 @@
-//! The rules for names, paths and visibility of groups, and who may create groups.
+//! The rules for names, paths, visibility and creation of groups.
 
 use super::prelude::*;
 

@@ -372,7 +372,7 @@ fn lock_shares(call: &Call<'_>, group: &Namespace) -> Result<()> {
     group_ids.into_iter().try_for_each(|id| GROUP_SETTINGS.put_value(call.db, id, SHARE_LOCK, true))
 }
 
-/// Below a locked group, only the owners of that group can unlock.
+/// Only owners of the parent can unlock a group in a locked one.
 fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let is_unlock =
         call.params.flag(SHARE_LOCK)? == Some(false) && is_share_locked(call, group.id)?;

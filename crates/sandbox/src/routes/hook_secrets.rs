@@ -79,7 +79,7 @@ impl SecretKind {
         }
     }
 
-    /// Removes a secret; returns whether it existed.
+    /// Removes a secret; true if it existed.
     pub(super) fn remove(&self, settings: &mut Object, key: &str) -> bool {
         let secrets = settings.get_mut(self.name).and_then(Value::as_object_mut);
         secrets.is_some_and(|secret_map| secret_map.shift_remove(key).is_some())

@@ -131,7 +131,7 @@ fn import_from_extserver(call: &Call<'_>) -> Result<Answer> {
     start_import(call, &namespace, &name, &format!("{project_key}/{repository}"))
 }
 
-/// The required parameters of an import, which must not be empty.
+/// Refuses an import with missing or empty parameters.
 fn check_required(call: &Call<'_>) -> Result<()> {
     let names =
         "extserver_url extserver_username personal_access_token extserver_project extserver_repo";
@@ -143,7 +143,7 @@ fn check_required(call: &Call<'_>) -> Result<()> {
     })
 }
 
-/// An error of parameters, with the names that the client used.
+/// A parameter error with the parameter names of the client.
 fn restore_client_names(call: &Call<'_>, failure: ErrorResponse) -> ErrorResponse {
     let text = failure.body["error"].as_str().map(str::to_owned);
     match text.filter(|_| call.target.contains("/bitbucket_server")) {

@@ -85,7 +85,7 @@ fn list_visible_labels(call: &CollectionCall<'_>, includes_ancestors: bool) -> R
 /// The features with labels. If both are off, a project has no labels, and changes of them are refused.
 const LABELLED_FEATURES: [&str; 2] = ["issues_access_level", "merge_requests_access_level"];
 
-/// A label as the service shows it. Only projects show whether it is their own, and its priority.
+/// A label as the service shows it. Only projects show its origin and its priority.
 fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
     let mut body = json!({
         "id": label.id,

@@ -260,7 +260,7 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// Reads the new members of a call, separated by commas, and whether they are usernames instead of ids.
+/// Returns (the new members in a call, separated by commas; true for usernames, false for ids).
 /// Usernames are possible from 17.1 on.
 fn read_user_references(call: &Call<'_>) -> Result<(String, bool)> {
     let selectors = ["user_id", "username"];

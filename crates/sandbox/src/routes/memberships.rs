@@ -138,8 +138,8 @@ impl Seat {
         Ok(User::list_with(call.db, level_column, &clauses, range, read_seat)?)
     }
 
-    /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owners` are the ids of the
-    /// group's owners.
+    /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owner_ids` are the group's
+    /// owners.
     fn json(&self, call: &Call<'_>, owners: &[i64]) -> Result<Value> {
         let mut body = self.user.brief(call);
         body["last_activity_on"] = users::last_activity(call, &self.user)?.into();

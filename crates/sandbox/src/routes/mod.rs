@@ -238,7 +238,7 @@ const COLLECTIONS: &[&[Collection]] = &of_modules! { COLLECTIONS:
     remote_mirrors variables
 };
 
-/// The paths of the types that a route has in one.
+/// The paths that each placeholder stands for.
 const HOLDER_PATHS: [(&str, &[&str]); 2] = [
     ("/{holder}", &["/projects/{id}", "/groups/{id}"]),
     ("/{any_holder}", &["/projects/{id}", "/groups/{id}", "/users/{user_id}"]),

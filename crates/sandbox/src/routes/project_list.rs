@@ -223,7 +223,7 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     }
     let page = if call.is_observed() { page } else { page.check_offset("Project")? };
     let total_count = query.count(call)?;
-    // One more row than requested is read, to find out if another page follows.
+    // One extra row shows if another page follows.
     let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let has_more = projects.len() > size;

@@ -10,7 +10,7 @@ const NAME_FORM_TEXT: &str = "can contain only letters, digits, emoji, '_', '.',
 const PATH_FORM_TEXT: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
                     end in '.git' or end in '.atom'";
 
-/// The requested name and path of a project, and how they were sent.
+/// The requested name and path of a project, with two flags.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestedName<'a> {
     pub(crate) namespace: &'a Namespace,
@@ -22,7 +22,7 @@ pub(crate) struct RequestedName<'a> {
     pub(crate) is_name_sent: bool,
 }
 
-/// Whether a name and a path are taken.
+/// Two flags: name taken, path taken.
 pub(super) type Taken = (bool, bool);
 
 impl<'a> RequestedName<'a> {

@@ -1,5 +1,5 @@
 //! The pull mirror of a project (from release 17.6 on). An edit of the project can set it too. The
-//! sandbox stores its URL and whether it has credentials, but not the credentials. Nothing is ever
+//! sandbox stores its URL, with a mask instead of the credentials. Nothing is ever
 //! pulled, but a pull can fail.
 
 use super::prelude::*;

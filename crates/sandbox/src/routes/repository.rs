@@ -288,7 +288,7 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// Protects a branch. Two flags decide whether developers or only maintainers may push and merge. If
+/// Protects a branch. Two flags of the call allow developers to push and to merge. If
 /// the branch is already protected, flags that the call omits stay unchanged.
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;

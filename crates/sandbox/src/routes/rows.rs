@@ -71,11 +71,11 @@ pub struct Collection {
     pub(super) required_features: &'static [&'static [&'static str]],
     /// Finds the project or group of the call. Refuses callers who may not use the collection.
     pub(super) scope: fn(&Self, &Call<'_>) -> Result<GroupOrProject>,
-    /// Fields by which a list can be filtered.
+    /// The fields that can filter a list.
     pub(super) filters: &'static [&'static str],
     /// The entries of other projects and groups that are shown here too, each marked with [`INHERITED`].
     pub(super) inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
-    /// Fills in the other fields of a row that has the fields of the call, and checks the row, before it is stored.
+    /// Fills in the fields of a row that the call does not set, and checks the row before it is stored.
     pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// Applies further filters and the order of a list.
     pub(super) filter: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,

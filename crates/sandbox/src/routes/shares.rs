@@ -94,7 +94,7 @@ impl Invitation {
     }
 }
 
-/// The error for an invitation that is not possible; it is the same for all reasons.
+/// The error for an impossible invitation, for every reason.
 fn share_error() -> ErrorResponse {
     ErrorResponse::message(StatusCode::NOT_FOUND, "Not Found")
 }

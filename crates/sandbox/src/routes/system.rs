@@ -125,7 +125,7 @@ fn show_namespace(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-/// Answers whether a path is taken, at the top level or below a parent, and suggests another path. The
+/// Checks if a path is taken, at the top level or below a parent, and suggests another path. The
 /// suggestion is simpler than in the real service.
 fn check_namespace_path(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;

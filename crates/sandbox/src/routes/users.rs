@@ -90,8 +90,8 @@ pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<Strin
     Ok(user.created_at.get(..10).filter(|_| is_active).map(str::to_owned))
 }
 
-/// Facts that are stored with the settings of a user: its creator, whether its e-mail address is
-/// unconfirmed, and its rights.
+/// Facts in the settings of a user: the creator, an unconfirmed e-mail address,
+/// and the rights.
 const CREATOR_ID: &str = "created_by";
 const UNCONFIRMED: &str = "unconfirmed";
 /// The right to read everything.

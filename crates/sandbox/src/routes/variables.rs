@@ -1,5 +1,5 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out.
-//! They differ in who manages them, in the licence for scopes, and in what PUT changes.
+//! They differ in their managers, in the licence for scopes, and in the effect of PUT.
 
 use super::prelude::*;
 

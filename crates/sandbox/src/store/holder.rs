@@ -9,7 +9,7 @@ pub(crate) enum Holder {
 }
 
 impl Holder {
-    /// The column for its id in such tables, and the id.
+    /// The column for the id in a table, and the id.
     pub(crate) fn column_and_id(self) -> (&'static str, i64) {
         match self {
             Self::Project(id) => ("project_id", id),

@@ -1,4 +1,4 @@
-//! Copies of a store in memory, and restoring them.
+//! Copies and restores a store in memory.
 //!
 //! [`Store::image`] and [`Store::restore`] leave a transaction open, and later calls run inside it.
 //! Restoring the image that was taken or restored last is a rollback: it is fast after few changes, and keeps

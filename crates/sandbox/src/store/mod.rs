@@ -43,7 +43,7 @@ const MAX_LOG_BYTES: u64 = 16 << 20;
 /// The number of prepared statements that a connection caches: more than the handlers have.
 const MAX_CACHED_STATEMENTS: usize = 256;
 
-/// Where the sandbox's data is stored.
+/// The location of the sandbox's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DataLocation {
     /// In memory; lost when the sandbox stops.

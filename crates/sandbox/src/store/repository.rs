@@ -149,8 +149,8 @@ impl Repository<'_> {
         file.optional()
     }
 
-    /// The paths of all files at a commit, in order, each with its blob and whether it is
-    /// executable.
+    /// The paths of all files at a commit, in order, each with its blob id and its
+    /// executable flag.
     pub(crate) fn list_files(self, commit: &str) -> Result<Vec<(String, String, bool)>> {
         let sql = "SELECT path, blob_id, executable FROM trees
                    WHERE project_id = ?1 AND commit_id = ?2 ORDER BY path";

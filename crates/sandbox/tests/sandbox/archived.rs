@@ -1,5 +1,5 @@
-//! What an archived project refuses in each release, and lists that filter archived ones. What a
-//! project refuses because a feature is off.
+//! Refusals of an archived project in each release, list filters for archived ones, and refusals
+//! because of a disabled feature.
 
 use serde_json::{Value, json};
 use undrift_release::Release;

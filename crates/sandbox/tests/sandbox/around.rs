@@ -1008,7 +1008,7 @@ async fn owners_of_a_namespace_find_its_numbers_later() {
     assert!(earlier.get("billable_members_count").is_none(), "{rule} {earlier}");
 }
 
-/// What the suites of other clients rely on.
+/// Needs of other clients' test suites.
 #[tokio::test]
 async fn suites_of_other_clients_find_what_they_expect() {
     let world = World::at("18.9").await;

@@ -1,4 +1,4 @@
-//! What survives `kill -9`: every answered write, in a valid file.
+//! After `kill -9`, a valid file has every answered write.
 //!
 //! A normal run takes a few rounds; `UNDRIFT_CRASH_ROUNDS=200` sets their number.
 

@@ -111,7 +111,7 @@ const LATER_ALONE: &str = "allow_merge_on_skipped_pipeline allowed_email_domains
     only_allow_merge_if_all_discussions_are_resolved only_allow_merge_if_pipeline_succeeds";
 const LATER_OWNED: &str =
     "duo_core_features_enabled duo_features_enabled lock_duo_features_enabled";
-/// Keys of top-level groups only, and those of them that only owners see.
+/// Keys of top-level groups only, and those that only owners see.
 const LATER_TOP: &str =
     "prevent_sharing_groups_outside_hierarchy service_access_tokens_expiration_enforced";
 const LATER_TOP_OWNED: &str = "auto_ban_user_on_excessive_projects_download duo_namespace_access_rules \

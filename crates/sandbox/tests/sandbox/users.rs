@@ -121,7 +121,7 @@ async fn a_new_user_may_wait_for_a_confirmation() {
 async fn an_act_on_a_user_depends_on_its_state() {
     let rule = fact("user-acts");
     let world = World::usual().await;
-    // A user without a token was never active.
+    // A user without a token is inactive.
     let new =
         json!({"username": "new", "name": "New", "email": "new@x.example", "reset_password": true});
     let id = world.call(ROOT, "POST", "/users", &new).await.body["id"].clone();

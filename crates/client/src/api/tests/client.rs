@@ -873,7 +873,7 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         };
         (interrupted, start.elapsed().as_secs())
     };
-    // In this order: a write and a read in flight, a request that was told to wait, and a queued one.
+    // In this order: a write and a read in flight, a throttled request, and a queued one.
     let (write, read, told_to_wait, queued, _) =
         tokio::join!(timed(false), timed(true), timed(false), timed(false), interrupt);
     assert_eq!([write, read, told_to_wait, queued], [(false, 30), (true, 1), (true, 1), (true, 1)]);

@@ -68,10 +68,10 @@ impl Pointer {
 /// removals from the last item to the first, so that the indexes of the other items do not change.
 #[derive(Clone, Debug)]
 pub(super) enum TextEdit {
-    /// Sets the last of `keys` below the mapping `at` to `value`. Missing mappings in between are
+    /// Sets the last of `keys` below the mapping `target` to `value`. Missing mappings in between are
     /// added. New keys are placed in the documented `order`.
     Put { target: Pointer, keys: Vec<String>, value: New, order: Vec<&'static str> },
-    /// Appends an entry to the list that is the value of `key` in the mapping `at`.
+    /// Appends an entry to the list that is the value of `key` in the mapping `target`.
     Push {
         at: Pointer,
         key: String,
@@ -79,15 +79,15 @@ pub(super) enum TextEdit {
         comment: Option<String>,
         order: Vec<&'static str>,
     },
-    /// Removes the item at index `item` from the value of `key` in the mapping `at`. The value is a list
-    /// or a mapping.
+    /// Removes the item at index `item` from the value of `key` in the mapping `target`. The value is a
+    /// list or a mapping.
     Remove { target: Pointer, key: String, item: usize },
 }
 
 /// Ranges of a text, and their replacements.
 type Changes = Vec<(Range<usize>, String)>;
 
-/// The changes of an edit, or why it cannot be made.
+/// The changes of an edit, or the failure.
 type EditResult = Result<Changes, EditFailure>;
 
 /// The reason why a text cannot be edited, and the position of the fault in bytes.
@@ -329,7 +329,7 @@ impl YamlText<'_> {
         Ok(vec![(colon..range_end, replacement)])
     }
 
-    /// `new` in the same quotes as the old value; `None` if the old value has no quotes.
+    /// `new_text` in the same quotes as the old value; `None` if the old value has no quotes.
     fn quote_like_old(self, old_node: &Node, new_text: &str) -> Option<String> {
         let old_text = &self.0[old_node.span.clone()];
         if old_text.starts_with('"') {
@@ -368,7 +368,7 @@ impl YamlText<'_> {
         Ok(self.insert_lines(end, &writer::item(&item, self.column(first_key.span.start))))
     }
 
-    /// Adds `new` inside the brackets of `node`, after its last item or entry, which ends at `last_end`.
+    /// Adds `new_text` inside the brackets of `node`, after its last item or entry, which ends at `last_end`.
     fn insert_in_brackets(self, node: &Node, last_end: Option<usize>, new_text: &str) -> Changes {
         let (offset, inserted_text) = match last_end {
             None => (node.span.start + 1, new_text.to_owned()),

@@ -126,7 +126,7 @@ impl EditPass {
     }
 }
 
-/// The number of items in the list with `key` at `at`.
+/// The number of items in the list with `key` in `mapping`.
 fn item_count(parsed: &ParsedYaml, mapping: &Pointer, key: &str) -> usize {
     let document = parsed.documents.get(mapping.document).filter(|_| mapping.steps.is_empty());
     document

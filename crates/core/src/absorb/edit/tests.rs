@@ -1,4 +1,4 @@
-//! Tests of edits: the result has what was requested, and everything else is unchanged.
+//! Tests of edits: the requested value is set, and everything else is unchanged.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn alphabet() -> Vec<&'static str> {
     "a b c d e f g h i j k l m n o p q r s t u v w x y z".split(' ').collect()
 }
 
-/// Sets the value at the keys in `way`; new keys are in alphabetical order.
+/// Sets the value at the keys in `path`; new keys are in alphabetical order.
 fn put(way: &str, to: Json) -> TextEdit {
     let (steps, keys) = way.split_once("//").unwrap_or(("", way));
     TextEdit::Put {

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::{catalogue, desired::testing, diff::tests::World, field::Scope};
 
-    /// What is neither compared nor shown as a change.
+    /// Fields that are neither compared nor shown.
     #[test]
     fn steering_fields_are_neither_compared_nor_shown() {
         let mut found_fields = Vec::new();

@@ -150,14 +150,14 @@ impl<'a> EntryDiff<'a> {
         matches!(self.values.get(name), Some(Value::Secret(_)))
     }
 
-    /// True if its identity contains a secret that is not set.
+    /// True if the identity contains a secret that is not set.
     pub(super) fn has_unset_identity(&self) -> bool {
         let identity = self.section.identity.iter();
         let mut values = identity.filter_map(|name| Some((*name, self.values.get(name)?)));
         values.any(|(name, value)| matches!(*self.expose_secret(name, value), Value::Secret(_)))
     }
 
-    /// True if its identity contains a secret.
+    /// True if the identity contains a secret.
     pub(super) fn has_secret_identity(&self) -> bool {
         let mut identity = self.section.identity.iter();
         identity.any(|name| self.is_secret(name))

@@ -200,7 +200,7 @@ impl EntryDiff<'_> {
         Some(self.new_step(Action::Create, changes, sends).with_effects(effects, risks))
     }
 
-    /// Adds the values of declared secrets to the fields `after`, for guards only.
+    /// Adds the values of declared secrets to `fields_after`, for guards only.
     fn add_secret_values(&self, mut fields_after: Object) -> Object {
         for (name, value) in &self.values {
             if matches!(value, Value::Secret(_)) {
@@ -224,7 +224,7 @@ impl EntryDiff<'_> {
         Step::new(self.context.target.scope, address, action, origin, changes, planned_calls)
     }
 
-    /// The live object `before` with the declared changes, in comparable form.
+    /// Returns `fields_before` with the declared changes, in comparable form.
     fn object_after(&self, fields_before: &Object) -> Object {
         let mut fields_after = fields_before.clone();
         let plain_values =
@@ -272,7 +272,7 @@ impl EntryDiff<'_> {
         self.problem(texts::BELOW_INHERITED, args, "access_level")
     }
 
-    /// The step that removes `copy`, a copy of the live entry `kept`.
+    /// The step that removes `copy`, a copy of `kept_entry`.
     pub(in crate::diff) fn plan_copy_removal(
         &self,
         copy: &LiveEntry,
@@ -328,7 +328,7 @@ impl EntryDiff<'_> {
     }
 
     /// Adds a problem for each changed field whose value the service refuses together with the
-    /// value of an undeclared field in `after`. Returns true if there is one.
+    /// value of an undeclared field in `fields_after`. Returns true if there is one.
     fn check_with_live(
         &self,
         changed_fields: &[&str],

@@ -55,8 +55,8 @@ impl ContainerCheck<'_> {
         (DeclaredEntry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
-    /// Reports one entry that was written as several, with a `- ` before each field. Returns true if there is such an
-    /// entry.
+    /// Reports an entry that was written as several, with a `- ` before each field. Returns true after a
+    /// fault.
     pub(super) fn report_split_entry(&mut self, section: Section, parts: &[SectionPart]) -> bool {
         if section.shape != Shape::List {
             return false;
@@ -103,8 +103,8 @@ impl ContainerCheck<'_> {
         missing_names.is_empty()
     }
 
-    /// Reports the faults that the kind finds. If the schema refuses a value, only faults of single
-    /// values are reported: other faults may be its consequences.
+    /// Reports the faults that the kind finds. If the schema refuses a value, reports only faults of
+    /// single values: the others may be consequences.
     fn check_rules(&mut self, section: Section, part: &SectionPart, values: &Fields) {
         self.check_dots(section, part, values);
         section.check(values, true, &mut |fault| {
@@ -313,7 +313,7 @@ impl ContainerCheck<'_> {
         identified_entries.retain(|(entry, _)| !entry.key.is_empty());
         for (entry, identity) in identified_entries {
             let service_key = identity.keys.first().map_or("", String::as_str);
-            // True if manifests give the entry a name that the service does not know.
+            // True if manifests give the entry another name than the service.
             let is_named = service_key != entry.key;
             let keys = [(&*entry.key, false), (service_key, is_named)];
             // Record both keys, even if the first one is a duplicate.
@@ -335,8 +335,8 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Reports two entries with equal values in the identity fields `names`. If `is_named`, only
-    /// their names in manifests are equal, and their URLs may differ.
+    /// Reports two entries with equal identity fields `names`. If `has_given_name`, only their names in
+    /// manifests are equal, and their URLs may differ.
     fn report_duplicate(
         &mut self,
         section: Section,
@@ -402,7 +402,7 @@ fn has_default(section: Section, name: &str) -> bool {
     section.spec(name).is_some_and(Spec::has_default)
 }
 
-/// The position of the field `name`; if the entry lacks it, the position of the entry at `start`.
+/// The position of the field `name`; if the entry lacks it, the position of the entry.
 fn value_position(fields: &DeclaredFields, name: &str, start: &Origin) -> NodePosition {
     let field = fields.origin(name);
     field.map_or_else(|| NodePosition::key(start), |field| NodePosition::value(&field))

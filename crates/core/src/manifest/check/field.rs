@@ -246,7 +246,7 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Warns if access ends in the past: the service refuses to create such an entry.
+    /// Warns about access that has expired: the service refuses such entries.
     fn check_expiry(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let is_access_end =
             spec.field.value_type == ValueType::Date && spec.name.ends_with("expires_at");

@@ -99,7 +99,7 @@ pub(super) fn check_declarations(
 /// All containers, by their lower-case paths.
 type ContainersByPath<'c> = BTreeMap<String, &'c Container>;
 
-/// Checks the containers at invented paths. A fault is reported once for each position, and not if a
+/// Checks the containers at sample paths. A fault is reported once for each position, and not if a
 /// declared container has the same fault.
 fn check_invented(
     invented: Vec<(Box<DeclaredContainer>, Faults)>,
@@ -161,7 +161,7 @@ fn find_repeats<K: Eq + Hash, T: Clone>(
     })
 }
 
-/// Converts a fault that a kind found to a fault at the position `at`.
+/// Converts a fault that a kind found to a fault at `position`.
 fn place_fault(fault: EntryFault, position: NodePosition) -> NodeFault {
     let EntryFault { severity, code, message, help, .. } = fault;
     let related_label = "the other one";

@@ -74,8 +74,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     moves
 }
 
-/// Reports a former path that is the path of the container itself, or of a group above it if the container
-/// is a group. Returns true then.
+/// Reports a former path that is the path of the container itself; for a group, also of a group above
+/// it. Returns true after a fault.
 fn check_self_move(container: &Container, former: &Sourced<Arc<str>>, faults: &mut Faults) -> bool {
     let path = container.path.to_lowercase();
     let problem_texts = match path.strip_prefix(&former.value.to_lowercase()) {
@@ -109,7 +109,7 @@ fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     faults.report_value(texts::SWAPPED_PATHS, &former.origin, args);
 }
 
-/// Reports uses of former paths, which become wrong with the move: names in fields for groups and
+/// Reports uses of former paths, which are wrong after the move: names in fields for groups and
 /// projects, and probable paths in other texts.
 fn check_former_names(
     container: &Container,

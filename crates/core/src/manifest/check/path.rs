@@ -29,7 +29,7 @@ pub(super) fn is_renamed(former: &str, path: &str) -> bool {
 /// other existing containers keep their paths. Projects have stricter rules (reference 1, 8: since release 14.9).
 ///
 /// # Errors
-/// What is wrong, as a fragment that follows "the path".
+/// The broken rule: a fragment that follows "the path".
 pub(in crate::manifest) fn check(
     scope: Scope,
     path: &str,

@@ -26,8 +26,8 @@ pub(super) struct SchemaPosition<'d> {
     pub(super) types: &'d [&'d str],
     /// The allowed values, if the field accepts only some.
     pub(super) allowed_words: &'d [String],
-    /// What the error is about: an unknown key, the pattern that a text does not match, or the violated keyword
-    /// of the schema.
+    /// The subject: an unknown key, the pattern that a text does not match, or the violated keyword of the
+    /// schema.
     pub(super) subject: &'d str,
     /// The value of the unknown key.
     pub(super) value: Option<&'d Node>,

@@ -103,7 +103,7 @@ pub(super) struct LocatedFault<A = Range<usize>> {
 pub(super) type NodeFault = LocatedFault<NodePosition>;
 
 impl<A> LocatedFault<A> {
-    /// The fault with these texts, filled in with `words`.
+    /// The fault with these texts, filled in with `args`.
     pub(super) fn new(texts: FaultTexts, position: A, args: PlaceholderValues<'_>) -> Self {
         let [severity, code, message, help, related_label] = texts;
         let severity = Severity::from_word(severity);
@@ -194,7 +194,7 @@ impl<A> Faults<A> {
         self.items.is_empty()
     }
 
-    /// Adds a fault with these texts, filled in with `words`.
+    /// Adds a fault with these texts, filled in with `args`.
     pub(super) fn report(
         &mut self,
         texts: FaultTexts,
@@ -224,7 +224,7 @@ impl<A> Faults<A> {
 }
 
 impl Faults {
-    /// Adds a fault with these texts at the key with the origin `at`.
+    /// Adds a fault with these texts at the key with this `origin`.
     pub(super) fn report_key(
         &mut self,
         texts: FaultTexts,
@@ -234,7 +234,7 @@ impl Faults {
         self.report(texts, NodePosition::key(at), words)
     }
 
-    /// Adds a fault with these texts at the value of the key with the origin `at`.
+    /// Adds a fault with these texts at the value of the key with this `origin`.
     pub(super) fn report_value(
         &mut self,
         texts: FaultTexts,
@@ -282,7 +282,7 @@ impl Faults {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HiddenFaults {
     pub(super) count: usize,
-    /// Whether any of them is an error.
+    /// True if any of them is an error.
     pub(super) has_errors: bool,
 }
 

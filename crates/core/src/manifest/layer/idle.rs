@@ -126,8 +126,8 @@ fn is_declared(rule: &Rule, path: &str, containers: &[Box<DeclaredContainer>]) -
     })
 }
 
-/// True if a path may match both globs. From the first special character other than `*` on, any
-/// text is treated as a match.
+/// True if a path may match both globs. After the first special character other than `*`, any text
+/// is treated as a match.
 fn can_overlap(first: &Glob, other: &Glob) -> bool {
     let [first_pattern, other_pattern] = [first, other].map(|glob| {
         // `**/` also matches an empty text.
@@ -151,8 +151,8 @@ fn starts_with_group(rule: &Rule, groups: &[String]) -> bool {
     })
 }
 
-/// True if the rule is for projects and all its globs have only one part. The path of a project has at
-/// least two.
+/// True if the rule is for projects and all its globs have one part. Paths of projects have at least
+/// two parts.
 fn has_single_part_globs(rule: &Rule) -> bool {
     let is_for_projects = rule.scope == Scope::Project && rule.profile.is_none();
     let mut globs = rule.path_globs.iter().map(Glob::pattern);

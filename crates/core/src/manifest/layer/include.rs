@@ -3,7 +3,7 @@
 //!
 //! Every rule that matches such a path applies, as for a declared container, but there is no document
 //! above the rules. `create` is dropped, because included containers exist. Only the service knows
-//! their paths, so offline each rule is checked at an invented path.
+//! their paths. Offline, each rule is checked at a sample path.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -61,8 +61,8 @@ fn merge_rules(
     (merged, faults)
 }
 
-/// Invents a path for each rule and merges the rules there, also for rules that only apply to
-/// containers that other rules include. Skips declared paths. Adds the merged containers and their
+/// Makes a sample path for each rule and merges the rules there, also for rules that only apply to
+/// containers of other rules. Skips declared paths. Adds the merged containers and their
 /// faults to `result`.
 pub(super) fn merge_at_invented_paths(rules: &LayerRules, result: &mut MergeResult) {
     let declared_paths: BTreeSet<String> =
@@ -85,7 +85,7 @@ pub(super) fn merge_at_invented_paths(rules: &LayerRules, result: &mut MergeResu
     }
 }
 
-/// Invents lower-case paths that `glob` matches, by replacing its wildcards.
+/// Lower-case paths that `glob` matches, made by replacing its wildcards.
 fn invent_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
     let name = format!("some-undeclared-{}", scope.noun());
     let star_texts = [name.clone(), format!("some-undeclared-group/{name}"), String::new()];

@@ -59,7 +59,7 @@ impl LayerBody {
         self.sections.iter().any(|section| section.kind.section == name)
     }
 
-    /// True if it has neither unmanaged entries nor forms that replace a value.
+    /// True if it has no unmanaged entries and no forms that replace a value.
     pub(super) fn has_no_forms(&self) -> bool {
         let mut parts = self.sections.iter().flat_map(|section| &section.parts);
         parts.all(|part| !part.has_forms && part.state != EntryState::Unmanaged)
@@ -313,7 +313,7 @@ impl<'m> SectionMerge<'m> {
 }
 
 impl MergedEntry<'_> {
-    /// The slots of its fields, which it loses.
+    /// Removes and returns its slots.
     fn take_slots(&mut self, section: Section) -> BTreeMap<String, Slot> {
         match std::mem::replace(&mut self.fields, MergedFields::Slots(BTreeMap::new())) {
             MergedFields::SingleLayer(fields) => split_fields(section, &fields, self.layer.rank),

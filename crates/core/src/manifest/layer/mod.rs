@@ -12,7 +12,7 @@
 //! | `Group`, `Project` | both | one document for each |
 //!
 //! Containers that a rule includes (`undeclared: include`) have no document. Only the service knows
-//! their paths. Offline, the rules are checked at invented paths ([`include`]).
+//! their paths. Offline, the rules are checked at sample paths ([`include`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ pub(super) struct MergeResult {
     /// both, because they may have different faults.
     #[expect(clippy::vec_box, reason = "each is freed as soon as it is checked")]
     pub(super) containers: Vec<Box<DeclaredContainer>>,
-    /// Containers at invented paths that rules would include, with the faults of their layers. They are
+    /// Containers at sample paths that rules would include, with the faults of their layers. They are
     /// only checked.
     pub(super) invented_containers: Vec<(Box<DeclaredContainer>, Faults)>,
     /// All rules, to include undeclared containers later.

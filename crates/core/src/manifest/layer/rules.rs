@@ -47,7 +47,7 @@ pub(super) struct TrackedRule {
     /// For each section of its `unlisted`: the number of containers with this section, and the
     /// number of containers without it.
     pub(super) unlisted_counts: BTreeMap<&'static str, [AtomicUsize; 2]>,
-    /// For each of its parameters: whether a container uses it.
+    /// For each of its parameters: true if a container uses it.
     pub(super) param_uses: BTreeMap<Arc<str>, AtomicBool>,
 }
 
@@ -251,7 +251,7 @@ impl LayerRules {
     }
 
     /// The rule that includes the undeclared container at the lower-case `path`, with its glob. If there
-    /// are several, returns the one with the most precise glob. `only_named` ignores rules of other files.
+    /// are several, returns the one with the most precise glob. `needs_named` skips rules of other files.
     pub(in crate::manifest) fn including_rule(
         &self,
         scope: Scope,
@@ -405,7 +405,7 @@ impl<T: Clone + PartialEq> RankedValue<T> {
     }
 }
 
-/// Reports that layers of equal rank set `what` to different values, if `other` is given.
+/// Reports layers of equal rank that set `what` to different values, if there are any.
 pub(super) fn report_ambiguous(
     what: &str,
     path: &str,

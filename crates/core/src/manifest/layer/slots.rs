@@ -37,7 +37,7 @@ impl Slot {
     }
 }
 
-/// True if the slot `key` is within the slot `outer`, a mapping.
+/// True if the slot `key` is within the mapping `parent`.
 fn is_within(key: &str, outer: &str) -> bool {
     key.strip_prefix(outer).is_some_and(|rest| rest.len() > 1 && rest.starts_with(KEY_SEPARATOR))
 }

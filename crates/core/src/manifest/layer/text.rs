@@ -297,7 +297,7 @@ impl<'w> Filler<'w> {
     fn fill_value(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), FillError> {
         if let Some(template) = template_text(schema, json) {
             let filled = self.fill_template(template, origin).map_err(|mut error| {
-                // The field has no secrecy, so a reference would only be the next error.
+                // The field accepts no secret: a reference would be the next error.
                 if error.missing_param.is_some()
                     && error.fault.help.as_ref().is_some_and(|help| help.contains("{env:"))
                 {
@@ -327,8 +327,8 @@ impl<'w> Filler<'w> {
     }
 }
 
-/// The name in `{{ name }}` with these texts before its second brace and after it. Other tools fill that
-/// in, and here it is literal braces.
+/// The name in `{{ name }}`, from the texts before its second brace and after it. Other tools fill it
+/// in; here, the braces are literal.
 fn expression_name<'t>(text_before: &str, after: &'t str) -> Option<&'t str> {
     let (inner, _) = after.split_once("}}")?;
     let is_expression = inner.starts_with(' ') && !text_before.ends_with(['{', '$', '%']);

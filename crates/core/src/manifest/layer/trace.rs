@@ -122,7 +122,7 @@ impl Trace {
         Self { layers: traced_layers, merged }
     }
 
-    /// Whether it is a group or a project.
+    /// Its scope: group or project.
     pub const fn scope(&self) -> Scope {
         self.merged.scope
     }

@@ -23,7 +23,7 @@ struct LineMasker<'o> {
     shown_names: &'o BTreeSet<String>,
     /// The keys that contain the line: for each, its column, and whether values below it are shown.
     parents: Vec<(usize, bool)>,
-    /// Whether a bracket or quote may be open. Then everything up to the next document is hidden.
+    /// True if a bracket or quote may be open. The text up to the next document is hidden then.
     may_be_open: bool,
     hidden: Vec<Range<usize>>,
 }

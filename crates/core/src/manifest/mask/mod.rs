@@ -28,7 +28,7 @@ const SECRET_NAMES: [&str; 7] = ["key", "password", "secret", "token", "tokens",
 /// The YAML key that merges an anchor into a mapping. Manifests must not have it.
 const MERGE_KEY: &str = "<<";
 
-/// Whether quotes and indentation in a text can be trusted.
+/// The trust in quotes and indentation of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextState {
     /// The text may have any fault.
@@ -37,7 +37,7 @@ pub(super) enum TextState {
     Faultless,
 }
 
-/// Hides the secrets in `source`. `schema` returns the schema of a document. In text without a tree, a
+/// Hides secrets in `source`. `find_schema` returns a document's schema. In text without a tree, a
 /// value is shown only if at least one of `schemas` has its field and none of them marks it as secret.
 pub(super) fn hide_secrets<'j>(
     source: &mut SourceText<'_>,
@@ -94,10 +94,10 @@ struct MaskWalk<'t> {
     schema: &'t Json,
     /// The names of fields that are never secret in the document. Computed on first use.
     shown_names: OnceCell<BTreeSet<String>>,
-    /// Whether forms may replace values.
+    /// True if forms may replace values.
     allows_template_forms: bool,
-    /// Whether the walk is below a misplaced field. There, a field is shown only if its name is never
-    /// secret in the whole document.
+    /// True below a misplaced field. There, a field is shown only if its name is never secret in the
+    /// whole document.
     is_misplaced: bool,
     hidden: Vec<Range<usize>>,
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::{field::Field, text::mask_ranges};
 
-/// The visible parts of an unreadable text.
+/// The visible part of a broken text.
 fn shown(text: &str) -> String {
     let open =
         ["key", "path", "variables", "settings", "masked", "description"].map(str::to_owned).into();

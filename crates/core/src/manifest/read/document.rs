@@ -38,9 +38,9 @@ pub(in crate::manifest) struct DeclaredContainer {
     pub(in crate::manifest) scope: Scope,
     /// The full path as written, with the origin of its key.
     pub(in crate::manifest) path: Sourced<Arc<str>>,
-    /// Whether the file was named or is in the named folder.
+    /// True if the file was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
-    /// Whether its document declares several paths.
+    /// True if its document declares several paths.
     pub(in crate::manifest) shares_document: bool,
     /// The former paths and the state of the container.
     pub(in crate::manifest) lifecycle: ContainerLifecycle,
@@ -61,9 +61,9 @@ pub(in crate::manifest) struct Rule {
     pub(in crate::manifest) required_params: Vec<Sourced<Arc<str>>>,
     /// The origin of its key `match` or `name`.
     pub(in crate::manifest) origin: Origin,
-    /// Whether the file was named or is in the named folder.
+    /// True if the file was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
-    /// Whether it includes existing containers that no document declares.
+    /// True if it includes existing containers that no document declares.
     pub(in crate::manifest) includes_undeclared: bool,
     pub(in crate::manifest) body: LayerBody,
 }
@@ -104,7 +104,7 @@ pub(in crate::manifest) struct FilledName {
 pub(in crate::manifest) struct UsedProfiles {
     /// The origin of the key `uses`.
     pub(in crate::manifest) origin: Origin,
-    /// Whether they are added to the profiles of lower layers.
+    /// True if they are added to the profiles of lower layers.
     pub(in crate::manifest) adds_to_lower: bool,
     /// Their names. Later ones outrank earlier ones.
     pub(in crate::manifest) names: Vec<Sourced<Arc<str>>>,
@@ -116,7 +116,7 @@ pub(in crate::manifest) struct DocumentSection {
     pub(in crate::manifest) kind: kind::Section,
     /// The origin of its key.
     pub(in crate::manifest) origin: Origin,
-    /// Its content as written. A section that is not a list has exactly one part.
+    /// Its content as written. A section that is not a list has one entry.
     pub(in crate::manifest) parts: Vec<SectionPart>,
 }
 
@@ -125,26 +125,26 @@ pub(in crate::manifest) struct DocumentSection {
 pub(in crate::manifest) struct SectionPart {
     /// The origin of its first key, or of the key of the section.
     pub(in crate::manifest) origin: Origin,
-    /// Its state. `create: false` and `push_rule: null` are absent parts.
+    /// Its state. `create: false` and `push_rule: null` are absent.
     pub(in crate::manifest) state: EntryState,
-    /// How far the schema accepts it.
+    /// Its validity by the schema.
     pub(in crate::manifest) validity: Validity,
-    /// Whether a field contains a form that replaces a value: see [`templates`](super::templates).
+    /// True if a field contains a form that replaces a value: see [`templates`](super::templates).
     pub(in crate::manifest) has_forms: bool,
     /// The fields, including keys below `extra:`.
     pub(in crate::manifest) fields: DeclaredFields,
-    /// See [`SectionPart::key`].
+    /// See [`LayerEntry::key`].
     pub(in crate::manifest) key: OnceLock<String>,
 }
 
-/// How far the schema accepts a part.
+/// The validity of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) enum Validity {
-    /// The schema refuses the part, so its kind does not check it.
+    /// The schema refuses the entry; its kind does not check it.
     Unchecked,
     /// The schema refuses only values outside the identity, or misspelled fields.
     NamesOnly,
-    /// The schema accepts the whole part.
+    /// The schema accepts the entry.
     Full,
 }
 
@@ -186,7 +186,7 @@ pub(in crate::manifest) fn identify_entry(
 /// An acknowledgement.
 #[derive(Debug)]
 pub(in crate::manifest) struct DocumentAcknowledgement {
-    /// The acknowledgement; `None` if a part is invalid.
+    /// Its content; `None` if a field is invalid.
     pub(in crate::manifest) acknowledgement: Option<Acknowledgement>,
     /// Its last day.
     pub(in crate::manifest) until: Option<Sourced<Date>>,

@@ -1,6 +1,6 @@
 //! Checks the keys below `extra:`: fields of an object that undrift does not know yet.
 //!
-//! They are sent unchanged, in one body with the parameters that address the object. So some keys
+//! They are sent unchanged, in one body with the parameters that address the object. Some keys
 //! are refused: they would select another object or namespace, act as another user, or set a
 //! visibility that no guard checks. Names are compared in the form to which the service reduces
 //! them: only the part before `[`. The comparison ignores case.
@@ -58,7 +58,7 @@ fn writing_operations(section: Section) -> impl Iterator<Item = &'static Operati
 /// Checks that `key` is allowed below the `extra:` of a section.
 ///
 /// # Errors
-/// The fault at `at`. It quotes only names of undrift and the service.
+/// A fault that quotes only names of undrift and the service.
 pub(super) fn check_extra_key<A>(
     section: Section,
     key: &str,

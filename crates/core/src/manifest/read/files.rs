@@ -39,7 +39,7 @@ pub(in crate::manifest) struct ManifestFile {
     /// Its name in messages: the path relative to the working directory, with `/`.
     pub(in crate::manifest) name: FileName,
     pub(in crate::manifest) path: PathBuf,
-    /// Whether the command names this file or a folder above it.
+    /// True if the command names this file or a folder above it.
     pub(in crate::manifest) is_named: bool,
     /// A text that replaces its content.
     pub(in crate::manifest) replacement: Option<String>,
@@ -204,7 +204,7 @@ struct ManifestSearch<'d> {
 }
 
 impl ManifestSearch<'_> {
-    /// Adds the files in `folder`, except `reserved` ones.
+    /// Adds files in `folder`, except `reserved_names`.
     fn search_folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
         if let Err(error) = self.search_entries(folder, reserved, depth) {
             let texts = match error.kind() {

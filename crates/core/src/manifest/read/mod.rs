@@ -51,7 +51,7 @@ pub(super) struct FileContent {
     pub(super) diagnostics: Vec<Diagnostic>,
     /// The count of faults that are not in the diagnostics.
     pub(super) hidden_faults: HiddenFaults,
-    /// Whether a document that may be a rule could not be read.
+    /// True if a document that may be a rule could not be read.
     pub(super) is_partial: bool,
     /// The section names of kind descriptions in the file.
     pub(super) described_sections: Vec<String>,
@@ -294,7 +294,7 @@ fn find_section_named(kind: &str) -> Option<&'static str> {
 /// The help for a document of another tool.
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
-/// How to recognise a document without a kind, what it is, and the help for it.
+/// A sign of a document without a kind, with a description and help.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct DocumentSign {
@@ -332,7 +332,7 @@ fn recognise_document(
 }
 
 impl DocumentReader<'_, '_> {
-    /// How far the schema accepts the part of `section` at `pointer`.
+    /// The validity of the entry of `section` at `pointer`.
     fn find_validity(&self, section: Section, pointer: impl FnOnce() -> String) -> Validity {
         if self.refused_pointers.is_empty() {
             return Validity::Full;

@@ -15,7 +15,7 @@ use crate::{
 /// The description of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameDescription {
-    /// Where the name is allowed, in words: kinds of documents, `undrift.yaml`, or any entry.
+    /// The places of the name, in words: kinds of documents, `undrift.yaml`, or any entry.
     pub contexts: Vec<String>,
     /// The full name, such as `settings.visibility`; empty for a kind.
     pub name: String,

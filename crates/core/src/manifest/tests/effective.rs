@@ -1,4 +1,4 @@
-//! Tests of the merged layers as one document: each line has its place, and it declares the same.
+//! Tests of the merged layers as one document, with origins and without changes.
 
 use proptest::{prelude::*, sample::select};
 

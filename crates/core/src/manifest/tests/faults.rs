@@ -442,7 +442,7 @@ fn the_case_of_a_path_does_not_count() {
     assert_eq!(helps(&[("a.yaml", moved)]), ["if this is its path, write `new`"]);
 }
 
-/// What an export or an edit would write is refused as in a file.
+/// The limit of files also applies to texts of exports and edits.
 #[test]
 fn a_text_of_more_than_1_mib_is_refused_before_it_is_written() {
     let today = jiff::civil::date(2030, 1, 1);

@@ -8,12 +8,12 @@ fn documents(documents: impl IntoIterator<Item = Json>) -> String {
     documents.into_iter().map(|document| format!("---\n{document}\n")).collect()
 }
 
-/// The first `n` values of `one`.
+/// The first `n` values.
 fn repeat(n: usize, make_value: impl Fn(usize) -> Json) -> Vec<Json> {
     (0..n).map(make_value).collect()
 }
 
-/// A project with `n` `entries` in a section.
+/// A project with `entries` in a section.
 fn with_entries(section: &str, entries: &[Json]) -> Vec<Json> {
     vec![json!({"kind": "Project", "path": "acme/p", section: entries})]
 }

@@ -1,4 +1,4 @@
-//! Tests of rules that include undeclared projects: at invented paths, and at existing ones.
+//! Tests of rules that include undeclared projects: at sample paths, and at existing paths.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn include_paths(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diag
 #[test]
 fn no_secret_is_named_after_an_included_project() {
     let declared = "kind: Project\npath: acme/a-b\n";
-    // The second glob has no invented path: only the existing project shows the fault.
+    // The second glob has no sample path: only the existing project shows the fault.
     for (path, is_invented) in [("acme/**", true), ("'acme/[!x]*'", false)] {
         for body in [
             "variables: [{key: A, value: {env: 'T_{path_slug}'}}]",
@@ -77,7 +77,7 @@ fn no_secret_is_named_after_an_included_project() {
     }
 }
 
-/// They are resolved before the roster is read.
+/// Secrets are resolved before the roster.
 #[test]
 fn secrets_in_templates_and_data_of_rules_are_named() {
     let rules = "kind: Defaults
@@ -232,7 +232,7 @@ fn excluded_projects_are_not_included() {
     assert_eq!(&*roster.incomplete[0].0, "acme/**");
 }
 
-/// Once a mistyped rule made a scheduled check green.
+/// Otherwise, a mistyped rule passes every check.
 #[test]
 fn a_rule_that_matches_nothing_at_all_is_a_warning() {
     let rule = |path: &str| {
@@ -261,7 +261,7 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
     let nowhere = |roster: &mut Roster| roster.missing_namespaces = vec!["^acme".to_owned()];
     assert_eq!(idle("'^acme/.*$'", nowhere), (found, 1, 0));
     assert_eq!(idle("acme/**", unchanged), (vec![], 0, 1));
-    // An archived one is no reason to correct the rule, and an unread list proves nothing.
+    // A match that is archived or may be in an unread list needs no correction.
     let archived =
         |roster: &mut Roster| roster.containers[0].exclusion = Some(ExclusionReason::Archived);
     assert_eq!(idle("acme/**", archived), (vec![], 0, 0));
@@ -269,7 +269,7 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
         roster.incomplete = vec![("other/**".into(), crate::cause::Cause::new("503"))];
     };
     assert_eq!(idle("other/*", unread), (vec![], 1, 0));
-    // A group that the token cannot see is reported by itself.
+    // Groups that the token cannot see are reported elsewhere.
     let hidden = |roster: &mut Roster| roster.missing_namespaces = vec!["other".to_owned()];
     for path in ["other/*", "Other/web/**", "[other/**, acme/web-*]"] {
         assert_eq!(idle(path, hidden), (vec![], 1, 0), "{path}");

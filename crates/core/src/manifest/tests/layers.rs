@@ -103,7 +103,7 @@ fn a_later_profile_outranks_and_what_it_uses_is_below_it() {
         settings(&rules, "uses: [b, a]\n"),
         json!({"description": "a", "merge_method": "ff"})
     );
-    // Each counts once, at its last position.
+    // A profile counts at its last position.
     assert_eq!(
         settings(&rules, "uses: [c, a, b]\n"),
         json!({"description": "b", "merge_method": "merge"})
@@ -492,7 +492,7 @@ fn a_variable_is_named_after_one_project_that_a_document_declares() {
     for (name, expected) in [
         ("X_{name}", vec![shared_by_both]),
         ("X_{path}", vec![]),
-        // What both are meant to have.
+        // This sharing is intended.
         ("X_{group}", vec![]),
         ("X", vec![]),
         ("X_{other}", vec!["template: unknown parameter `other`"]),
@@ -504,13 +504,13 @@ fn a_variable_is_named_after_one_project_that_a_document_declares() {
             fault_messages(&text).into_iter().filter(|said| !said.starts_with("ambig")).collect();
         assert_eq!(said, expected, "{name}");
     }
-    // Neither may two secrets name each other.
+    // Two secrets must not name each other.
     let circle = "params: {a: {env: 'X_{b}'}, b: {env: 'X_{a}'}}\nvariables: [{key: A, value: {text: '{a}'}}]";
     assert_eq!(
         fault_messages(&project("acme/shop", circle)),
         ["template: the name of a secret must not contain a secret"]
     );
-    // Each in its own document.
+    // In two documents.
     let text =
         project("acme/a-b", &variables("{name}")) + &project("acme/a.b", &variables("{name}"));
     assert_eq!(
@@ -648,7 +648,7 @@ mod naive {
         settings.into()
     }
 
-    /// The entry `key` of the variables, and whether it must exist.
+    /// The variable `key` with its fields, or as absent.
     fn variable(layers: &[Json], key: &str) -> Option<Json> {
         let (mut fields, mut is_declared) = (serde_json::Map::new(), false);
         for layer in layers {
@@ -750,7 +750,7 @@ fn rules_do_not_apply_to_a_project_that_is_to_be_absent() {
     assert_eq!(faults(&[("a.yaml", &text)]), []);
 }
 
-/// The parameter is missing in one place, however many templates contain it.
+/// There is one fault, even if several templates contain the parameter.
 #[test]
 fn a_missing_parameter_is_reported_once_where_it_must_be_given() {
     let text = profile("p", "needs: [port]\nsettings: {description: {text: '{port}'}}")
@@ -772,7 +772,7 @@ fn a_rule_for_groups_does_not_apply_to_projects() {
 #[test]
 fn a_mapping_of_several_layers_has_the_origin_of_the_highest() {
     let policy = |fields: &str| format!("settings: {{container_expiration_policy: {{{fields}}}}}");
-    // The keys are merged in alphabetical order, whichever layer they are from.
+    // The keys of all layers are merged in alphabetical order.
     for (lower, upper) in [("cadence: 1d", "keep_n: 10"), ("keep_n: 10", "cadence: 1d")] {
         let text = defaults("acme/**", &policy(lower))
             + "---\nkind: Project\npath: acme/shop\n"

@@ -93,6 +93,6 @@ fn with_a_base_the_stricter_level_counts() {
     assert_eq!(severities_with_base(allow, &at_base(deny)), errors);
     assert_eq!(severities_with_base("- {code: date, level: warn}\n", &at_base(deny)), errors);
     assert_eq!(severities_with_base("- {code: date, level: warn}\n", &[]), warnings);
-    // What only the branch denies was refused already.
+    // The branch itself makes these errors.
     assert_eq!(severities_with_base(deny, &[]), errors);
 }

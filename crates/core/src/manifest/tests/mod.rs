@@ -36,7 +36,7 @@ fn load_files(files: &[(&str, &str)]) -> LoadedManifests {
     load(folder.path(), &environment_in(folder.path()))
 }
 
-/// With the working directory `folder` and a fixed date.
+/// An environment in `folder`, with a fixed date.
 fn environment_in(folder: &Path) -> LoadEnvironment {
     LoadEnvironment {
         working_folder: folder.to_owned(),

@@ -177,7 +177,7 @@ const PIECES: [&str; 40] = [
     "topics: ",
 ];
 
-/// True if what follows `text` is between `://` and the host of a URL.
+/// True if `text` ends between `://` and the host of a URL.
 fn is_in_authority(text: &str) -> bool {
     text.rsplit_once("://").is_some_and(|(_, rest)| !rest.contains(['@', '/', '\'', '\n']))
 }

@@ -108,7 +108,7 @@ fn values_with_mapping(schema: &Json, mapping: &Json) -> Vec<Json> {
     values
 }
 
-/// The document that declares `fields` of `of`.
+/// A document that declares `fields`.
 fn document(kind: Section, fields: serde_json::Map<String, Json>) -> Json {
     let section = match kind.shape {
         Shape::List => json!([fields]),
@@ -163,7 +163,7 @@ fn what_looks_like_a_reference_is_one_or_an_error() {
     assert!(secret_count > 200 && refused_count > 500, "{secret_count} {refused_count}");
 }
 
-/// Below `extra:`, where no schema says what a value is.
+/// Below `extra:`, no schema describes the value.
 #[test]
 fn a_malformed_reference_below_extra_is_an_error() {
     for (value, is_wrong) in [

@@ -1,4 +1,4 @@
-//! Tests of the root: which files are manifests, which are selected, and their names in messages.
+//! Tests of the root: the manifests, the selected files, and their names in messages.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn one_file_is_a_manifest_too() {
     );
 }
 
-/// Loads `named` in a folder with these files and a `.git`, with the working directory `seen_from`.
+/// Loads `named_path` in a folder with these files and a `.git`, from the folder `work_dir`.
 fn load_below(files: &[(&str, &str)], named_path: &str, seen_from: &str) -> (Config, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();

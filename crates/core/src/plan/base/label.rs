@@ -39,7 +39,7 @@ pub(super) fn has_same_paths(base: &Container, head: &Container) -> bool {
 /// The declarations of a container on the branch and at the base.
 pub(super) struct DeclarationPair<'p> {
     pub(super) head: &'p Container,
-    /// Its declaration at the base.
+    /// The declaration at the base.
     pub(super) base: &'p Container,
     /// The plan for that declaration.
     pub(super) base_plan: &'p ContainerPlan,

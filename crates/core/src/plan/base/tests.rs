@@ -36,7 +36,7 @@ fn all_combinations() -> impl Iterator<Item = [Option<&'static str>; 3]> {
     pairs.flat_map(|(base, head)| VALUES.into_iter().map(move |live| [base, head, live]))
 }
 
-/// Plans `head` and compares with `base`: for each step its label and those of its changes as text, and
+/// Plans `head` and compares it with `base`. Returns the labels of steps and changes as text, and
 /// the comparison.
 fn compare_with_base(
     base: &Container,
@@ -67,8 +67,8 @@ fn expected_label(base: Option<&str>, head: &str, live: Option<&str>) -> Label {
     }
 }
 
-/// Groups, projects and sections that the branch no longer declares are named, unless it declares
-/// them elsewhere.
+/// Groups, projects and sections that the branch no longer declares are reported, unless they only
+/// moved.
 #[test]
 fn what_the_branch_no_longer_declares_is_named() {
     let new_container = |path: &str, sections: Json, previously: &[&str]| {
@@ -263,7 +263,7 @@ fn removing_watch_makes_a_difference_a_change_of_the_branch() {
     assert_eq!(compare_with_base(&watched, &own, &live).0, ["Update Change description=Change"]);
 }
 
-/// Watched differences have labels, as steps have.
+/// Watched differences have labels, like steps.
 #[test]
 fn watched_differences_have_labels() {
     let describe = |text: &str| {
@@ -406,7 +406,7 @@ fn only_containers_declared_differently_at_the_base_are_selected() {
     );
 }
 
-/// Otherwise what the branch changes there would be neither planned nor reported.
+/// Otherwise, a change of the branch would be neither planned nor reported.
 #[test]
 fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
     let project = |text: &str, user: &str| {

@@ -61,7 +61,7 @@ fn is_removal(step: &&Step) -> bool {
     step.action == Action::Delete
 }
 
-/// Refuses removals from a section with `live` entries: too many, too large a share, or all of them. A
+/// Refuses removals from a section with `live_count` entries: too many, too large a share, or all. A
 /// copy counts as a removal, but not for the share, because its original is kept.
 pub(super) fn refuse_removals(
     address: &Address,

@@ -113,7 +113,7 @@ impl<'p> EdgeBuilder<'p> {
         }
     }
 
-    /// Adds an edge to those of the ordered `steps` of one section that come before the step `step_index`.
+    /// Adds an edge to the steps of one section, at the sorted `indices`, that come before `step_index`.
     fn add_edge_to_earlier(
         &self,
         steps: &[usize],
@@ -135,8 +135,8 @@ impl<'p> EdgeBuilder<'p> {
         self.positions.get_or_init(|| step_positions(self.steps)).get(address).copied()
     }
 
-    /// Adds an edge to `steps` of one section: to a single step, or to the section, which means all its
-    /// earlier steps.
+    /// Adds an edge to the steps at `indices`, of one section: to a single step, or to the section, which
+    /// means all its earlier steps.
     fn add_edge(&self, steps: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
         let address = match steps {
             [] => return,

@@ -305,7 +305,7 @@ impl StepFacts {
         Self { rank, provides, removes, kind: scoped_kind, is_exclusive }
     }
 
-    /// The capabilities that it needs.
+    /// The capabilities that the step needs.
     fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
         let always = [Capability::Exists, Capability::Writable, Capability::AtDeclaredPath];
         let free_slot = self.is_exclusive.then_some(Capability::FreeSlot);

@@ -198,7 +198,7 @@ fn new_difference(saved: Option<&SavedChange>, new_change: &SavedChange) -> Fiel
 }
 
 impl SavedStep {
-    /// True if it concerns the same object as `other`.
+    /// True if both steps concern the same object.
     fn has_same_object(&self, other: &Self) -> bool {
         (self.scope, &self.path, &self.section, &self.entry)
             == (other.scope, &other.path, &other.section, &other.entry)

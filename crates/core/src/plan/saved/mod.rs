@@ -129,7 +129,7 @@ impl SavedPlan {
             || calls.any(|call| call.body.values().any(|sent| *sent == Sent::AsItIs(None)))
     }
 
-    /// Its steps in the form of a plan, without requests.
+    /// The steps in the form of a plan, without requests.
     pub fn shown_steps(&self) -> Vec<diff::Step> {
         self.steps.iter().filter_map(|step| step.to_step().ok()).collect()
     }
@@ -192,7 +192,7 @@ impl SealedPlan {
     /// afterwards, when all kinds are loaded.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// If it cannot be used.
     pub fn read(bytes: &[u8]) -> Result<Self, UnusablePlan> {
         if bytes.len() as u64 > MAX_BYTES {
             let help = "save a smaller plan, with `--only` or `--limit`";
@@ -212,7 +212,7 @@ impl SealedPlan {
     /// Checks that it was saved with `key`, or without a key if there is none.
     ///
     /// # Errors
-    /// Why it is not trusted.
+    /// If it is not trusted.
     pub fn check_seal(&self, key: Option<&DigestKey>) -> Result<(), UnusablePlan> {
         let seal = key.map(|key| key.digest(&json!({ "seal": self.id })));
         let help = "set the same UNDRIFT_PLAN_KEY for `plan -o` and `apply`";

@@ -221,7 +221,7 @@ fn every_changed_byte_is_detected() {
     }
 }
 
-/// Adds the path of every value in `json` to `found`.
+/// Adds the path of every value in `json` to `paths`.
 fn leaves(json: &Json, way: &str, pointers: &mut Vec<String>) {
     match json {
         Json::Object(object) if !object.contains_key("env") => {
@@ -403,7 +403,7 @@ fn resealed(mut json: Json) -> String {
     file_text(json)
 }
 
-/// A place in a file, and an edit of it.
+/// A position, a kind of edit, a source.
 fn edit() -> impl Strategy<Value = (prop::sample::Index, u8, prop::sample::Index)> {
     (any::<prop::sample::Index>(), 0..4_u8, any::<prop::sample::Index>())
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A plan for `number` projects with these sections and this live state.
+/// A plan for `project_count` projects with these sections and this live state.
 fn plan(number: usize, sections: &Json, live: &Json) -> Plan {
     let mut plan = Plan::default();
     for at in 0..number {

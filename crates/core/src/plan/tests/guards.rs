@@ -96,7 +96,7 @@ fn removing_a_duplicate_counts_but_leaves_its_original() {
     assert_eq!(plan.refusals[0].reason, "would remove the only entry");
 }
 
-/// A plan of `projects` projects, each of which removes `each` of 60 variables.
+/// A plan of `project_count` projects, each of which removes `removed_count` of 60 variables.
 fn plan_removals(projects: usize, each: usize) -> Plan {
     let entry = |i: usize| json!({"key": format!("V{i}"), "environment_scope": "*"});
     let entries: Vec<_> = (0..60)
@@ -627,7 +627,7 @@ fn the_callers_own_access_is_guarded() {
 }
 
 /// The plan of a project that is shared with `team` and `crew`. The caller is no administrator, has these
-/// levels in the two groups, and `level_without_shares` in the project without them.
+/// levels in the two groups, and `level` in the project without them.
 fn plan_shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> ContainerPlan {
     let declared = shop(&json!({"shares": declared}), Unlisted::Report);
     let share = |id: u64, name: &str| json!({"group_id": id, "group_full_path": name, "group_access_level": 40, "expires_at": null});

@@ -945,7 +945,7 @@ fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
     assert_eq!(lost(share("developer"), whole), rule_addresses(&["other"]));
 }
 
-/// A project shared with a group that may push by a rule; `more` are further live fields of the
+/// A project shared with a group that may push by a rule; `other_fields` are live fields of the
 /// rule.
 fn project_with_share_and_rule(other_fields: Json) -> Json {
     let mut rule = json!({

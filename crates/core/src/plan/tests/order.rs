@@ -123,7 +123,7 @@ fn ordered_with_edges(mut steps: Vec<Step>) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// Asserts that `first` comes before `then` for `reason`, whichever comes first in the input.
+/// Asserts that `first` comes before `second` for `reason`, in any order of the input.
 fn assert_before(first: &Step, then: &Step, reason: &str) {
     let edge = format!("{}: {reason}", first.address);
     let want = [(first.address.to_string(), vec![]), (then.address.to_string(), vec![edge])];

@@ -8,8 +8,8 @@ use crate::{
     diff::Edge,
 };
 
-/// A plan of one declared project that changes, and of `all` projects that a rule includes; `changed` of
-/// these change.
+/// A plan of one declared project that changes, and of `container_count` projects that a rule includes;
+/// `changed_count` of them change.
 fn plan_with(container_count: usize, changed_count: usize, extent: &Extent) -> Plan {
     let mut plan = Plan::default();
     for i in 0..=container_count {
@@ -57,7 +57,7 @@ fn a_rule_that_exceeds_its_reach_is_refused() {
     assert!(refusal_reason(20, 10, Limits { count: 10, share: 1.0 }).is_none());
 }
 
-/// The limit is a share of all included projects, also if the run selects only some.
+/// The limit is a share of all included projects, even if the run selects only some.
 #[test]
 fn the_share_of_a_rule_counts_those_that_the_run_does_not_select() {
     let changed = |beside: usize| {

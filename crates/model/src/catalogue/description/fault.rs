@@ -12,9 +12,9 @@ use crate::{field::ValueType, value::Json, yaml};
 pub struct DescriptionFault {
     /// The location in the description: keys and positions, separated by `/`.
     pub pointer: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The advice.
     pub help: &'static str,
 }
 

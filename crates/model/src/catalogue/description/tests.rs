@@ -11,7 +11,7 @@ use crate::{
     value::{Json, Object},
 };
 
-/// A description that uses every key.
+/// A description with every key.
 const EVERYTHING: &str = r"
 section: toys
 noun: toy
@@ -80,8 +80,7 @@ fn every_file_of_undrifts_own_describes_a_kind() {
         let files = FILES.iter().map(|file| serde_json::from_str::<Json>(file).unwrap());
         let written = files.into_iter().find(|file| file["section"] == kind.section).unwrap();
         let mut faults = check::check(&kind, &written, &known, &[]);
-        // A developer has checked for undrift's own kinds which access they give and which paths
-        // they share.
+        // A developer has checked the access and the shared paths of the built-in kinds.
         let is_accepted = |text: &str| {
             text.starts_with("this gives access") || text.starts_with("undrift already knows")
         };
@@ -457,7 +456,7 @@ fn a_protected_tag_that_differs_is_replaced_and_put_back_if_that_fails() {
     }
 }
 
-/// The faults of [`EVERYTHING`] with `to` in place of `from`.
+/// Faults of [`EVERYTHING`] with `new_text` for `old_text`.
 fn faults(from: &str, to: &str) -> Vec<(String, String)> {
     assert!(EVERYTHING.contains(from), "{from}");
     let reserved = ["path".to_owned()];
@@ -713,7 +712,7 @@ fn faults_of_a_description_have_their_places() {
     assert_eq!(faults("noun: toy", "noun: toy"), []);
 }
 
-/// The code refers to the texts of faults by their keys.
+/// The code refers to fault texts by their keys.
 #[test]
 fn each_text_of_a_fault_is_used() {
     let code = include_str!("check.rs");

@@ -1,4 +1,4 @@
-//! A model of the service, and all damages that its responses can suffer on the way.
+//! A model of the service, and the ways in which its responses can be damaged.
 
 use std::collections::BTreeSet;
 
@@ -170,7 +170,7 @@ fn an_honest_list_is_read_whole_with_as_few_calls_as_prove_it() {
     }
 }
 
-/// A damage of the response to one page; the other responses are unchanged.
+/// A change that damages the response to one page only.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     FirstDropped,
@@ -326,7 +326,7 @@ fn without_a_total_what_was_announced_is_still_held_against_what_came() {
             let (read, _) = model.read(|target, _| {
                 damage.damaged_response(&model, at, Model::query_number(target, "page").unwrap())
             });
-            // In a list of one page, no other page shows that the list has entries.
+            // In a list of one page, no other page proves that entries are missing.
             let is_undetectable = model.page_count() == 1
                 && matches!(damage, Damage::Emptied | Damage::NextPageInstead);
             if !is_undetectable && read.as_ref().is_ok_and(|ids| *ids != model.all_ids()) {

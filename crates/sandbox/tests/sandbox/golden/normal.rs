@@ -66,7 +66,7 @@ pub(crate) fn normal(
     }
 }
 
-/// How names begin for the ids in `key`; `None` if it holds no id.
+/// The prefixes of names for ids in `key`; `None` if it has no id.
 fn prefixes(key: &str, parent: Option<&Map<String, Value>>) -> Option<&'static [&'static str]> {
     let has = |name| parent.is_some_and(|parent| parent.contains_key(name));
     Some(match key {

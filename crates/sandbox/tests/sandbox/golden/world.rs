@@ -32,7 +32,7 @@ pub(crate) struct World {
     placeholder: Regex,
 }
 
-/// What was answered.
+/// An answer.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,

@@ -50,7 +50,7 @@ impl<'d> SchemaPosition<'d> {
                 let has_field = unwritten.iter().any(|name| !words::ENTRY_KEYS.contains(name));
                 (has_field && unwritten.len() <= MAX_LISTED_NAMES).then(|| alternatives(&unwritten))
             }
-            // The written field of which the unknown key is an alias.
+            // The written field that has the unknown key as an alias.
             "twin" => {
                 let twin = self.node.keys().find(|name| {
                     words::aliases(&self.schema["properties"][name])
@@ -169,7 +169,7 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// Other places of the document where the key is known.
+    /// The other places where the document accepts the key.
     fn other_places(&self) -> Vec<String> {
         // `unlisted` and `match` are not sections, although their keys may have names of sections.
         let is_section = self.key.is_none_or(|key| !["unlisted", "match"].contains(&&*key.name));
@@ -278,7 +278,7 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The option of which the written word is a synonym.
+    /// The option that has the written word as a synonym.
     fn option_by_synonym(&self, options: &[&'static str]) -> Option<String> {
         words::find_option(&self.node.scalar_text()?, options.iter().copied()).map(str::to_owned)
     }
@@ -351,7 +351,7 @@ impl SchemaPosition<'_> {
     }
 }
 
-/// True if one of two names of switches forbids what the other one permits.
+/// True if one of two switches forbids and the other one permits.
 fn is_opposite(written: &str, field: &str) -> bool {
     has_any_word(written, NEGATION_WORDS) != has_any_word(field, NEGATION_WORDS)
         && (has_any_word(written, NEGATION_WORDS) || has_any_word(written, PERMISSION_WORDS))

@@ -154,7 +154,7 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The section to which the entry probably belongs, if it only has fields of another section.
+    /// The section of an entry that only has fields of another section.
     fn guess_other_section(&self) -> Option<&str> {
         let lacks_own_fields = self.is_list_item
             && self.depth == 2
@@ -290,7 +290,7 @@ impl SchemaPosition<'_> {
         parent.is_some_and(|((node, schema), key)| !misplaced_keys(node, schema, key).is_empty())
     }
 
-    /// True if an unknown key was probably meant as the missing `property`: only the unknown key is reported.
+    /// True if an unknown key probably means the missing `property`: only the unknown key is reported.
     fn has_another_name_for(&self, property: &str) -> bool {
         let fields = self.property_names();
         let mut entries = self.node.entries().iter();

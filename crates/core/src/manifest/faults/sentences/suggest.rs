@@ -34,7 +34,7 @@ pub(super) const MAX_LISTED_NAMES: usize = 12;
 struct SuggestionRow {
     /// The accepted types of the field.
     want: Vec<&'static str>,
-    /// Whether the field accepts no other type, except `null`.
+    /// True if the field accepts no other type, except `null`.
     only: bool,
     /// The written value, as JSON.
     value: Pattern,

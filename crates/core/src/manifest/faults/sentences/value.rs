@@ -21,8 +21,8 @@ use crate::{
     yaml::{Node, NodeValue},
 };
 
-/// The maximum number of different signs in a text whose refused signs are named. For each one, a schema
-/// is compiled.
+/// The maximum number of different characters in a text to find the refused ones. For each one, a
+/// schema is compiled.
 const MAX_SIGNS: usize = 100;
 
 impl SchemaPosition<'_> {
@@ -59,8 +59,8 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The signs in the text that no text in the place of `example` may contain, if the field accepts the
-    /// text without them.
+    /// The characters that the field refuses: it refuses `example` with one of them, and accepts the text
+    /// without them.
     fn find_refused_signs(&self, example: Option<&str>) -> Option<String> {
         let (text, example) = (self.node.scalar_text()?, example?);
         let middle = example.char_indices().nth(example.chars().count() / 2)?.0;
@@ -92,7 +92,7 @@ impl SchemaPosition<'_> {
         self.type_fault(types, &type_texts.collect::<Vec<_>>())
     }
 
-    /// The fault of a value that is empty, or that has none of the types that `words` describe.
+    /// The fault of a value that is empty, or that has none of the types in `type_texts`.
     fn type_fault(&self, types: &[&str], type_texts: &[&str]) -> LocatedFault {
         let (name, position) = (self.name(), SchemaPosition { types, ..self.clone() });
         if self.node.data == NodeValue::Null {
@@ -101,7 +101,7 @@ impl SchemaPosition<'_> {
         position.fault("type", "type", format!("{name} must be {}", type_texts.join(" or ")))
     }
 
-    /// True if its parent requires the key, or if it identifies the entry.
+    /// True if the parent requires the key, or the key identifies it.
     pub(super) fn is_required(&self) -> bool {
         let parent = self.parent.map_or(self.root, |(_, schema)| schema);
         let required = [&parent["required"], &parent["then"]["required"]];

@@ -18,7 +18,7 @@ const MAX_LINES_ABOVE: usize = 40;
 /// The maximum size in bytes of a document that is parsed again with a correction.
 const MAX_REREAD_BYTES: usize = 1 << 16;
 
-/// The lines of a text around a fault.
+/// A fault, and the lines around it.
 pub(super) struct SurroundingLines<'t> {
     text: &'t str,
     /// The first byte of the fault.
@@ -102,7 +102,7 @@ impl<'t> SurroundingLines<'t> {
         }
     }
 
-    /// Explains a fault by the first slip of `list` that matches. Returns true if the slip causes all
+    /// Explains a fault with the first match of `list_name`. Returns true if the slip causes all
     /// faults on its line; `None` if no slip matches.
     fn explain_by_list(&self, list: &str, finding: &mut LocatedFault) -> Option<bool> {
         let position = &finding.position;
